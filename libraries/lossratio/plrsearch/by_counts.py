@@ -9,14 +9,15 @@ another rate is forwarded then, the past is forgotten.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable
 from enum import Enum
 
 import numpy as np
 
 from lossratio.checked_arguments import checked
 from lossratio.errors import SearchError
+from lossratio.plrsearch.bracketing import AIM, HALF, bracket, bracketed, losing_little
+from lossratio.plrsearch.counted_load import CountedLoad, SeenBucketRate
 from lossratio.plrsearch.counting import FINE, LEAST_TRIALS, NEAR, Evidence, FixedPause
 from lossratio.plrsearch.estimate.bounds import LossBounds
 from lossratio.plrsearch.model import (
@@ -28,7 +29,6 @@ from lossratio.plrsearch.model import (
     why_set_aside,
 )
 from lossratio.trials import TrialInput, TrialResult
-from lossratio.units import counted, format_about, format_frame_rate, format_ratio
 
 _DURATION = 2.0
 """Seconds of a trial."""
@@ -38,11 +38,6 @@ _STEPS = (0.005, 0.01, 0.02, 0.04, 0.1, 0.2)
 """Steps down, as shares of the load, where the load decides about losses."""
 _EVENT_STEPS = (0.05, 0.1, 0.2)
 """The same where events do: fewer than half of the trials lose frames."""
-_HALF = 0.5
-_AIM = 0.35
-"""The next load should lose this share of the target."""
-_FORWARDS = 0.3
-"""A SUT that forwards at least this share of an overload is searched below the forwarded rate."""
 _REFERENCE = 1.1
 """The overload that is measured again and again, as a multiple of the forwarded rate."""
 _REFERENCES, _MORE_REFERENCES, _REFERENCE_SHARE = 3, 5, 0.1
@@ -55,8 +50,7 @@ _TAIL, _LEAST = 8.0, 0.96
 """Where the capacity varies, this many standard deviations below its mean are held, but no less than this share of the
 least capacity seen."""
 _FEW = 5
-"""Short trials at a load before a long one; and trials that lose a little, whatever the load is, after which one asks
-whether each trial loses frames once."""
+"""Short trials at a load before a long one."""
 _ONCE, _ONCE_ROOM = 2.0, 1.25
 """Frames are lost once if a long trial loses at most this many times as many as short ones; with room for more."""
 _LONG_TARGETS, _CHANCE = 3.0, 3.0
@@ -77,89 +71,6 @@ class _Purpose(str, Enum):
     REFERENCE = "how much the device forwards in overload"
     LONG = "whether the load passes in the long run"
     HOLD = "whether the load is verified"
-
-
-@dataclass(frozen=True)
-class SeenBucketRate:
-    """What a short trial passes once, and the rate in the long run."""
-
-    long_run: float
-    """Frames per second."""
-    frames: float
-    """Frames that pass once in each trial."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class CountedLoad:
-    """What the search by counts states. All loads are in frames per second per interface."""
-
-    stated: float
-    """The verified load; if there is none, the load that the search would try to verify."""
-    verified: float | None
-    """The highest verified load (97.5 %)."""
-    contradicted: float | None
-    """The lowest load above the stated one that loses more than the target (97.5 %); None: no load does."""
-    estimate: float | None
-    """The load that loses the target by a line through the trials that lose little: a model."""
-    clump: float
-    """The statement holds for losses of up to so many frames at a time near the stated load."""
-    rarest_s: float
-    """Losses that occur once in so many seconds near the stated load would almost certainly (95 %) have been seen."""
-    trial_s: float
-    """Seconds of most trials."""
-    long_s: float | None
-    """Seconds of the long trials that passed at the stated load or above; None: none did."""
-    changes: tuple[float, ...]
-    """Changes of the forwarded rate, as a share, after which the past was forgotten."""
-    bucket: SeenBucketRate | None
-    """A bucket or a buffer; None: none is seen."""
-    pause: FixedPause | None
-    """Pauses of one length; None: none are seen."""
-    batch: float | None
-    """Frames that are lost at a time; None: not known."""
-    once: float
-    """Largest number of frames that each trial may have lost once, which do not count."""
-    stopped_by: StopReason | None
-    """Why the search ended; None: it is not finished."""
-
-    @property
-    def is_regular(self) -> bool:
-        """Whether the stated load is verified."""
-        return self.verified is not None
-
-    @property
-    def sentences(self) -> tuple[str, ...]:
-        """What is known about the losses, in words."""
-        return tuple(self._sentences())
-
-    def _sentences(self) -> Iterator[str]:
-        stated = format_frame_rate(self.stated)
-        if self.verified is None:
-            yield f"No load is verified. {stated} was tried last."
-        else:
-            yield (
-                f"{stated} is verified (97.5 %) for losses of up to {format_about(self.clump)} frames at a time that "
-                f"come more often than every {format_about(self.rarest_s)} s."
-            )
-        if self.contradicted is not None:
-            yield f"{format_frame_rate(self.contradicted)} loses more than the target (97.5 %)."
-        for change in self.changes:
-            word = "more" if change > 0.0 else "less"
-            yield f"The device changed: at the same overload, it forwarded {format_ratio(abs(change))} {word}."
-        if self.bucket is not None:
-            yield (
-                f"In short trials, about {format_about(self.bucket.frames)} frames more pass than in the long run, "
-                f"which passes {format_frame_rate(self.bucket.long_run)}."
-            )
-        if self.pause is not None:
-            yield (
-                f"Frames are lost in pauses of about {1e6 * self.pause.length_s:.0f} us, which overflow a ring of about "
-                f"{self.pause.ring_frames:,.0f} frames."
-            )
-        if self.batch is not None:
-            yield f"Frames are lost in batches of {counted(round(self.batch), 'frame')}."
-        if self.once:
-            yield f"Each trial loses up to {format_about(self.once)} frames once, which do not count."
 
 
 @checked(SearchError)
@@ -202,11 +113,17 @@ class SearchByCounts:
         """
         self._question = CriticalLoadQuestion(target_loss_ratio, min_load, max_load)
         if not 0.0 < timeout < math.inf:
-            raise SearchError(f"A search's timeout must be a positive number of seconds, not {timeout!r}.")
+            raise SearchError(
+                f"A search's timeout must be a positive number of seconds, not {timeout!r}."
+            )
         if precision is not None and not 0.0 < precision < 1.0:
-            raise SearchError(f"A precision is a share of the load between 0 and 1, not {precision!r}.")
+            raise SearchError(
+                f"A precision is a share of the load between 0 and 1, not {precision!r}."
+            )
         if not 0.0 < duration < math.inf:
-            raise SearchError(f"A trial's duration must be a positive number of seconds, not {duration!r}.")
+            raise SearchError(
+                f"A trial's duration must be a positive number of seconds, not {duration!r}."
+            )
 
         self._target = target_loss_ratio
         self._timeout, self._precision, self._duration = timeout, precision, duration
@@ -293,12 +210,17 @@ class SearchByCounts:
             lowest = self._evidence.at(self._held, _LOOKS)
             if lowest.trials >= LEAST_TRIALS and lowest.least > self._target:
                 return StopReason.MIN_LOAD
-        if self._precision is not None:
-            found = self.result()
-            if found.verified is not None and found.contradicted is not None and found.long_s is not None:
-                if found.contradicted <= (1.0 + self._precision) * found.verified:
-                    return StopReason.PRECISION
-        return None
+        return StopReason.PRECISION if self._is_precise else None
+
+    @property
+    def _is_precise(self) -> bool:
+        """Whether the result is as precise as requested, in long trials, too."""
+        if self._precision is None:
+            return False
+        found = self.result()
+        if found.verified is None or found.contradicted is None or found.long_s is None:
+            return False
+        return found.contradicted <= (1.0 + self._precision) * found.verified
 
     def _chosen(self) -> tuple[float, _Purpose]:
         """The next trial's load in frames per second, and its purpose."""
@@ -306,9 +228,9 @@ class SearchByCounts:
         if self.trials < len(self._warm_loads):
             return self._warm_loads[self.trials], _Purpose.BRACKET
         if self._held is None:
-            load = self._bracketed(evidence)
+            load = bracketed(evidence, self._question, self._begin)
             if load is not None:
-                few = self._losing_little(evidence)
+                few = None if self._is_once_asked else losing_little(evidence)
                 if few is not None and self._timeout - self.elapsed > self._long_duration:
                     return few, _Purpose.ONCE
                 return load, _Purpose.BRACKET
@@ -324,73 +246,6 @@ class SearchByCounts:
             return held, _Purpose.LONG
         return self._kept(evidence, held), _Purpose.HOLD
 
-    # The bracket.
-
-    def _bracket(self, evidence: Evidence) -> tuple[float | None, float | None]:
-        """The highest load that passed, and the lowest one that did not."""
-        fails = {load: evidence.mean_ratio(load) > _HALF * self._target for load in evidence.loads}
-        ceiling = min((load for load in fails if fails[load]), default=None)
-        below = [load for load in fails if not fails[load] and (ceiling is None or load < ceiling)]
-        return max(below, default=None), ceiling
-
-    def _bracketed(self, evidence: Evidence) -> float | None:
-        """The next load, in frames per second; None: the bracket is narrow."""
-        floor, ceiling = self._bracket(evidence)
-        if ceiling is None:
-            if floor is None:
-                return self._begin
-            grown = floor * (1.0 + 2.0 * FINE * 2.0 ** (len(evidence.counts) - 1))
-            return None if floor >= self._question.max_load else self._clamped(grown)
-        if floor is None:
-            return self._below(evidence, ceiling)
-
-        gap = ceiling - floor
-        if gap <= FINE * ceiling:
-            return None
-        aimed = self._aimed(evidence)
-        if aimed is not None and evidence.counts.load[-1] >= ceiling:
-            return min(max(aimed, floor + 0.2 * gap), ceiling - 0.2 * gap)
-        return _HALF * (floor + ceiling) if ceiling < 2.0 * floor else math.sqrt(floor * ceiling)
-
-    def _below(self, evidence: Evidence, ceiling: float) -> float | None:
-        """A load below all loads so far: the forwarded rate, then steps that double; None: there is none."""
-        if ceiling <= self._question.min_load:
-            return None
-        counts = evidence.counts
-        forwarded = float(counts.forwarding_rate[np.argmin(counts.load)])
-        if forwarded < (1.0 - NEAR) * ceiling:
-            return self._clamped(forwarded if forwarded > _FORWARDS * ceiling else _HALF * ceiling)
-
-        lossy = int(np.count_nonzero(counts.lost < NEAR * counts.sent))
-        step = min(FINE * 2.0**lossy, _HALF)
-        aimed = self._aimed(evidence)
-        if aimed is None:
-            return self._clamped((1.0 - step) * forwarded)
-        lowest = max(1.0 - 2.0 * step, _HALF) * forwarded
-        return self._clamped(min((1.0 - _HALF * step) * forwarded, max(aimed, lowest)))
-
-    def _aimed(self, evidence: Evidence) -> float | None:
-        """Where the two lowest lossy loads point to: the loss ratio falls with its logarithm, or straight to 0."""
-        ratios = {load: evidence.mean_ratio(load) for load in evidence.loads}
-        lossy = [load for load, ratio in ratios.items() if self._target < ratio < 10.0 * OVERLOAD][:2]
-        if len(lossy) < 2 or ratios[lossy[1]] <= ratios[lossy[0]]:
-            return None
-
-        apart = lossy[1] - lossy[0]
-        growth = math.log(ratios[lossy[1]] / ratios[lossy[0]])
-        by_ratio = lossy[0] - apart / growth * math.log(ratios[lossy[0]] / (_AIM * self._target))
-        by_loss = lossy[0] - apart / math.expm1(growth)
-        return max(by_ratio, by_loss) if by_loss < (1.0 - FINE) * lossy[0] else by_ratio
-
-    def _losing_little(self, evidence: Evidence) -> float | None:
-        """The lowest load if a few trials lose a little, whatever their loads are, and none passes; None: not so."""
-        lost, sent = evidence.counts.lost, evidence.counts.sent
-        is_lossy = lost > self._target * sent
-        little = is_lossy & (lost < NEAR * OVERLOAD * sent)
-        if self._is_once_asked or np.count_nonzero(little) < _FEW or not is_lossy.all():
-            return None
-        return float(evidence.counts.load[little].min())
-
     def _see_once(self, row: Row) -> None:
         """Compares what a long trial lost with short trials at loads that lose a little."""
         self._is_once_asked = True
@@ -405,7 +260,7 @@ class SearchByCounts:
         """Whether trials are missing that show how much is forwarded in overload, and how much that varies."""
         goodput = evidence.best_goodput()
         if self._reference is None and goodput is not None:
-            ceiling = self._bracket(evidence)[1] or 0.0
+            ceiling = bracket(evidence)[1] or 0.0
             self._reference = self._clamped(max(_REFERENCE * goodput, ceiling))
         if self._reference is None:
             return False
@@ -442,7 +297,7 @@ class SearchByCounts:
 
     def _hold(self, evidence: Evidence) -> None:
         """Begins to hold the highest load that passed."""
-        floor, ceiling = self._bracket(evidence)
+        floor, ceiling = bracket(evidence)
         self._failed = [] if ceiling is None else [ceiling]
         self._downs = 0
         if self._reference is not None and evidence.varies(self._reference):
@@ -496,8 +351,13 @@ class SearchByCounts:
         """Whether the trials at a load lose too much to verify it."""
         if here.lost <= self._target * here.frames:
             return False
-        frames = here.burst * LossBounds.most_of(here.lost / here.burst) / self._target - here.frames
-        return here.least > self._target or frames > _PATIENCE * trials_left * here.frames / here.trials
+        frames = (
+            here.burst * LossBounds.most_of(here.lost / here.burst) / self._target - here.frames
+        )
+        return (
+            here.least > self._target
+            or frames > _PATIENCE * trials_left * here.frames / here.trials
+        )
 
     def _step(self, steps: tuple[float, ...]) -> float:
         """The next step, which is longer than the one before."""
@@ -506,7 +366,7 @@ class SearchByCounts:
 
     def _lowered(self, evidence: Evidence, held: float, here: LossBounds) -> float:
         """A lower load to hold: a step down, where lines point to, or a verified load in between."""
-        is_event = here.lossy <= _HALF * here.trials
+        is_event = here.lossy <= HALF * here.trials
         steps = _EVENT_STEPS if is_event else _STEPS
         step = self._step(steps)
         self._failed = [held]
@@ -521,7 +381,7 @@ class SearchByCounts:
         verified = max((load for load in between if evidence.is_verified(load)), default=None)
         if verified is not None:
             return verified
-        crossing = None if is_event else evidence.crossing(_AIM * self._target)
+        crossing = None if is_event else evidence.crossing(AIM * self._target)
         if crossing is not None:
             step = min(max(1.0 - crossing / held, steps[0]), 4.0 * step)
         return self._clamped((1.0 - step) * held)
@@ -531,7 +391,7 @@ class SearchByCounts:
         self._downs = 0
         self._failed = [load for load in self._failed if load > held]
         ceiling = min([*self._failed, self._question.max_load])
-        middle = min(_HALF * (held + ceiling), self._cap)
+        middle = min(HALF * (held + ceiling), self._cap)
         if ceiling - held > FINE * ceiling and middle > (1.0 + 0.25 * FINE) * held:
             self._held = middle
         elif self._failed and ceiling <= self._cap:
@@ -545,13 +405,17 @@ class SearchByCounts:
     def result(self) -> CountedLoad:
         """See `Controller.result`."""
         evidence = self._evidence
-        passed = [load for load in evidence.loads if load <= self._cap and evidence.is_verified(load)]
+        passed = [
+            load for load in evidence.loads if load <= self._cap and evidence.is_verified(load)
+        ]
         verified = max(passed, default=None)
-        stated = verified or self._held or self._bracket(evidence)[0] or self._question.min_load
+        stated = verified or self._held or bracket(evidence)[0] or self._question.min_load
         higher = (load for load in evidence.loads if load > stated)
         contradicted = (load for load in higher if evidence.at(load).least > self._target)
-        near = evidence.within(stated, (1.0 + _HALF * NEAR) * stated) & evidence.is_quiet
-        has_long = any(row[0] >= (1.0 - 1e-9) * stated and not self._is_lossy(row) for row in self._longs)
+        near = evidence.within(stated, (1.0 + HALF * NEAR) * stated) & evidence.is_quiet
+        has_long = any(
+            row[0] >= (1.0 - 1e-9) * stated and not self._is_lossy(row) for row in self._longs
+        )
         return CountedLoad(
             stated=stated,
             verified=verified,

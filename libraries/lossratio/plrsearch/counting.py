@@ -152,7 +152,9 @@ class Evidence:
     def _needed_for_events(self, load: float) -> float:
         """Number of trials without loss that show that rare events just above a load do not occur at it; 0: none."""
         near = (
-            self.within(load, (1.0 + NEAR) * load) & (self.counts.load > load * (1.0 + _SAME)) & self.is_quiet
+            self.within(load, (1.0 + NEAR) * load)
+            & (self.counts.load > load * (1.0 + _SAME))
+            & self.is_quiet
         )
         lost, sent = self.counts.lost[near], self.counts.sent[near]
         events = int(np.count_nonzero(lost > _EVENT * self.target * sent + 1.0))
@@ -190,7 +192,10 @@ class Evidence:
             if load[second] < _APART * load[first]:
                 continue
             slope = (lost[second] - lost[first]) / (load[second] - load[first])
-            near = np.abs(lost - lost[first] - slope * (load - load[first])) <= _PAUSE_ERROR * lost.mean()
+            near = (
+                np.abs(lost - lost[first] - slope * (load - load[first]))
+                <= _PAUSE_ERROR * lost.mean()
+            )
             if near.sum() > on_line.sum():
                 on_line = near
         if on_line.sum() < max(_EVENTS, _SHARE_ON_LINE * len(load)):
@@ -204,11 +209,13 @@ class Evidence:
     def crossing(self, ratio: float) -> float | None:
         """The load in frames per second at which a line reaches a loss ratio; None: no loss, or no growth of it.
 
-        The logarithm of the loss ratio is a line over 1/load (a Poisson regression, by Newton's steps), as for pauses of
-        random length. It uses trials that lose little.
+        The logarithm of the loss ratio is a line over 1/load (a Poisson regression, by Newton's steps), as for pauses
+        of random length. It uses trials that lose little.
         """
         little = self.counts.lost < 0.1 * OVERLOAD * self.counts.sent
-        load, lost, sent = (column[little] for column in (self.counts.load, self.counts.lost, self.counts.sent))
+        load, lost, sent = (
+            column[little] for column in (self.counts.load, self.counts.lost, self.counts.sent)
+        )
         if not lost.any() or load[lost > 0.0].max() <= load.min():
             return None
 
@@ -226,7 +233,9 @@ class Evidence:
             up = (outer * rest.sum() - mixed * (rest @ x)) / determinant
             steeper = (inner * (rest @ x) - mixed * rest.sum()) / determinant
             # Steps are limited, because the first ones may be far too long.
-            share = min(1.0, 3.0 / max(abs(up), 1e-9), 0.7 * (abs(slope) + 5.0) / max(abs(steeper), 1e-9))
+            share = min(
+                1.0, 3.0 / max(abs(up), 1e-9), 0.7 * (abs(slope) + 5.0) / max(abs(steeper), 1e-9)
+            )
             level += share * up
             slope += share * steeper
             if abs(up) < 1e-3 and abs(steeper) < 1e-3 * abs(slope):
