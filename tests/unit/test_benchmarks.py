@@ -43,14 +43,3 @@ def forked() -> Iterator[Callable[..., str]]:
 @pytest.mark.parametrize("program", PROGRAMS)
 def test_a_program_says_how_it_is_used(forked, program):
     assert f"usage: {program}" in forked(program, "--help").replace("Usage", "usage")
-
-
-def test_each_mechanism_of_soak_tests_can_be_switched_off(tmp_path):
-    store = tmp_path / "ablation.jsonl"
-    short = ("--seconds", "20", "--seeds", "1", "--drawn", "0", "1")
-    header, _, *rows = printed_by("soak_ablation.py", *short, "--store", str(store)).splitlines()
-    assert header.startswith("| without | searches that differ |")
-    differ = {name.strip("| "): int(number) for name, number, *_ in (row.split(" | ") for row in rows)}
-    assert len(differ) == len(store.read_text().splitlines())
-    assert differ["nothing"] == 0
-    assert differ["halving of wide ranges"] == 1

@@ -1,0 +1,272 @@
+"""Soak tests judged in pairs: the search by counts beside the search by the model, on devices with a known truth.
+
+    python -m lossratio_study.soak judge --seconds 60 300 --seeds 3
+    python -m lossratio_study.soak judge --seconds 300 --drawn 0 60 --drawn-seed 7 --store judged.jsonl
+    python -m lossratio_study.soak judge --kinds --algorithms counts
+    python -m lossratio_study.soak show "batches of 32" --seconds 300
+
+A search is *right* if the load that is stated first is .9 to 1.0 of the truth. It is *wrong* if it is regular and above
+the truth, and *in sight* if the losses that decide are not rarer than the result says. Time is simulated, and seeds are
+fixed: a table repeats itself.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import time
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from itertools import groupby
+from pathlib import Path
+from zlib import crc32
+
+import numpy as np
+
+from lossratio.plrsearch import CountedLoad, CriticalLoadEstimate, PLRsearch, SearchByCounts
+from lossratio.simulation import SimulatedMeasurer
+from lossratio.trials import TrialResult, run_search
+from lossratio_study.soak_devices import CAPACITY, FAMILIES, KINDS, Family, Pause
+from lossratio_study.soak_drawn import SEED, family_named
+
+ALGORITHMS = ("counts", "model")
+"""The search by counts, and PLRsearch."""
+OVERHEAD = 0.5
+"""Seconds that a trial takes beside its traffic."""
+CLOCK = 20e-6
+"""Relative tolerance for a right load: a generator's clock is no better."""
+_CLOSE = 0.05
+"""Numbers in sentences are true within this share."""
+_NEAR = 0.01
+"""Trials within this share of the stated load are near it."""
+
+
+@dataclass(frozen=True)
+class Judgement:
+    """What a search stated, and whether it is right."""
+
+    algorithm: str
+    """One of `ALGORITHMS`."""
+    device: str
+    """Name of the device."""
+    seconds: float
+    """Seconds of the search."""
+    seed: int
+    """Seed of its measurer."""
+    healthy: bool
+    """Whether the device is healthy."""
+    share: float
+    """The stated load as a share of the truth."""
+    right: bool
+    """Whether it is .9 to 1.0."""
+    regular: bool
+    """Whether the result has no doubt."""
+    in_sight: bool
+    """Whether the losses that decide are frequent enough to be seen, as the result says."""
+    covered: bool
+    """Whether the truth is in the interval: from the verified to the contradicted load, or the model's."""
+    near: float
+    """Share of the seconds of traffic within 1 % of the stated load."""
+    cpu_s: float
+    """Seconds of CPU."""
+    false: tuple[str, ...]
+    """What the search by counts says and is not so."""
+
+    @property
+    def wrong(self) -> bool:
+        """Whether the result is regular and above the truth."""
+        return self.regular and self.share > 1.0 + CLOCK
+
+
+def main() -> None:
+    """Runs the sub-command of the command line."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    commands = parser.add_subparsers(required=True)
+    judge_it = commands.add_parser("judge", help="judge searches of many devices")
+    judge_it.add_argument("--seconds", nargs="+", type=float, default=[60.0, 300.0])
+    judge_it.add_argument("--seeds", type=int, default=1, help="searches of each device and time")
+    judge_it.add_argument("--algorithms", nargs="+", choices=ALGORITHMS, default=ALGORITHMS)
+    judge_it.add_argument("--families", nargs="+", default=list(FAMILIES), help="default: all of them")
+    judge_it.add_argument("--kinds", action="store_true", help="the kinds of `KINDS` instead")
+    judge_it.add_argument("--drawn", nargs=2, type=int, metavar=("FIRST", "LAST"), help="drawn devices instead")
+    judge_it.add_argument("--drawn-seed", type=int, default=SEED, help=f"their seed (default: {SEED})")
+    judge_it.add_argument("--store", type=Path, help="JSON lines file that keeps the judgements")
+    judge_it.set_defaults(command=judge)
+    show_it = commands.add_parser("show", help="show the trials of a search by counts")
+    show_it.add_argument("name", help="name of a family or a kind, or 'drawn 17'")
+    show_it.add_argument("--seconds", type=float, default=300.0)
+    show_it.add_argument("--drawn-seed", type=int, default=SEED)
+    show_it.set_defaults(command=show)
+
+    arguments = parser.parse_args()
+    arguments.command(arguments)
+
+
+def judge(arguments: argparse.Namespace) -> None:
+    """Judges searches in pairs: all algorithms search each device."""
+    names = list(KINDS) if arguments.kinds else arguments.families
+    if arguments.drawn:
+        names = [f"drawn {number}" for number in range(*arguments.drawn)]
+    for seconds in arguments.seconds:
+        judged: dict[str, list[Judgement]] = {algorithm: [] for algorithm in arguments.algorithms}
+        for name in names:
+            family = family_named(name, arguments.drawn_seed)
+            for seed in range(arguments.seeds):
+                for algorithm, runs in judged.items():
+                    runs.append(searched(algorithm, name, family, seconds, seed))
+                    _keep(runs[-1], arguments.store)
+        for algorithm, runs in judged.items():
+            print(f"{seconds:5.0f} s {algorithm:6} {summary(runs)}", flush=True)
+        if len(judged) == len(ALGORITHMS):
+            print(pairs(*judged.values()), flush=True)
+
+
+def _keep(run: Judgement, store: Path | None) -> None:
+    """Prints a search that is not right, and adds it to the file."""
+    if not run.right or run.wrong or run.false:
+        marks = " wrong" * run.wrong + " irregular" * (not run.regular)
+        print(f"  {run.algorithm:6} {run.device:32} {run.share:8.4f}{marks} {'; '.join(run.false)}", flush=True)
+    if store is not None:
+        with store.open("a") as file:
+            file.write(json.dumps(asdict(run)) + "\n")
+
+
+def searched(algorithm: str, name: str, family: Family, seconds: float, seed: int) -> Judgement:
+    """A search of a device, judged."""
+    trials: list[TrialResult] = []
+    limits = (family.target, 1e-4 * family.capacity, 1.6 * family.capacity)
+    measurer = SimulatedMeasurer(family.device, seed=crc32(name.encode()) + seed, overhead=OVERHEAD)
+    begun = time.process_time()
+    stated: _Stated
+    if algorithm == "counts":
+        stated = _Stated.by_counts(
+            run_search(SearchByCounts(*limits, timeout=seconds), measurer, on_trial=trials.append)
+        )
+    else:
+        stated = _Stated.by_model(run_search(PLRsearch(*limits, timeout=seconds), measurer, on_trial=trials.append))
+    cpu = time.process_time() - begun
+
+    scale = family.scale_at(measurer.now, len(trials))
+    truth = family.critical_load(scale)
+    rarest = family.device.rarest(stated.load, scale, family.target, stated.trial_s)
+    only_short = "long" in family.traits and stated.long_s is None
+    in_sight = not only_short and not family.lowest and rarest <= stated.rarest_s
+    near = sum(trial.duration for trial in trials if abs(trial.load / stated.load - 1.0) <= _NEAR)
+    low, high = stated.interval
+    share = stated.load / truth
+    false = () if stated.counted is None else tuple(untrue(stated.counted, family, share, in_sight=in_sight))
+
+    # Record: the judgement.
+    return Judgement(
+        algorithm=algorithm,
+        device=name,
+        seconds=seconds,
+        seed=seed,
+        healthy=family.healthy,
+        share=share,
+        right=0.9 <= share <= 1.0 + CLOCK,
+        regular=stated.regular,
+        in_sight=in_sight,
+        covered=low <= truth * (1.0 + CLOCK) and high >= truth * (1.0 - CLOCK),
+        near=near / sum(trial.duration for trial in trials),
+        cpu_s=cpu,
+        false=false,
+    )
+
+
+@dataclass(frozen=True)
+class _Stated:
+    """What both algorithms state."""
+
+    load: float
+    regular: bool
+    interval: tuple[float, float]
+    rarest_s: float
+    trial_s: float
+    long_s: float | None
+    counted: CountedLoad | None = None
+
+    @classmethod
+    def by_counts(cls, found: CountedLoad) -> _Stated:
+        interval = found.verified or 0.0, found.contradicted or math.inf
+        return cls(found.stated, found.is_regular, interval, found.rarest_s, found.trial_s, found.long_s, found)
+
+    @classmethod
+    def by_model(cls, found: CriticalLoadEstimate) -> _Stated:
+        trial_s = found.trial_s or 0.0
+        low, high = found.interval(0.95)
+        long_s = found.guard.protocol_s
+        return cls(found.stated, found.is_regular, (low, high), found.rarest_s or 0.0, trial_s, long_s)
+
+
+def untrue(found: CountedLoad, family: Family, share: float, *, in_sight: bool) -> list[str]:
+    """What a search by counts says and is not so of a device, at a stated load that is this share of the truth."""
+    device = family.device
+    false = []
+    if found.verified is not None and share > 1.0 + CLOCK and in_sight:
+        false.append("verified")
+    if found.changes and "changes" not in family.traits:
+        false.append("changed")
+    if found.once and "once" not in family.traits:
+        false.append("once")
+    if found.batch is not None and not _is_close(found.batch, device.batch):
+        false.append("batch")
+    if found.bucket is not None and not _is_close(found.bucket.frames, device.bucket * CAPACITY):
+        false.append("bucket")
+    if found.pause is not None:
+        pauses = [pause for pause in device.pauses if isinstance(pause, Pause)]
+        told = [(found.pause.length_s, pause.length, found.pause.ring_frames, pause.ring) for pause in pauses]
+        if not any(_is_close(length, true) and _is_close(ring, held) for length, true, ring, held in told):
+            false.append("pause")
+    return false
+
+
+def _is_close(said: float, true: float) -> bool:
+    return math.isclose(said, true, rel_tol=_CLOSE)
+
+
+def summary(runs: Sequence[Judgement]) -> str:
+    """The figures of searches by one algorithm."""
+    healthy = [run for run in runs if run.healthy]
+    regular = [run for run in runs if run.regular]
+    wrong = [run for run in runs if run.wrong]
+    within = sum(1.0 - _NEAR <= run.share <= 1.0 + CLOCK for run in healthy)
+    near = np.quantile([run.near for run in runs], [0.1, 0.5])
+    return (
+        f"right {sum(run.right for run in runs)} of {len(runs)}; regular and above {len(wrong)}, in sight "
+        f"{sum(run.in_sight for run in wrong)}; healthy: {len(healthy) - sum(run.regular for run in healthy)} of "
+        f"{len(healthy)} irregular, {within} within 1 %; irregular {len(runs) - len(regular)}; regular and covered "
+        f"{sum(run.covered for run in regular)} of {len(regular)}; false {sum(len(run.false) for run in runs)}; near "
+        f"{near[1]:.2f} (tenth {near[0]:.2f}); CPU {np.median([run.cpu_s for run in runs]):.2f} s, most "
+        f"{max(run.cpu_s for run in runs):.2f} s"
+    )
+
+
+def pairs(first: Sequence[Judgement], second: Sequence[Judgement]) -> str:
+    """How often only one of two algorithms is right on the same devices, and the standard error of the difference."""
+    only_first = sum(one.right and not two.right for one, two in zip(first, second, strict=True))
+    only_second = sum(two.right and not one.right for one, two in zip(first, second, strict=True))
+    error = math.sqrt(only_first + only_second)
+    return (
+        f"        pairs: only {first[0].algorithm} {only_first}, only {second[0].algorithm} {only_second}: a "
+        f"difference of {only_first - only_second} (standard error {error:.1f})"
+    )
+
+
+def show(arguments: argparse.Namespace) -> None:
+    """Shows what each trial of a search by counts lost, and what the search says."""
+    family = family_named(arguments.name, arguments.drawn_seed)
+    trials: list[TrialResult] = []
+    limits = (family.target, 1e-4 * family.capacity, 1.6 * family.capacity)
+    search = SearchByCounts(*limits, timeout=arguments.seconds)
+    measurer = SimulatedMeasurer(family.device, seed=crc32(arguments.name.encode()), overhead=OVERHEAD)
+    found = run_search(search, measurer, on_trial=trials.append)
+    truth = family.critical_load(family.scale_at(search.elapsed, search.trials))
+    for (load, seconds), same in groupby(trials, lambda trial: (trial.load, trial.duration)):
+        print(f"{load / truth:8.4f}, {seconds:g} s:", *(trial.output.lost_frames for trial in same))
+    print(*found.sentences, sep="\n")
+
+
+if __name__ == "__main__":
+    main()
