@@ -35,7 +35,11 @@ def sharp():
 
 
 def test_a_search_of_a_healthy_device_is_right(sharp):
-    assert sharp.right and sharp.healthy and sharp.regular and sharp.covered and not sharp.wrong
+    assert sharp.right
+    assert sharp.healthy
+    assert sharp.regular
+    assert sharp.covered
+    assert not sharp.wrong
     assert sharp.false == ()
     assert summary([sharp]).startswith(
         "right 1 of 1; regular and above 0, in sight 0; healthy: 0 of 1 irregular, 1 within"

@@ -51,8 +51,8 @@ _TAIL, _LEAST = 8.0, 0.96
 least capacity seen."""
 _FEW = 5
 """Short trials at a load before a long one."""
-_ONCE, _ONCE_ROOM = 2.0, 1.25
-"""Frames are lost once if a long trial loses at most this many times as many as short ones; with room for more."""
+_ONCE_ROOM = 1.25
+"""Frames that are lost once may be this many times as many as those seen."""
 _LONG_TARGETS, _CHANCE = 3.0, 3.0
 """Targets that a long trial may lose, and frames by chance."""
 _ALIKE = 0.8
@@ -186,9 +186,13 @@ class SearchByCounts:
             row = count(result, self.elapsed)
             if purpose is _Purpose.ONCE:
                 self._see_once(row)
-            elif purpose is _Purpose.LONG:
+            if purpose is _Purpose.LONG:
                 self._longs.append(row)
-            else:
+            is_other = purpose is _Purpose.ONCE or (
+                purpose is _Purpose.LONG and self._is_lossy(row)
+            )
+            # What only long trials lose says nothing about short ones.
+            if not is_other:
                 self._rows.append(row)
             if purpose is _Purpose.REFERENCE:
                 self._compare(row)
@@ -250,9 +254,9 @@ class SearchByCounts:
         """Compares what a long trial lost with short trials at loads that lose a little."""
         self._is_once_asked = True
         counts = self._evidence.counts
-        most = float(counts.lost[counts.lost < NEAR * OVERLOAD * counts.sent].max())
-        if row[2] <= _ONCE * most:
-            self._once = _ONCE_ROOM * max(most, row[2])
+        little = counts.lost[counts.lost < NEAR * OVERLOAD * counts.sent]
+        if row[2] < HALF * row[4] / self._duration * float(little.mean()):
+            self._once = _ONCE_ROOM * max(float(little.max()), row[2])
 
     # The overload.
 
@@ -274,6 +278,8 @@ class SearchByCounts:
         if self._held is not None:
             self._checks_left = self._checks_left[1:]
         if lost <= self._target * load * exposure:
+            if self._goodputs:
+                self._changes += (load / float(np.mean(self._goodputs)) - 1.0,)
             self._forget(load)
             self._since -= 1
             return
@@ -394,12 +400,22 @@ class SearchByCounts:
         middle = min(HALF * (held + ceiling), self._cap)
         if ceiling - held > FINE * ceiling and middle > (1.0 + 0.25 * FINE) * held:
             self._held = middle
-        elif self._failed and ceiling <= self._cap:
-            above = evidence.at(ceiling)
-            if above.trials < LEAST_TRIALS and above.least <= self._target:
-                return ceiling
-            if evidence.is_verified(ceiling):
-                self._held = ceiling
+        elif self._failed and self._cap == math.inf:
+            return self._just_above(evidence, held)
+        return self._held or held
+
+    def _just_above(self, evidence: Evidence, held: float) -> float:
+        """A load just above the held, verified one: until it is contradicted, and so the verified one the highest."""
+        higher = self._clamped((1.0 + FINE) * held)
+        above = evidence.at(higher)
+        if above.least > self._target:
+            return held
+        if above.trials < LEAST_TRIALS:
+            return higher
+        if evidence.is_verified(higher):
+            self._held = higher
+        elif self._precision is not None:
+            self._held = HALF * (held + higher)
         return self._held or held
 
     def result(self) -> CountedLoad:

@@ -12,9 +12,10 @@ from dataclasses import dataclass, replace
 from itertools import combinations
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
 
-from lossratio.plrsearch.estimate.bounds import LossBounds
+from lossratio.plrsearch.estimate.bounds import TAIL, LossBounds
 from lossratio.plrsearch.model import OVERLOAD, Row, TrialCounts, from_rows
 
 FINE = 0.005
@@ -25,14 +26,12 @@ LEAST_TRIALS = 10
 """Minimum number of trials that verify a load."""
 _BATCH = 300.0
 """Frames: losses that are larger than any batch of software are events, or a capacity that varies."""
-_CHANCE = 2.0
-"""Counts that scatter up to this many times as much as by chance show no batches."""
 _EVENT = 10.0
 """A trial that loses this many targets near a load at which most trials lose fewer has seen an event."""
 _LEAST_BATCH, _MULTIPLES, _ALIKE = 4.0, 8.0, 3
 """Frames of the smallest batch, the most batches that a trial loses for its count to show their size, and the least
 number of such trials."""
-_UNSEEN = -math.log(0.025)
+_UNSEEN = -math.log(TAIL)
 """Events that are expected this many times are seen with a probability of 97.5 %."""
 _EVENTS, _SHARE_ON_LINE, _PAUSE_ERROR, _APART = 3, 0.65, 0.003, 1.03
 """Pauses are known from this many losses on a line, or this share of them, with this relative error, at loads of which
@@ -111,15 +110,19 @@ class Evidence:
         """
         is_overload = self.counts.is_overload
         near = self.within((1.0 - NEAR) * load, (1.0 + NEAR) * load) & ~is_overload
-        size = self.scatter(is_overload if is_overload.any() else near)
-        return size if _CHANCE < size <= _BATCH else 1.0
+        squares, freedom = self._scatter(is_overload if is_overload.any() else near)
+        if not freedom or scipy.special.chdtrc(freedom, squares) > TAIL:
+            return 1.0
+        size = squares / freedom
+        return size if size <= _BATCH else 1.0
 
     def varies(self, load: float) -> bool:
         """Whether trials at a load in overload scatter more than batches explain: the capacity varies."""
-        return self.scatter(self.within(load, load)) > _BATCH
+        squares, freedom = self._scatter(self.within(load, load))
+        return squares > _BATCH * freedom
 
-    def scatter(self, which: NDArray[np.bool_]) -> float:
-        """Chi-squared per degree of freedom of trials at equal loads; 1: there are none."""
+    def _scatter(self, which: NDArray[np.bool_]) -> tuple[float, float]:
+        """Chi-squared of trials at equal loads, and its degrees of freedom."""
         squares = freedom = 0.0
         loads = self.counts.load[which]
         for load in np.unique(loads):
@@ -130,7 +133,7 @@ class Evidence:
             expected = sent * (lost.sum() / sent.sum())
             squares += float(((lost - expected) ** 2 / expected).sum())
             freedom += len(lost) - 1.0
-        return squares / freedom if freedom else 1.0
+        return squares, freedom
 
     def is_verified(self, load: float) -> bool:
         """Whether at most the target is lost at a load, by its trials or with those up to 10 % above it."""

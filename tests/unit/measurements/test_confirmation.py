@@ -32,9 +32,9 @@ def test_a_load_below_the_capacity_is_verified_by_as_many_frames_as_were_said_be
         "one by one, takes 1,200,000 frames of each interface: 12 trials, 24 s" in remark for remark in result.remarks
     )
     first = "Confirmed: at 50,000 frames/s of 64 B each way, at most one frame in 100,000 is lost."
-    assert message(result).startswith(f"{first} The certainty is about trials like these: ")
+    assert message(result).startswith(f"{first}\nThe certainty is about trials like these: ")
     assert "with a certainty of 97.5 %: verified: 0 of" in message(result)
-    assert f"| {first} The certainty" in markdown_report([read_run(tmp_path)])
+    assert f"| {first}" in markdown_report([read_run(tmp_path)])
     assert read_result(place(tmp_path).directory.result_path(place(tmp_path).test.full_name)) == result
 
 

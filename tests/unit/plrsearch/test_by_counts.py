@@ -50,13 +50,17 @@ class Pausing:
 
 
 @pytest.mark.parametrize(("spread", "function"), [(5e4, "stretch"), (2e5, "erf"), (500.0, "stretch")])
-def test_a_constant_device_is_verified_within_a_hundredth_and_held_there(spread, function):
+def test_a_constant_device_is_verified_within_a_hundredth(spread, function):
     knee = SmoothKnee(18e6, spread, function)
-    found, _, trials = searched(knee)
+    found, _, _ = searched(knee, 120.0)
     assert 0.99 <= found.verified / truth(knee) <= 1.0
     assert found.contradicted > truth(knee)
     assert found.is_regular
-    assert found.long_s == 20.0
+    assert found.long_s == 10.0
+
+
+def test_most_of_the_traffic_is_at_the_stated_load():
+    found, _, trials = searched(SmoothKnee(18e6, 5e4))
     near = sum(trial.duration for trial in trials if abs(trial.load / found.stated - 1.0) < 0.01)
     assert near >= 0.7 * sum(trial.duration for trial in trials)
 
@@ -115,13 +119,13 @@ def test_rare_pauses_are_known_by_a_line():
 @pytest.mark.parametrize("begun_s", [15.0, 100.0])
 def test_a_device_that_becomes_faster_is_searched_anew(begun_s):
     found, _, _ = searched(Pausing(np.inf, 0.0, 0.0, scale_at=begun_s))
-    assert 0.99 <= found.stated / 18e6 <= 1.0
+    assert 0.99 <= found.stated / 18e6 <= 1.0 + 1e-6
     assert found.is_regular
 
 
 def test_a_change_is_said_with_its_size():
     found, _, _ = searched(Pausing(np.inf, 0.0, 0.0, scale_at=100.0))
-    assert found.changes == (pytest.approx(0.1, rel=0.01),)
+    assert found.changes == (pytest.approx(0.1, rel=0.02),)
     assert any("at the same overload, it forwarded 10 % more" in said for said in found.sentences)
 
 
@@ -157,3 +161,16 @@ def test_warm_loads_come_first_from_the_highest():
 def test_senseless_values_are_refused(wrong):
     with pytest.raises(SearchError):
         SearchByCounts(TARGET, *LIMITS, **wrong)
+
+
+def test_frames_that_wait_for_a_full_batch_are_known_to_be_lost_once():
+    @dataclass(frozen=True)
+    class Waiting:
+        def start(self, rng):
+            return lambda traffic: int(max(0.0, traffic.load - 18e6) * traffic.duration + rng.integers(5, 32))
+
+    found, _, _ = searched(Waiting())
+    assert 31.0 <= found.once <= 60.0
+    assert 0.95 <= found.stated / 18e6 <= 1.001
+    assert not found.is_regular
+    assert any("frames once, which do not count" in said for said in found.sentences)

@@ -16,7 +16,7 @@ def evidence(rows, scale=1.0, **options):
     return Evidence.of([(scale * LOAD * share, 2.0, float(lost), 0.0, 2.0) for share, lost in rows], TARGET, **options)
 
 
-@settings(max_examples=60)
+@settings(max_examples=25)
 @given(ROWS, st.randoms(use_true_random=False))
 def test_the_order_of_trials_does_not_matter(rows, random):
     mixed = list(rows)
@@ -25,14 +25,14 @@ def test_the_order_of_trials_does_not_matter(rows, random):
     assert evidence(rows).clump(LOAD) == pytest.approx(evidence(mixed).clump(LOAD))
 
 
-@settings(max_examples=60)
+@settings(max_examples=25)
 @given(ROWS)
 def test_a_verified_load_has_ten_trials_or_more_at_it_or_just_above(rows):
     if evidence(rows).is_verified(LOAD):
         assert sum(share >= 1.0 for share, _ in rows) >= 10
 
 
-@settings(max_examples=60)
+@settings(max_examples=25)
 @given(st.integers(10, 60))
 def test_trials_without_loss_verify_and_one_heavy_loss_below_does_not(number):
     quiet = [(1.0, 0)] * number
@@ -89,7 +89,7 @@ def test_a_capacity_that_varies_is_no_batch():
     assert evidence(rows).clump(LOAD) == 1.0
 
 
-@settings(max_examples=40)
+@settings(max_examples=25)
 @given(st.floats(50e-6, 2e-3), st.floats(0.3, 0.9), st.lists(st.floats(0.0, 1.0), min_size=4, max_size=8, unique=True))
 def test_pauses_of_one_length_are_known_to_a_twentieth(length, place, shares):
     ring = place * LOAD * length
