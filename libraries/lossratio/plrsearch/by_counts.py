@@ -19,7 +19,7 @@ from lossratio.errors import SearchError
 from lossratio.plrsearch.bracketing import AIM, HALF, bracket, bracketed, losing_little
 from lossratio.plrsearch.counted_load import CountedLoad, SeenBucketRate
 from lossratio.plrsearch.counting import FINE, LEAST_TRIALS, NEAR, Evidence, FixedPause
-from lossratio.plrsearch.estimate.bounds import LossBounds
+from lossratio.plrsearch.estimate import LossBounds
 from lossratio.plrsearch.model import (
     OVERLOAD,
     CriticalLoadQuestion,

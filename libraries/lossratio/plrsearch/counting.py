@@ -15,7 +15,7 @@ import numpy as np
 import scipy
 from numpy.typing import NDArray
 
-from lossratio.plrsearch.estimate.bounds import TAIL, LossBounds
+from lossratio.plrsearch.estimate import TAIL, LossBounds
 from lossratio.plrsearch.model import OVERLOAD, Row, TrialCounts, from_rows
 
 FINE = 0.005
