@@ -183,22 +183,23 @@ class SearchByCounts:
         """
         purpose = None if self._next is None else self._next[1]
         if why_set_aside(result) is None:
-            row = count(result, self.elapsed)
-            if purpose is _Purpose.ONCE:
-                self._see_once(row)
-            if purpose is _Purpose.LONG:
-                self._longs.append(row)
-            is_other = purpose is _Purpose.ONCE or (
-                purpose is _Purpose.LONG and self._is_lossy(row)
-            )
-            # What only long trials lose says nothing about short ones.
-            if not is_other:
-                self._rows.append(row)
-            if purpose is _Purpose.REFERENCE:
-                self._compare(row)
+            self._count(count(result, self.elapsed), purpose)
         self.trials += 1
         self.elapsed += result.elapsed
         self._next = None
+
+    def _count(self, row: Row, purpose: _Purpose | None) -> None:
+        """Takes in a trial. What a long trial loses says nothing about short ones."""
+        if purpose is _Purpose.ONCE:
+            self._see_once(row)
+            return
+
+        if purpose is _Purpose.LONG:
+            self._longs.append(row)
+        if purpose is not _Purpose.LONG or not self._is_lossy(row):
+            self._rows.append(row)
+        if purpose is _Purpose.REFERENCE:
+            self._compare(row)
 
     @property
     def _evidence(self) -> Evidence:
@@ -429,9 +430,10 @@ class SearchByCounts:
         higher = (load for load in evidence.loads if load > stated)
         contradicted = (load for load in higher if evidence.at(load).least > self._target)
         near = evidence.within(stated, (1.0 + HALF * NEAR) * stated) & evidence.is_quiet
-        has_long = any(
-            row[0] >= (1.0 - 1e-9) * stated and not self._is_lossy(row) for row in self._longs
-        )
+        passed_long = (row[0] for row in self._longs if not self._is_lossy(row))
+        has_long = max(passed_long, default=0.0) >= (1.0 - 1e-9) * stated
+
+        # Record: what is stated.
         return CountedLoad(
             stated=stated,
             verified=verified,

@@ -74,6 +74,7 @@ class CountedLoad:
             )
         if self.contradicted is not None:
             yield f"{format_frame_rate(self.contradicted)} loses more than the target (97.5 %)."
+
         for change in self.changes:
             word = "more" if change > 0.0 else "less"
             yield f"The device changed: at the same overload, it forwarded {format_ratio(abs(change))} {word}."

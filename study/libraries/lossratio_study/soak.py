@@ -19,6 +19,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from itertools import groupby
+from operator import attrgetter
 from pathlib import Path
 from zlib import crc32
 
@@ -108,6 +109,7 @@ def judge(arguments: argparse.Namespace) -> None:
     names = list(KINDS) if arguments.kinds else arguments.families
     if arguments.drawn:
         names = [f"drawn {number}" for number in range(*arguments.drawn)]
+
     for seconds in arguments.seconds:
         judged: dict[str, list[Judgement]] = {algorithm: [] for algorithm in arguments.algorithms}
         for name in names:
@@ -157,6 +159,9 @@ def searched(algorithm: str, name: str, family: Family, seconds: float, seed: in
     share = stated.load / truth
     false = () if stated.counted is None else tuple(untrue(stated.counted, family, share, in_sight=in_sight))
 
+    at_least, at_most = low <= truth * (1.0 + CLOCK), high >= truth * (1.0 - CLOCK)
+    near_share = near / sum(trial.duration for trial in trials)
+
     # Record: the judgement.
     return Judgement(
         algorithm=algorithm,
@@ -168,8 +173,8 @@ def searched(algorithm: str, name: str, family: Family, seconds: float, seed: in
         right=0.9 <= share <= 1.0 + CLOCK,
         regular=stated.regular,
         in_sight=in_sight,
-        covered=low <= truth * (1.0 + CLOCK) and high >= truth * (1.0 - CLOCK),
-        near=near / sum(trial.duration for trial in trials),
+        covered=at_least and at_most,
+        near=near_share,
         cpu_s=cpu,
         false=false,
     )
@@ -204,6 +209,7 @@ def untrue(found: CountedLoad, family: Family, share: float, *, in_sight: bool) 
     """What a search by counts says and is not so of a device, at a stated load that is this share of the truth."""
     device = family.device
     false = []
+
     if found.verified is not None and share > 1.0 + CLOCK and in_sight:
         false.append("verified")
     if found.changes and "changes" not in family.traits:
@@ -232,15 +238,21 @@ def summary(runs: Sequence[Judgement]) -> str:
     regular = [run for run in runs if run.regular]
     wrong = [run for run in runs if run.wrong]
     within = sum(1.0 - _NEAR <= run.share <= 1.0 + CLOCK for run in healthy)
-    near = np.quantile([run.near for run in runs], [0.1, 0.5])
-    return (
-        f"right {sum(run.right for run in runs)} of {len(runs)}; regular and above {len(wrong)}, in sight "
-        f"{sum(run.in_sight for run in wrong)}; healthy: {len(healthy) - sum(run.regular for run in healthy)} of "
-        f"{len(healthy)} irregular, {within} within 1 %; irregular {len(runs) - len(regular)}; regular and covered "
-        f"{sum(run.covered for run in regular)} of {len(regular)}; false {sum(len(run.false) for run in runs)}; near "
-        f"{near[1]:.2f} (tenth {near[0]:.2f}); CPU {np.median([run.cpu_s for run in runs]):.2f} s, most "
-        f"{max(run.cpu_s for run in runs):.2f} s"
-    )
+    doubted = sum(not run.regular for run in healthy)
+    tenth, median = np.quantile([run.near for run in runs], [0.1, 0.5])
+    cpu = np.median([run.cpu_s for run in runs])
+
+    parts = [
+        f"right {sum(run.right for run in runs)} of {len(runs)}",
+        f"regular and above {len(wrong)}, in sight {sum(run.in_sight for run in wrong)}",
+        f"healthy: {doubted} of {len(healthy)} irregular, {within} within 1 %",
+        f"irregular {len(runs) - len(regular)}",
+        f"regular and covered {sum(run.covered for run in regular)} of {len(regular)}",
+        f"false {sum(len(run.false) for run in runs)}",
+        f"near {median:.2f} (tenth {tenth:.2f})",
+        f"CPU {cpu:.2f} s",
+    ]
+    return "; ".join(parts)
 
 
 def pairs(first: Sequence[Judgement], second: Sequence[Judgement]) -> str:
@@ -263,7 +275,7 @@ def show(arguments: argparse.Namespace) -> None:
     measurer = SimulatedMeasurer(family.device, seed=crc32(arguments.name.encode()), overhead=OVERHEAD)
     found = run_search(search, measurer, on_trial=trials.append)
     truth = family.critical_load(family.scale_at(search.elapsed, search.trials))
-    for (load, seconds), same in groupby(trials, lambda trial: (trial.load, trial.duration)):
+    for (load, seconds), same in groupby(trials, attrgetter("load", "duration")):
         print(f"{load / truth:8.4f}, {seconds:g} s:", *(trial.output.lost_frames for trial in same))
     print(*found.sentences, sep="\n")
 

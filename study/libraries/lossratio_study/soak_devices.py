@@ -15,8 +15,7 @@ from typing import Literal
 import numpy as np
 from scipy import optimize, stats
 
-from lossratio.simulation import SmoothKnee
-from lossratio.simulation.sut import RunningSut, Traffic, random_rounding
+from lossratio.simulation import RunningSut, SmoothKnee, Traffic
 
 CAPACITY = 18e6
 """Frames per second that most devices forward."""
@@ -154,7 +153,7 @@ class Device:
             lost += sum(pause.lost(traffic, rng) for pause in self.pauses)
             lost += float(rng.poisson(self.errors * traffic.frames))
             lost += self.once(traffic, rng)
-            return int(min(random_rounding(lost, rng), traffic.frames))
+            return min(math.floor(lost + rng.random()), traffic.frames)
 
         return lost_frames
 
