@@ -3,7 +3,7 @@
     python benchmarks/soak.py                       # everything, with few seeds
     python benchmarks/soak.py stopping --seeds 100
 
-For whole searches of many devices, see `lossratio_study.soak`.
+For whole searches of many devices, see `soak_judge.py`.
 """
 
 from __future__ import annotations

@@ -15,11 +15,11 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from lossratio_study.soak_devices import CAPACITY, Family, Pause, Stalls
-from lossratio_study.soak_drawn import LEAST, PAUSE_LENGTHS, PAUSES_EVERY, SHORTER_IF_VARIED, family_named
+from soak_devices import CAPACITY, Family, Pause, Stalls
+from soak_drawn import LEAST, PAUSE_LENGTHS, PAUSES_EVERY, SHORTER_IF_VARIED, family_named
 
 MOST = 1.6 * CAPACITY
-"""The maximum load of the searches of `lossratio_study.soak`, in frames per second."""
+"""The maximum load of the searches of `soak_judge.py`, in frames per second."""
 _OFTEN, _LONG = 240, 400
 """Points of the grids of periods and of lengths."""
 

@@ -1,4 +1,4 @@
-"""Devices drawn at random, for `soak.py`. Those of a new seed are devices that no rule was made with.
+"""Devices drawn at random, for `soak_judge.py`. Those of a new seed are devices that no rule was made with.
 
 Number 17 is always the same device. One of four is healthy; the others lose frames in batches, pause, change, vary,
 have bit errors or a bucket, and some do two of these.
@@ -11,7 +11,7 @@ from dataclasses import replace
 import numpy as np
 from scipy import stats
 
-from lossratio_study.soak_devices import (
+from soak_devices import (
     CAPACITY,
     FAMILIES,
     KINDS,

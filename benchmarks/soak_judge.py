@@ -1,9 +1,9 @@
 """Soak tests judged in pairs: the search by counts beside the search by the model, on devices with a known truth.
 
-    python -m lossratio_study.soak judge --seconds 60 300 --seeds 3
-    python -m lossratio_study.soak judge --seconds 300 --drawn 0 60 --drawn-seed 7 --store judged.jsonl
-    python -m lossratio_study.soak judge --kinds --algorithms counts
-    python -m lossratio_study.soak show "batches of 32" --seconds 300
+    python benchmarks/soak_judge.py judge --seconds 60 300 --seeds 3
+    python benchmarks/soak_judge.py judge --seconds 300 --drawn 0 60 --drawn-seed 7 --store judged.jsonl
+    python benchmarks/soak_judge.py judge --kinds --algorithms counts
+    python benchmarks/soak_judge.py show "batches of 32" --seconds 300
 
 A search is *right* if the load that is stated first is .9 to 1.0 of the truth. It is *wrong* if it is regular and above
 the truth, and *in sight* if the losses that decide are not rarer than the result says. Time is simulated, and seeds are
@@ -28,8 +28,8 @@ import numpy as np
 from lossratio.plrsearch import CountedLoad, CriticalLoadEstimate, PLRsearch, SearchByCounts
 from lossratio.simulation import SimulatedMeasurer
 from lossratio.trials import TrialResult, run_search
-from lossratio_study.soak_devices import CAPACITY, FAMILIES, KINDS, Family, Pause
-from lossratio_study.soak_drawn import SEED, family_named
+from soak_devices import CAPACITY, FAMILIES, KINDS, Family, Pause
+from soak_drawn import SEED, family_named
 
 ALGORITHMS = ("counts", "model")
 """The search by counts, and PLRsearch."""

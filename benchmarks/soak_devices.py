@@ -1,4 +1,4 @@
-"""Devices that lose frames as hardware and as software do, with their true loss ratio, for `soak.py`.
+"""Devices that lose frames as hardware and as software do, with their true loss ratio, for `soak_judge.py`.
 
 A device is made of parts: a knee, frames that are lost in batches, pauses that overflow a ring, bit errors, a bucket,
 and a capacity that changes from trial to trial or in time. The mean loss ratio in the long run at each load follows
