@@ -10,7 +10,6 @@ from dataclasses import replace
 
 import numpy as np
 from scipy import stats
-
 from soak_devices import (
     CAPACITY,
     FAMILIES,

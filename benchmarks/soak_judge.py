@@ -24,12 +24,12 @@ from pathlib import Path
 from zlib import crc32
 
 import numpy as np
+from soak_devices import CAPACITY, FAMILIES, KINDS, Family, Pause
+from soak_drawn import SEED, family_named
 
 from lossratio.plrsearch import CountedLoad, CriticalLoadEstimate, PLRsearch, SearchByCounts
 from lossratio.simulation import SimulatedMeasurer
 from lossratio.trials import TrialResult, run_search
-from soak_devices import CAPACITY, FAMILIES, KINDS, Family, Pause
-from soak_drawn import SEED, family_named
 
 ALGORITHMS = ("counts", "model")
 """The search by counts, and PLRsearch."""

@@ -14,7 +14,6 @@ import argparse
 from dataclasses import dataclass, replace
 
 import numpy as np
-
 from soak_devices import CAPACITY, Family, Pause, Stalls
 from soak_drawn import LEAST, PAUSE_LENGTHS, PAUSES_EVERY, SHORTER_IF_VARIED, family_named
 
