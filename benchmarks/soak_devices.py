@@ -15,8 +15,7 @@ from typing import Literal
 import numpy as np
 from scipy import optimize, stats
 
-from lossratio.simulation import SmoothKnee
-from lossratio.simulation.sut import RunningSut, Traffic, random_rounding
+from lossratio.simulation import RunningSut, SmoothKnee, Traffic
 
 CAPACITY = 18e6
 """Frames per second that most devices forward."""
@@ -154,7 +153,7 @@ class Device:
             lost += sum(pause.lost(traffic, rng) for pause in self.pauses)
             lost += float(rng.poisson(self.errors * traffic.frames))
             lost += self.once(traffic, rng)
-            return int(min(random_rounding(lost, rng), traffic.frames))
+            return min(math.floor(lost + rng.random()), traffic.frames)
 
         return lost_frames
 
@@ -422,3 +421,57 @@ FAMILIES = {
     },
 }
 """What is measured, by name."""
+
+
+def _collapse(cost: float) -> Rate:
+    """A knee that forwards less the more it is offered above its capacity, by that many frames for each frame."""
+    below = knee(2e4)
+
+    def lost(load: float) -> float:
+        return max(below(load), load - max(0.0, CAPACITY - cost * max(0.0, load - CAPACITY)))
+
+    return lost
+
+
+def _logistic(load: float) -> float:
+    return 0.02 * load / (1.0 + math.exp(min(700.0, (CAPACITY - load) / 1.2e5))) + sharp(load)
+
+
+def _steep(load: float) -> float:
+    return load * min(1.0, 1e-7 * (load / (0.93 * CAPACITY)) ** 60) + sharp(load)
+
+
+def _paused(*pauses: Pause | Stalls) -> Family:
+    return Family(replace(_BASE, pauses=pauses), False, frozenset({"pauses"}))
+
+
+def _changed(scale: Scale, lowest: float = 0.0) -> Family:
+    return Family(replace(_BASE, scale=scale), False, frozenset({"changes"}), lowest=lowest)
+
+
+# Table: a kind on a line.
+KINDS = {
+    "collapse of .5": Family(Device(_collapse(0.5)), True),
+    "collapse of 3": Family(Device(_collapse(3.0)), True),
+    "logistic": Family(Device(_logistic), True),
+    "power of 60": Family(Device(_steep), True),
+    "uneven queues": Family(Device(queues([1.0, 0.5, 0.7, 1.4])), True),
+    "2 Mfps, target 1e-6": Family(Device(knee(8e3, capacity=2e6)), True, target=1e-6, capacity=2e6),
+    "uniform capacity": Family(Device(sharp, drawn=lambda share: 0.99 + 0.01 * share), False, frozenset({"varies"})),
+    "batches of 24": Family(Device(knee(3e4), batch=24.0), False, frozenset({"batches"})),
+    "batches of 200": Family(Device(knee(2e5, "erf"), batch=200.0), False, frozenset({"batches"})),
+    "pause each 12 s": _paused(Pause(12.0, 180e-6, 2048.0)),
+    "pause each 7 s, jittered": _paused(Pause(7.0, 400e-6, 4096.0, jitter=0.2)),
+    "pause each .4 s": _paused(Pause(0.4, 120e-6, 1024.0)),
+    "two pauses": _paused(Pause(9.0, 150e-6, 2048.0), Pause(3.0, 70e-6, 1024.0)),
+    "stalls of 40 each 15 s": _paused(Stalls(15.0, 40.0)),
+    "stalls of 9 each 10 s": _paused(Stalls(10.0, 9.0)),
+    "bit errors, .4 targets": Family(replace(_BASE, errors=0.4e-7)),
+    "policer, bucket of 20 ms": Family(Device(sharp, bucket=0.02, exact=True), False, frozenset({"long"})),
+    "policer, bucket of 200 ms": Family(Device(sharp, bucket=0.2, exact=True), False, frozenset({"long"})),
+    "faster at 25 s": _changed(faster_from(25.0, 0.7)),
+    "slower at 150 s": _changed(step(150.0, -0.015)),
+    "saw of .4 %": _changed(lambda number, seconds: 1.0 - 0.004 * (seconds / 40.0 % 1.0), 0.996),
+    "40 frames once": Family(replace(_BASE, once=lambda traffic, rng: 40.0), False, frozenset({"once"})),
+}
+"""Kinds that were written after the rules of the search by counts."""

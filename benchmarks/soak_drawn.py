@@ -1,4 +1,4 @@
-"""Devices drawn at random, for `soak_judge.py`: no rule of the search was made with them.
+"""Devices drawn at random, for `soak_judge.py`. Those of a new seed are devices that no rule was made with.
 
 Number 17 is always the same device. One of four is healthy; the others lose frames in batches, pause, change, vary,
 have bit errors or a bucket, and some do two of these.
@@ -13,6 +13,7 @@ from scipy import stats
 from soak_devices import (
     CAPACITY,
     FAMILIES,
+    KINDS,
     Device,
     Family,
     Pause,
@@ -30,8 +31,8 @@ from soak_devices import (
     warming_up,
 )
 
-_SEED = 2026
-"""The seed of the devices, which makes tables repeatable."""
+SEED = 2026
+"""The usual seed of the devices, which makes tables repeatable."""
 LEAST = 0.05
 """Minimum critical load of a device, as a share of its capacity."""
 _RINGS = (512.0, 1024.0, 2048.0, 4096.0, 8192.0, 16384.0)
@@ -46,15 +47,16 @@ _BOTH = 0.2
 """Share of the others that have two faults."""
 
 
-def family_named(name: str) -> Family:
-    """The family of that name, or the device drawn with that number: ``drawn 17``."""
-    if name in FAMILIES:
-        return FAMILIES[name]
-    return _drawn(int(name.removeprefix("drawn ")))
+def family_named(name: str, seed: int = SEED) -> Family:
+    """The family or kind of that name, or the device drawn with that number: ``drawn 17``."""
+    known = {**FAMILIES, **KINDS}
+    if name in known:
+        return known[name]
+    return _drawn(int(name.removeprefix("drawn ")), seed)
 
 
-def _drawn(number: int) -> Family:
-    rng = np.random.default_rng([_SEED, number])
+def _drawn(number: int, seed: int) -> Family:
+    rng = np.random.default_rng([seed, number])
     device = Device(_knee(rng))
     if rng.random() < _HEALTHY:
         if rng.random() < 0.3:

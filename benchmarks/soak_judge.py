@@ -1,13 +1,13 @@
-"""Soak tests judged: searches of many families of devices, of 60, 300 and 1,800 s, and what their results say.
+"""Soak tests judged in pairs: the search by counts beside the search by the model, on devices with a known truth.
 
-    python benchmarks/soak_judge.py --seconds 60 300 --seeds 3 --store judged.jsonl
-    python benchmarks/soak_judge.py --seconds 300 --families "batches of 32" --verbose
-    python benchmarks/soak_judge.py --seconds 300 --drawn 0 60
-    python benchmarks/soak_judge.py --speed
+    python benchmarks/soak_judge.py judge --seconds 60 300 --seeds 3
+    python benchmarks/soak_judge.py judge --seconds 300 --drawn 0 60 --drawn-seed 7 --store judged.jsonl
+    python benchmarks/soak_judge.py judge --kinds --algorithms counts
+    python benchmarks/soak_judge.py show "batches of 32" --seconds 300
 
-A search is *right* if the load that is stated first is .9 to 1.0 of the truth. It is *right in its scope* if it is so
-without the losses that are too rare, as the result says, to be seen. It is *wrong and confident* if it is above the
-truth, and nothing beside it says so. Time is simulated, and seeds are fixed: a table repeats itself.
+A search is *right* if the load that is stated first is .9 to 1.0 of the truth. It is *wrong* if it is regular and above
+the truth, and *in sight* if the losses that decide are not rarer than the result says. Time is simulated, and seeds are
+fixed: a table repeats itself.
 """
 
 from __future__ import annotations
@@ -15,251 +15,269 @@ from __future__ import annotations
 import argparse
 import json
 import math
-import re
 import time
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from itertools import groupby
+from operator import attrgetter
 from pathlib import Path
-from typing import Any
 from zlib import crc32
 
 import numpy as np
-from soak_devices import FAMILIES, Family, Pause
-from soak_drawn import family_named
+from soak_devices import CAPACITY, FAMILIES, KINDS, Family, Pause
+from soak_drawn import SEED, family_named
 
-from lossratio.plrsearch import CriticalLoadEstimate, PLRsearch, Verdict, estimate
-from lossratio.plrsearch.model import TrialCounts
+from lossratio.plrsearch import CountedLoad, CriticalLoadEstimate, PLRsearch, SearchByCounts
 from lossratio.simulation import SimulatedMeasurer
 from lossratio.trials import TrialResult, run_search
-from lossratio.units import parse_frame_rate
 
+ALGORITHMS = ("counts", "model")
+"""The search by counts, and PLRsearch."""
 OVERHEAD = 0.5
 """Seconds that a trial takes beside its traffic."""
 CLOCK = 20e-6
 """Relative tolerance for a right load: a generator's clock is no better."""
+_CLOSE = 0.05
+"""Numbers in sentences are true within this share."""
+_NEAR = 0.01
+"""Trials within this share of the stated load are near it."""
+
+
+@dataclass(frozen=True)
+class Judgement:
+    """What a search stated, and whether it is right."""
+
+    algorithm: str
+    """One of `ALGORITHMS`."""
+    device: str
+    """Name of the device."""
+    seconds: float
+    """Seconds of the search."""
+    seed: int
+    """Seed of its measurer."""
+    healthy: bool
+    """Whether the device is healthy."""
+    share: float
+    """The stated load as a share of the truth."""
+    right: bool
+    """Whether it is .9 to 1.0."""
+    regular: bool
+    """Whether the result has no doubt."""
+    in_sight: bool
+    """Whether the losses that decide are frequent enough to be seen, as the result says."""
+    covered: bool
+    """Whether the truth is in the interval: from the verified to the contradicted load, or the model's."""
+    near: float
+    """Share of the seconds of traffic within 1 % of the stated load."""
+    cpu_s: float
+    """Seconds of CPU."""
+    false: tuple[str, ...]
+    """What the search by counts says and is not so."""
+
+    @property
+    def wrong(self) -> bool:
+        """Whether the result is regular and above the truth."""
+        return self.regular and self.share > 1.0 + CLOCK
 
 
 def main() -> None:
-    """Runs the searches of the command line."""
+    """Runs the sub-command of the command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--seconds", nargs="+", type=float, default=[60.0, 300.0])
-    parser.add_argument("--seeds", type=int, default=3, help="searches of each family and time (default: 3)")
-    parser.add_argument("--first-seed", type=int, default=0)
-    parser.add_argument("--families", nargs="+", default=list(FAMILIES), help="default: all but drawn ones")
-    parser.add_argument("--drawn", nargs=2, type=int, metavar=("FIRST", "LAST"), help="devices drawn at random instead")
-    parser.add_argument("--store", type=Path, help="JSON lines file that keeps the searches")
-    parser.add_argument("--verbose", action="store_true", help="also say what each search says")
-    parser.add_argument("--speed", action="store_true", help="seconds of CPU for estimates of 150 and 720 trials")
+    commands = parser.add_subparsers(required=True)
+    judge_it = commands.add_parser("judge", help="judge searches of many devices")
+    judge_it.add_argument("--seconds", nargs="+", type=float, default=[60.0, 300.0])
+    judge_it.add_argument("--seeds", type=int, default=1, help="searches of each device and time")
+    judge_it.add_argument("--algorithms", nargs="+", choices=ALGORITHMS, default=ALGORITHMS)
+    judge_it.add_argument("--families", nargs="+", default=list(FAMILIES), help="default: all of them")
+    judge_it.add_argument("--kinds", action="store_true", help="the kinds of `KINDS` instead")
+    judge_it.add_argument("--drawn", nargs=2, type=int, metavar=("FIRST", "LAST"), help="drawn devices instead")
+    judge_it.add_argument("--drawn-seed", type=int, default=SEED, help=f"their seed (default: {SEED})")
+    judge_it.add_argument("--store", type=Path, help="JSON lines file that keeps the judgements")
+    judge_it.set_defaults(command=judge)
+    show_it = commands.add_parser("show", help="show the trials of a search by counts")
+    show_it.add_argument("name", help="name of a family or a kind, or 'drawn 17'")
+    show_it.add_argument("--seconds", type=float, default=300.0)
+    show_it.add_argument("--drawn-seed", type=int, default=SEED)
+    show_it.set_defaults(command=show)
+
     arguments = parser.parse_args()
+    arguments.command(arguments)
+
+
+def judge(arguments: argparse.Namespace) -> None:
+    """Judges searches in pairs: all algorithms search each device."""
+    names = list(KINDS) if arguments.kinds else arguments.families
     if arguments.drawn:
-        first, last = arguments.drawn
-        arguments.families = [f"drawn {number}" for number in range(first, last)]
-    if arguments.speed:
-        speed(arguments.families)
-        return
+        names = [f"drawn {number}" for number in range(*arguments.drawn)]
+
     for seconds in arguments.seconds:
-        judged = []
-        for name in arguments.families:
-            runs = [
-                search(name, seconds, arguments.first_seed + seed, arguments.verbose) for seed in range(arguments.seeds)
-            ]
-            judged += runs
-            print(_line(name, seconds, runs), flush=True)
-            if arguments.store:
-                with arguments.store.open("a") as store:
-                    store.writelines(json.dumps(run, default=float) + "\n" for run in runs)
-        print(_summary(seconds, judged), flush=True)
+        judged: dict[str, list[Judgement]] = {algorithm: [] for algorithm in arguments.algorithms}
+        for name in names:
+            family = family_named(name, arguments.drawn_seed)
+            for seed in range(arguments.seeds):
+                for algorithm, runs in judged.items():
+                    runs.append(searched(algorithm, name, family, seconds, seed))
+                    _keep(runs[-1], arguments.store)
+        for algorithm, runs in judged.items():
+            print(f"{seconds:5.0f} s {algorithm:6} {summary(runs)}", flush=True)
+        if len(judged) == len(ALGORITHMS):
+            print(pairs(*judged.values()), flush=True)
 
 
-def stated_load(found: CriticalLoadEstimate) -> tuple[float | None, bool]:
-    """The load that is stated first, and whether it is stated without a reservation."""
-    if hasattr(found, "verified"):
-        return found.stated, found.is_regular
-    return found.median, found.misfit.fits and found.limits is None
+def _keep(run: Judgement, store: Path | None) -> None:
+    """Prints a search that is not right, and adds it to the file."""
+    if not run.right or run.wrong or run.false:
+        marks = " wrong" * run.wrong + " irregular" * (not run.regular)
+        print(f"  {run.algorithm:6} {run.device:32} {run.share:8.4f}{marks} {'; '.join(run.false)}", flush=True)
+    if store is not None:
+        with store.open("a") as file:
+            file.write(json.dumps(asdict(run)) + "\n")
 
 
-def search(name: str, seconds: float, seed: int, verbose: bool = False) -> dict[str, Any]:
-    """The judgement of one search."""
-    family = family_named(name)
-    results: list[TrialResult] = []
-    low, high = 1e-4 * family.capacity, 1.6 * family.capacity
-    begun = time.process_time()
-    controller = PLRsearch(family.target, low, high, timeout=seconds)
+def searched(algorithm: str, name: str, family: Family, seconds: float, seed: int) -> Judgement:
+    """A search of a device, judged."""
+    trials: list[TrialResult] = []
+    limits = (family.target, 1e-4 * family.capacity, 1.6 * family.capacity)
     measurer = SimulatedMeasurer(family.device, seed=crc32(name.encode()) + seed, overhead=OVERHEAD)
-    found = run_search(controller, measurer, on_trial=results.append)
-    stated, confident = stated_load(found)
+    begun = time.process_time()
+    stated: _Stated
+    if algorithm == "counts":
+        stated = _Stated.by_counts(
+            run_search(SearchByCounts(*limits, timeout=seconds), measurer, on_trial=trials.append)
+        )
+    else:
+        stated = _Stated.by_model(run_search(PLRsearch(*limits, timeout=seconds), measurer, on_trial=trials.append))
     cpu = time.process_time() - begun
-    scale = family.scale_at(controller.elapsed, controller.trials)
+
+    scale = family.scale_at(measurer.now, len(trials))
     truth = family.critical_load(scale)
-    ratio = family.device.ratio(stated, scale) / family.target if stated else math.nan
-    share = stated / truth if stated else math.nan
-    least, most = found.interval(0.95)
-    run = {
-        "family": name,
-        "seconds": seconds,
-        "seed": seed,
-        "share": share,
-        "targets": ratio,
-        "right": bool(stated and 0.9 <= share <= 1.0 + CLOCK),
-        "right_in_scope": _is_right_in_scope(family, found, scale),
-        "confident": confident,
-        "wrong": bool(confident and stated and share > 1.0 + CLOCK),
-        "flagged": not confident,
-        "covered": least <= truth * (1.0 + CLOCK) and most >= truth * (1.0 - CLOCK),
-        "width": (most - least) / truth,
-        "error": found.median / truth - 1.0,
-        "trials": controller.trials,
-        "cpu": cpu,
-        "says": said(found),
-        "false": [words for words in said(found) if is_false(words, family, found, scale)],
-        "scope": getattr(found, "rarest_s", None),
-        "unseen": _unseen(family, found, scale),
-    }
-    if verbose:
-        print(name, seed, {key: run[key] for key in ("share", "targets", "error", "width", "flagged", "scope")})
-        print("   ", *(line[:180] for line in said(found)), sep="\n      ")
-    return run
+    rarest = family.device.rarest(stated.load, scale, family.target, stated.trial_s)
+    only_short = "long" in family.traits and stated.long_s is None
+    in_sight = not only_short and not family.lowest and rarest <= stated.rarest_s
+    near = sum(trial.duration for trial in trials if abs(trial.load / stated.load - 1.0) <= _NEAR)
+    low, high = stated.interval
+    share = stated.load / truth
+    false = () if stated.counted is None else tuple(untrue(stated.counted, family, share, in_sight=in_sight))
 
+    at_least, at_most = low <= truth * (1.0 + CLOCK), high >= truth * (1.0 - CLOCK)
+    near_share = near / sum(trial.duration for trial in trials)
 
-def _is_right_in_scope(family: Family, found: CriticalLoadEstimate, scale: float) -> bool:
-    """Whether the stated load is .9 to 1.0 of the truth, which may leave out losses as rare as the result says."""
-    truth = family.critical_load(scale)
-    stated = found.stated
-    if stated <= truth * (1.0 + CLOCK):
-        return bool(stated >= 0.9 * truth)
-
-    def is_within(load: float) -> bool:
-        rarest = family.device.rarest(load, scale, family.target, found.trial_s or 0.0)
-        return rarest > found.rarest_s or family.device.ratio(load, scale) <= family.target
-
-    return is_within(stated) and not is_within(stated / 0.9)
-
-
-def _unseen(family: Family, found: CriticalLoadEstimate, scale: float) -> bool:
-    """Whether the result says that the losses that decide may not have been seen: too rare, or in long trials only."""
-    if "long" in family.traits and found.guard.protocol_s is None:
-        return True
-    if family.lowest:
-        # The device was never that slow, or only for a short time.
-        return True
-    rarest = family.device.rarest(found.stated, scale, family.target, found.trial_s or 0.0)
-    return rarest > found.rarest_s
-
-
-def said(found: CriticalLoadEstimate) -> list[str]:
-    """The sentences of a result."""
-    sentences = list(getattr(found, "sentences", ()))
-    return [*found.misfit.reasons, *sentences, str(found.guard)]
-
-
-def is_false(words: str, family: Family, found: CriticalLoadEstimate, scale: float) -> bool:
-    """Whether a sentence is not true of the device."""
-    traits = family.traits
-    truth = family.critical_load(scale)
-    if "each trial loses" in words and "once" not in traits:
-        return True
-    if words.startswith("verified"):
-        return found.guard.load_per_interface_fps > truth * (1.0 + CLOCK) and not _unseen(family, found, scale)
-    told = {
-        "Frames are lost in batches": "batches" in traits,
-        "Frames are lost in pauses": "pauses" in traits,
-        "Forwarding rates in overload": _differ(words, found.description.counts),
-        "than before at the same loads": "changes" in traits,
-        "with at least as much load": _is_seen(words, found.counts),
-        "In short trials": "long" in traits,
-        "in trials of 20 s": "long" in traits or "pauses" in traits or "changes" in traits,
-        "contradicted": found.median > truth * (1.0 + CLOCK),
-    }
-    if words.startswith("Frames are lost in") and not _is_told(words, family):
-        return True
-    return next((not true for start, true in told.items() if start in words), False)
-
-
-def _differ(words: str, counts: TrialCounts) -> bool:
-    """Whether forwarding rates in overload differ as much as a sentence says, at the load with most such trials."""
-    said = re.search(r"deviation of ([\d.]+) %", words)
-    if said is None:
-        return False
-    is_overload = counts.lost > 1e-3 * counts.load * counts.exposure
-    loads, trials = np.unique(counts.load[is_overload], return_counts=True)
-    there = is_overload & (counts.load == loads[np.argmax(trials)])
-    forwarded = counts.load[there] - counts.lost[there] / counts.exposure[there]
-    seen = 100.0 * float(forwarded.std(ddof=1) / forwarded.mean())
-    return bool(0.5 * seen <= float(said[1]) <= 2.0 * seen)
-
-
-def _is_seen(words: str, counts: TrialCounts) -> bool:
-    """Whether a trial lost so many frames more than another trial with at least as much load, as a sentence says."""
-    said = re.search(r"at ([\d.]+ \w+) lost about ([\d,]+) frames more", words)
-    if said is None:
-        return False
-    load, more = parse_frame_rate(said[1]), float(said[2].replace(",", ""))
-    is_one = np.abs(counts.load / load - 1.0) < 1e-4
-    is_other = counts.load >= load * (1.0 - 1e-4)
-    if not is_one.any():
-        return False
-    return bool(counts.lost[is_one].max() - counts.lost[is_other].min() >= 0.99 * more)
-
-
-def _is_told(words: str, family: Family) -> bool:
-    """Whether the numbers of a sentence about batches or pauses are those of the device, as far as it has just one."""
-    device = family.device
-    numbers = [float(number.replace(",", "")) for number in re.findall(r"(?:about|of) ([\d.,]*\d)", words)]
-    if "in batches" in words:
-        return device.batch == 1.0 or abs(numbers[0] / device.batch - 1.0) < (0.35 if device.varied_batch else 0.15)
-    pauses = [pause for pause in device.pauses if isinstance(pause, Pause)]
-    if len(pauses) != 1 or pauses[0].together > 1:
-        return True
-    pause = pauses[0]
-    if abs(numbers[1] / (1e6 * pause.length) - 1.0) > 0.25:
-        return False
-    return len(numbers) < 3 or abs(numbers[2] / pause.ring - 1.0) < 0.3
-
-
-def _line(name: str, seconds: float, runs: list[dict[str, Any]]) -> str:
-    mean = {key: np.mean([run[key] for run in runs]) for key in ("right", "wrong", "flagged", "covered", "cpu")}
-    shares = " ".join(f"{run['share']:.5f}" for run in runs[:4])
-    errors = " ".join(f"{100.0 * run['error']:+.2g}" for run in runs[:4])
-    width = 100.0 * float(np.median([run["width"] for run in runs]))
-    marks = "".join(f" {key} {value:4.2f}" for key, value in mean.items())
-    return f"{name:28} {seconds:5.0f}{marks}  stated/truth {shares}  error % {errors}  width % {width:.2g}"
-
-
-def _summary(seconds: float, runs: list[dict[str, Any]]) -> str:
-    healthy = [run for run in runs if family_named(run["family"]).healthy]
-    says = sum(len(run["says"]) for run in runs)
-    false = sum(len(run["false"]) for run in runs)
-    wrong = [run for run in runs if run["wrong"]]
-    return (
-        f"== {seconds:.0f} s: {len(runs)} searches, right {np.mean([run['right'] for run in runs]):.3f}, "
-        f"in their scope {np.mean([run['right_in_scope'] for run in runs]):.3f}, "
-        f"confident above the truth {len(wrong)} (wrong, as the scope does not say so: "
-        f"{sum(not run['unseen'] for run in wrong)}), "
-        f"healthy flagged {sum(run['flagged'] for run in healthy)} of {len(healthy)}, "
-        f"covered {np.mean([run['covered'] for run in runs]):.3f}, of the regular ones "
-        f"{np.mean([run['covered'] for run in runs if run['confident']]):.3f}, false sentences {false} of {says}, "
-        f"CPU {np.median([run['cpu'] for run in runs]):.2f} s (most {max(run['cpu'] for run in runs):.2f})"
+    # Record: the judgement.
+    return Judgement(
+        algorithm=algorithm,
+        device=name,
+        seconds=seconds,
+        seed=seed,
+        healthy=family.healthy,
+        share=share,
+        right=0.9 <= share <= 1.0 + CLOCK,
+        regular=stated.regular,
+        in_sight=in_sight,
+        covered=at_least and at_most,
+        near=near_share,
+        cpu_s=cpu,
+        false=false,
     )
 
 
-def speed(names: list[str]) -> None:
-    """CPU seconds of one estimate of 150 and of 720 trials of each family, beside their search."""
-    for trials in (150, 720):
-        taken = {}
-        for name in names:
-            family = family_named(name)
-            results: list[TrialResult] = []
-            low, high = 1e-4 * family.capacity, 1.6 * family.capacity
-            search = PLRsearch(family.target, low, high, timeout=2.5 * trials)
-            measurer = SimulatedMeasurer(family.device, seed=crc32(name.encode()), overhead=OVERHEAD)
-            run_search(search, measurer, on_trial=results.append)
-            begun = time.process_time()
-            found = estimate(results, target_loss_ratio=family.target, min_load=low, max_load=high)
-            found.interval(0.95), found.misfit, found.guard.verdict is Verdict.VERIFIED
-            taken[name] = time.process_time() - begun
-        worst = max(taken, key=lambda name: taken[name])
-        print(
-            f"{trials} trials: median {1e3 * float(np.median(list(taken.values()))):.0f} ms, "
-            f"most {1e3 * taken[worst]:.0f} ms ({worst})"
-        )
+@dataclass(frozen=True)
+class _Stated:
+    """What both algorithms state."""
+
+    load: float
+    regular: bool
+    interval: tuple[float, float]
+    rarest_s: float
+    trial_s: float
+    long_s: float | None
+    counted: CountedLoad | None = None
+
+    @classmethod
+    def by_counts(cls, found: CountedLoad) -> _Stated:
+        interval = found.verified or 0.0, found.contradicted or math.inf
+        return cls(found.stated, found.is_regular, interval, found.rarest_s, found.trial_s, found.long_s, found)
+
+    @classmethod
+    def by_model(cls, found: CriticalLoadEstimate) -> _Stated:
+        trial_s = found.trial_s or 0.0
+        low, high = found.interval(0.95)
+        long_s = found.guard.protocol_s
+        return cls(found.stated, found.is_regular, (low, high), found.rarest_s or 0.0, trial_s, long_s)
+
+
+def untrue(found: CountedLoad, family: Family, share: float, *, in_sight: bool) -> list[str]:
+    """What a search by counts says and is not so of a device, at a stated load that is this share of the truth."""
+    device = family.device
+    false = []
+
+    if found.verified is not None and share > 1.0 + CLOCK and in_sight:
+        false.append("verified")
+    if found.changes and "changes" not in family.traits:
+        false.append("changed")
+    if found.once and "once" not in family.traits:
+        false.append("once")
+    if found.batch is not None and not _is_close(found.batch, device.batch):
+        false.append("batch")
+    if found.bucket is not None and not _is_close(found.bucket.frames, device.bucket * CAPACITY):
+        false.append("bucket")
+    if found.pause is not None:
+        pauses = [pause for pause in device.pauses if isinstance(pause, Pause)]
+        told = [(found.pause.length_s, pause.length, found.pause.ring_frames, pause.ring) for pause in pauses]
+        if not any(_is_close(length, true) and _is_close(ring, held) for length, true, ring, held in told):
+            false.append("pause")
+    return false
+
+
+def _is_close(said: float, true: float) -> bool:
+    return math.isclose(said, true, rel_tol=_CLOSE)
+
+
+def summary(runs: Sequence[Judgement]) -> str:
+    """The figures of searches by one algorithm."""
+    healthy = [run for run in runs if run.healthy]
+    regular = [run for run in runs if run.regular]
+    wrong = [run for run in runs if run.wrong]
+    within = sum(1.0 - _NEAR <= run.share <= 1.0 + CLOCK for run in healthy)
+    doubted = sum(not run.regular for run in healthy)
+    tenth, median = np.quantile([run.near for run in runs], [0.1, 0.5])
+    cpu = np.median([run.cpu_s for run in runs])
+
+    parts = [
+        f"right {sum(run.right for run in runs)} of {len(runs)}",
+        f"regular and above {len(wrong)}, in sight {sum(run.in_sight for run in wrong)}",
+        f"healthy: {doubted} of {len(healthy)} irregular, {within} within 1 %",
+        f"irregular {len(runs) - len(regular)}",
+        f"regular and covered {sum(run.covered for run in regular)} of {len(regular)}",
+        f"false {sum(len(run.false) for run in runs)}",
+        f"near {median:.2f} (tenth {tenth:.2f})",
+        f"CPU {cpu:.2f} s",
+    ]
+    return "; ".join(parts)
+
+
+def pairs(first: Sequence[Judgement], second: Sequence[Judgement]) -> str:
+    """How often only one of two algorithms is right on the same devices, and the standard error of the difference."""
+    only_first = sum(one.right and not two.right for one, two in zip(first, second, strict=True))
+    only_second = sum(two.right and not one.right for one, two in zip(first, second, strict=True))
+    error = math.sqrt(only_first + only_second)
+    return (
+        f"        pairs: only {first[0].algorithm} {only_first}, only {second[0].algorithm} {only_second}: a "
+        f"difference of {only_first - only_second} (standard error {error:.1f})"
+    )
+
+
+def show(arguments: argparse.Namespace) -> None:
+    """Shows what each trial of a search by counts lost, and what the search says."""
+    family = family_named(arguments.name, arguments.drawn_seed)
+    trials: list[TrialResult] = []
+    limits = (family.target, 1e-4 * family.capacity, 1.6 * family.capacity)
+    search = SearchByCounts(*limits, timeout=arguments.seconds)
+    measurer = SimulatedMeasurer(family.device, seed=crc32(arguments.name.encode()), overhead=OVERHEAD)
+    found = run_search(search, measurer, on_trial=trials.append)
+    truth = family.critical_load(family.scale_at(search.elapsed, search.trials))
+    for (load, seconds), same in groupby(trials, attrgetter("load", "duration")):
+        print(f"{load / truth:8.4f}, {seconds:g} s:", *(trial.output.lost_frames for trial in same))
+    print(*found.sentences, sep="\n")
 
 
 if __name__ == "__main__":

@@ -47,12 +47,10 @@ def test_a_program_says_how_it_is_used(forked, program):
     assert f"usage: {program}" in forked(program, "--help").replace("Usage", "usage")
 
 
-def test_each_mechanism_of_soak_tests_can_be_switched_off(tmp_path):
-    store = tmp_path / "ablation.jsonl"
-    short = ("--seconds", "20", "--seeds", "1", "--drawn", "0", "1")
-    header, _, *rows = printed_by("soak_ablation.py", *short, "--store", str(store)).splitlines()
-    assert header.startswith("| without | searches that differ |")
-    differ = {name.strip("| "): int(number) for name, number, *_ in (row.split(" | ") for row in rows)}
-    assert len(differ) == len(store.read_text().splitlines())
-    assert differ["nothing"] == 0
-    assert differ["halving of wide ranges"] == 1
+def test_soak_tests_are_judged_by_their_truth(tmp_path):
+    store = tmp_path / "judged.jsonl"
+    one = ("judge", "--seconds", "60", "--families", "sharp", "--algorithms", "counts", "--store", str(store))
+    (line,) = printed_by("soak_judge.py", *one).splitlines()
+    assert "right 1 of 1; regular and above 0, in sight 0; healthy: 0 of 1 irregular, 1 within 1 %" in line
+    (run,) = map(json.loads, store.read_text().splitlines())
+    assert 0.9 <= run["share"] <= 1.0

@@ -38,6 +38,7 @@ from lossratio.trials import MissingFrames, TrialInput, TrialResult, missing_fra
 from lossratio.units import (
     LONGEST_TRIAL,
     counted,
+    format_about,
     format_duration,
     format_exact_duration,
     format_frame_rate,
@@ -60,6 +61,8 @@ _ROOM = 3.2
 ratio is verified in more than a third of all cases."""
 _USUAL_BATCH = 32.0
 """Number of frames that software such as DPDK's programs handles, and loses, at once."""
+_SHOW_BATCH = 10
+"""Number of trials with loss that show how many frames are lost at once, so that nothing is assumed."""
 
 _MANY_TIMES = 2.0
 """Bursts that are this many times as large as assumed are named."""
@@ -74,7 +77,7 @@ class ConfirmationRequest(Request):
     each interface, in at least 10 trials. It takes fewer frames if the loss ratio is certainly higher. ``batch`` is the
     number of frames that are lost at a time, because software drops frames in batches. By default, it is the number
     that the soak test right before it in the suite found, or 32 if there was no soak test. A batch of 32 takes 32 times
-    as long as a batch of 1.
+    as long as a batch of 1. As soon as ten trials have lost frames, their counts show the number instead.
 
     The verdict is ``verified`` or ``contradicted`` (each with a probability of 97.5 %), or ``extrapolated``, if the
     frames do not decide. The result is irregular unless the verdict is ``verified``, and the test fails if it is
@@ -93,7 +96,7 @@ class ConfirmationRequest(Request):
     trial_duration: Annotated[Duration, Field(gt=0.0, le=LONGEST_TRIAL)] = 2.0
     """Seconds of each trial."""
     batch: Annotated[float, Field(ge=1.0)] = _USUAL_BATCH
-    """Number of frames that are lost at once."""
+    """Number of frames that are lost at once, until ten trials with loss show it."""
     longest: Annotated[Duration, Field(gt=0.0), NOT_IN_FILES] = 86_400.0
     """Maximum seconds of traffic. A measurement that would take longer is refused before any frame is sent."""
 
@@ -240,10 +243,12 @@ def bounds_of(
 ) -> LossBounds:
     """The loss ratio of the trials that are evidence, all at one load.
 
+    Once enough trials have lost frames, the scatter of their counts shows how many are lost at once.
+
     Args:
         trials: The trials.
         looks: How often the lower bound of the ratio is checked.
-        batch: How many frames are lost at once.
+        batch: How many frames are lost at once, until the trials show it.
         counts_late: Whether late frames count as lost, as in every trial.
     """
     known = [trial.output for trial in trials if why_set_aside(trial) is None]
@@ -257,6 +262,8 @@ def bounds_of(
         (float(output.sent_frames or 0), lost) for output, lost in zip(known, lost_in, strict=True)
     ]
     sent, lost = np.array(counts).reshape(-1, 2).T
+    if np.count_nonzero(lost) >= _SHOW_BATCH:
+        batch = 1.0
     return LossBounds.of(sent, lost, looks, batch, known=batch > 1.0)
 
 
@@ -337,6 +344,11 @@ class ConfirmationView(View[ConfirmationResult]):
         target = f"at most {share} is lost"
         if result.reason is None:
             yield f"Confirmed: at {load}, {target}."
+            unseen = format_about(result.statement.unseen_burst_trials or 1.0)
+            yield (
+                f"The certainty is about trials like these: what happens in fewer than one out of {unseen} of them, "
+                "such as another choice of queues, may not have been seen."
+            )
         else:
             yield f"Not confirmed: it is not proved that {target} at {load}."
 

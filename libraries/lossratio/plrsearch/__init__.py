@@ -17,6 +17,8 @@
 - `stopped_by`: a `StopReason`, None if the search is not finished;
 - `history`: the estimates during the search, as `IntervalPoint`.
 
+`SearchByCounts` is a search without any model, beside the others: it returns a `CountedLoad`.
+
 `why_set_aside` says why a trial whose generator did not offer the load is no evidence.
 
 The folders are `model`, `likelihood`, `quadrature`, `variation` and `estimate`; each imports only the folders before
@@ -24,7 +26,9 @@ it. `selection` chooses loads, and `controller` brings everything together. `csi
 differs from all this: `csit_estimates` computes what CSIT's code reports for the same trials.
 """
 
+from lossratio.plrsearch.by_counts import SearchByCounts as SearchByCounts
 from lossratio.plrsearch.controller import TIMEOUT as TIMEOUT, PLRsearch as PLRsearch
+from lossratio.plrsearch.counted_load import CountedLoad as CountedLoad
 from lossratio.plrsearch.csit import csit_estimates as csit_estimates
 from lossratio.plrsearch.estimate import (
     TIME_FOR_RARE as TIME_FOR_RARE,

@@ -31,10 +31,10 @@ def test_a_load_below_the_capacity_is_verified_by_as_many_frames_as_were_said_be
     assert any(
         "one by one, takes 1,200,000 frames of each interface: 12 trials, 24 s" in remark for remark in result.remarks
     )
-    first = "Confirmed: at 50,000 frames/s of 64 B each way in trials of 2 s, at most one frame in 100,000 is lost.\n"
-    assert message(result).startswith(first)
+    first = "Confirmed: at 50,000 frames/s of 64 B each way, at most one frame in 100,000 is lost."
+    assert message(result).startswith(f"{first}\nThe certainty is about trials like these: ")
     assert "with a certainty of 97.5 %: verified: 0 of" in message(result)
-    assert f"| {first.strip()} | measured | confirmation |" in markdown_report([read_run(tmp_path)])
+    assert f"| {first}" in markdown_report([read_run(tmp_path)])
     assert read_result(place(tmp_path).directory.result_path(place(tmp_path).test.full_name)) == result
 
 
@@ -92,6 +92,38 @@ def test_half_the_ratio_is_verified_in_a_third_and_the_double_one_never(batch):
     double = [bounds_of(lost_in_batches(request, 2.0 * batches, rng), batch=batch).most for _ in range(200)]
     assert np.count_nonzero(np.array(half) <= 1e-7) > 70
     assert np.count_nonzero(np.array(double) <= 1e-7) <= 5
+
+
+@pytest.mark.parametrize(("targets", "least", "most"), [(0.5, 35, 40), (1.0, 0, 3), (2.0, 0, 0)])
+def test_ten_trials_that_lose_single_frames_outweigh_an_assumed_batch(targets, least, most):
+    request = ConfirmationRequest(profile=PROFILE, load=12e6, loss_ratio=1e-7)
+    rng = np.random.default_rng(7)
+    mean = targets * request.load * request.trial_duration * request.loss_ratio
+    lost = [rng.poisson(mean, request.planned_trials) for _ in range(40)]
+    frames = round(request.load * request.trial_duration)
+    trial = TrialInput(request.trial_duration, request.load)
+    verified = 0
+    for counts in lost:
+        results = [
+            TrialResult(trial, TrialOutput(count / frames, sent_frames=frames, lost_frames=int(count)))
+            for count in counts
+        ]
+        verified += bounds_of(results, batch=request.batch).most <= request.loss_ratio
+        assert bounds_of(results, batch=request.batch) == bounds_of(results, batch=1.0)
+    assert least <= verified <= most
+
+
+def test_a_certainty_is_said_to_be_about_states_that_the_trials_had(tmp_path):
+    request = ConfirmationRequest(profile=PROFILE, load=50e3, loss_ratio=1e-5, batch=1)
+    result = measure(Confirmation(), open_testbed(SIMULATED), request, place(tmp_path))
+    _, about = ConfirmationView().sentences(result)
+    # With a probability of 2.5 %, a state that one out of so many trials has is in none of the twelve.
+    assert (1.0 - 1.0 / result.statement.unseen_burst_trials) ** 12 == pytest.approx(0.025)
+    assert "fewer than one out of 3.8 of them" in about
+    contradicted = measure(
+        Confirmation(), open_testbed(SIMULATED), request.but(load=200e3, loss_ratio=1e-3), place(tmp_path / "above")
+    )
+    assert not any("certainty is about" in said for said in ConfirmationView().sentences(contradicted))
 
 
 def test_the_plan_and_the_headline_say_how_many_frames_are_lost_at_a_time(tmp_path):

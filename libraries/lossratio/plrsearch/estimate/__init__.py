@@ -7,7 +7,7 @@
 - `misfit`: whether the model fits the trials, and how frames are lost.
 """
 
-from lossratio.plrsearch.estimate.bounds import LossBounds
+from lossratio.plrsearch.estimate.bounds import TAIL, LossBounds
 from lossratio.plrsearch.estimate.guard import (
     LEAST_TRIALS,
     NEAR,

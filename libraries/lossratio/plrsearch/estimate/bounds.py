@@ -88,6 +88,11 @@ class LossBounds:
             batch if known else 1.0,
         )
 
+    @staticmethod
+    def most_of(clumps: float) -> float:
+        """Upper bound of a mean number of losses (97.5 %)."""
+        return float(scipy.special.gammaincinv(clumps + 1.0, 1.0 - TAIL))
+
     def largest_burst(self, target: float) -> float | None:
         """How many frames may be lost at once if the upper bound is within the target; None: the bound is above."""
         if self.most > target:

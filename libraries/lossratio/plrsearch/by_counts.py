@@ -1,0 +1,452 @@
+"""The search by counts: finds and verifies the critical load without any model.
+
+The search brackets the load, looks at how much trials in overload forward, and then holds the highest load that has not
+failed until counts verify it (see `counting`). What fails sends it down, and what is verified sends it up to the middle
+of the bracket. Nothing that is seen in overload is a ceiling for good: the same overload is measured again later. If
+another rate is forwarded then, the past is forgotten.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from enum import Enum
+
+import numpy as np
+
+from lossratio.checked_arguments import checked
+from lossratio.errors import SearchError
+from lossratio.plrsearch.bracketing import AIM, HALF, bracket, bracketed, losing_little
+from lossratio.plrsearch.counted_load import CountedLoad, SeenBucketRate
+from lossratio.plrsearch.counting import FINE, LEAST_TRIALS, NEAR, Evidence, FixedPause
+from lossratio.plrsearch.estimate import LossBounds
+from lossratio.plrsearch.model import (
+    OVERLOAD,
+    CriticalLoadQuestion,
+    Row,
+    StopReason,
+    count,
+    why_set_aside,
+)
+from lossratio.trials import TrialInput, TrialResult
+
+_DURATION = 2.0
+"""Seconds of a trial."""
+_LONG, _LONG_SHARE = 20.0, 1.0 / 12.0
+"""Seconds of a long trial, and its largest share of the search's time."""
+_STEPS = (0.005, 0.01, 0.02, 0.04, 0.1, 0.2)
+"""Steps down, as shares of the load, where the load decides about losses."""
+_EVENT_STEPS = (0.05, 0.1, 0.2)
+"""The same where events do: fewer than half of the trials lose frames."""
+_REFERENCE = 1.1
+"""The overload that is measured again and again, as a multiple of the forwarded rate."""
+_REFERENCES, _MORE_REFERENCES, _REFERENCE_SHARE = 3, 5, 0.1
+"""Trials in this overload, more of them if the capacity varies, and their share of the search's trials."""
+_CHECKS = (0.4, 0.75)
+"""Shares of the search's time after which they are repeated."""
+_CHANGE, _SPREADS = 0.001, 4.0
+"""A device has changed if it forwards more or less by this share, and by this many standard deviations."""
+_TAIL, _LEAST = 8.0, 0.96
+"""Where the capacity varies, this many standard deviations below its mean are held, but no less than this share of the
+least capacity seen."""
+_FEW = 5
+"""Short trials at a load before a long one."""
+_ONCE_ROOM = 1.25
+"""Frames that are lost once may be this many times as many as those seen."""
+_LONG_TARGETS, _CHANCE = 3.0, 3.0
+"""Targets that a long trial may lose, and frames by chance."""
+_ALIKE = 0.8
+"""Losses that differ by less are alike."""
+_LOOKS = 10
+"""Looks at a load that is held: so many bounds hold at once."""
+_PATIENCE = 0.5
+"""A load fails if it takes more than this share of the remaining trials to verify it, if they lose nothing."""
+_SEEN = 3.0
+"""Losses that occur this many times on average are seen with a probability of 95 %."""
+
+
+class _Purpose(str, Enum):
+    BRACKET = "where the critical load may be"
+    ONCE = "whether a trial loses frames once"
+    REFERENCE = "how much the device forwards in overload"
+    LONG = "whether the load passes in the long run"
+    HOLD = "whether the load is verified"
+
+
+@checked(SearchError)
+class SearchByCounts:
+    """Searches for the critical load by counts; a `lossratio.trials.trial.Controller`.
+
+    Trials recorded before the first `next_trial` count as evidence, but not towards the time. A trial that
+    `lossratio.plrsearch.why_set_aside` rejects only takes time.
+
+    Attributes:
+        elapsed: Seconds that the trials of the search took so far, on the measurer's clock.
+        trials: Number of recorded trials.
+    """
+
+    def __init__(
+        self,
+        target_loss_ratio: float,
+        min_load: float,
+        max_load: float,
+        *,
+        timeout: float = 1800.0,
+        precision: float | None = None,
+        duration: float = _DURATION,
+        warm_start: Iterable[float] = (),
+    ) -> None:
+        """Prepares a search.
+
+        Args:
+            target_loss_ratio: Loss ratio at the critical load, between 0 and 1, exclusive.
+            min_load: Smallest load of a trial, in frames per second per interface.
+            max_load: Largest load of a trial, in frames per second per interface.
+            timeout: Seconds of trials.
+            precision: The search ends when a load is verified, and another one contradicted that is higher by at most
+                this share. None: only time ends it.
+            duration: Seconds of a trial.
+            warm_start: Loads of the first trials in frames per second.
+
+        Raises:
+            SearchError: If a value makes no sense.
+        """
+        self._question = CriticalLoadQuestion(target_loss_ratio, min_load, max_load)
+        if not 0.0 < timeout < math.inf:
+            raise SearchError(
+                f"A search's timeout must be a positive number of seconds, not {timeout!r}."
+            )
+        if precision is not None and not 0.0 < precision < 1.0:
+            raise SearchError(
+                f"A precision is a share of the load between 0 and 1, not {precision!r}."
+            )
+        if not 0.0 < duration < math.inf:
+            raise SearchError(
+                f"A trial's duration must be a positive number of seconds, not {duration!r}."
+            )
+
+        self._target = target_loss_ratio
+        self._timeout, self._precision, self._duration = timeout, precision, duration
+        self._long_duration = min(_LONG, _LONG_SHARE * timeout)
+        self._warm_loads = sorted({self._clamped(float(load)) for load in warm_start}, reverse=True)
+        self.elapsed = 0.0
+        self.trials = 0
+        self._rows: list[Row] = []
+        self._once: float = 0.0
+        self._is_once_asked = False
+        self._pause: FixedPause | None = None
+        self._bucket: SeenBucketRate | None = None
+        self._changes: tuple[float, ...] = ()
+        self._checks_left = list(_CHECKS)
+        self._next: tuple[TrialInput, _Purpose] | None = None
+        self._stopped_by: StopReason | None = None
+        self._forget(max_load)
+
+    def _forget(self, begin: float) -> None:
+        """Begins a new bracket at a load, without the trials so far."""
+        self._since = len(self._rows)
+        self._begin = begin
+        self._held: float | None = None
+        self._failed: list[float] = []
+        self._cap = math.inf
+        self._downs = 0
+        self._reference: float | None = None
+        self._goodputs: list[float] = []
+        self._longs: list[Row] = []
+
+    def _clamped(self, load: float) -> float:
+        return min(max(load, self._question.min_load), self._question.max_load)
+
+    @property
+    def purpose(self) -> str | None:
+        """Why the trial of `next_trial` was chosen; None if there is none."""
+        return None if self._next is None else self._next[1].value
+
+    def next_trial(self) -> TrialInput | None:
+        """See `Controller.next_trial`."""
+        if self._next is None and self._stopped_by is None:
+            self._stopped_by = self._reason_to_stop()
+            if self._stopped_by is None:
+                load, purpose = self._chosen()
+                is_long = purpose in (_Purpose.LONG, _Purpose.ONCE)
+                seconds = self._long_duration if is_long else self._duration
+                seconds = min(seconds, self._timeout - self.elapsed)
+                self._next = TrialInput(seconds, self._clamped(load)), purpose
+        return None if self._next is None else self._next[0]
+
+    @checked(SearchError)
+    def record(self, result: TrialResult) -> None:
+        """See `Controller.record`.
+
+        Raises:
+            SearchError: If the trial has no counts of frames, or they make no sense.
+        """
+        purpose = None if self._next is None else self._next[1]
+        if why_set_aside(result) is None:
+            self._count(count(result, self.elapsed), purpose)
+        self.trials += 1
+        self.elapsed += result.elapsed
+        self._next = None
+
+    def _count(self, row: Row, purpose: _Purpose | None) -> None:
+        """Takes in a trial. What a long trial loses says nothing about short ones."""
+        if purpose is _Purpose.ONCE:
+            self._see_once(row)
+            return
+
+        if purpose is _Purpose.LONG:
+            self._longs.append(row)
+        if purpose is not _Purpose.LONG or not self._is_lossy(row):
+            self._rows.append(row)
+        if purpose is _Purpose.REFERENCE:
+            self._compare(row)
+
+    @property
+    def _evidence(self) -> Evidence:
+        free = 0.0 if self._pause is None else self._pause.free_load
+        return Evidence.of(self._rows[self._since :], self._target, self._once, free)
+
+    def _reason_to_stop(self) -> StopReason | None:
+        if self._timeout - self.elapsed < self._duration:
+            return StopReason.TIMEOUT
+        if self._held is None:
+            return None
+        if self._held <= self._question.min_load:
+            lowest = self._evidence.at(self._held, _LOOKS)
+            if lowest.trials >= LEAST_TRIALS and lowest.least > self._target:
+                return StopReason.MIN_LOAD
+        return StopReason.PRECISION if self._is_precise else None
+
+    @property
+    def _is_precise(self) -> bool:
+        """Whether the result is as precise as requested, in long trials, too."""
+        if self._precision is None:
+            return False
+        found = self.result()
+        if found.verified is None or found.contradicted is None or found.long_s is None:
+            return False
+        return found.contradicted <= (1.0 + self._precision) * found.verified
+
+    def _chosen(self) -> tuple[float, _Purpose]:
+        """The next trial's load in frames per second, and its purpose."""
+        evidence = self._evidence
+        if self.trials < len(self._warm_loads):
+            return self._warm_loads[self.trials], _Purpose.BRACKET
+        if self._held is None:
+            load = bracketed(evidence, self._question, self._begin)
+            if load is not None:
+                few = None if self._is_once_asked else losing_little(evidence)
+                if few is not None and self._timeout - self.elapsed > self._long_duration:
+                    return few, _Purpose.ONCE
+                return load, _Purpose.BRACKET
+            if self._wants_reference(evidence) and self._reference is not None:
+                return self._reference, _Purpose.REFERENCE
+            self._hold(evidence)
+
+        held = self._held or self._question.min_load
+        is_due = bool(self._checks_left) and self.elapsed > self._checks_left[0] * self._timeout
+        if self._reference is not None and is_due:
+            return self._reference, _Purpose.REFERENCE
+        if self._wants_long(evidence, held):
+            return held, _Purpose.LONG
+        return self._kept(evidence, held), _Purpose.HOLD
+
+    def _see_once(self, row: Row) -> None:
+        """Compares what a long trial lost with short trials at loads that lose a little."""
+        self._is_once_asked = True
+        counts = self._evidence.counts
+        little = counts.lost[counts.lost < NEAR * OVERLOAD * counts.sent]
+        if row[2] < HALF * row[4] / self._duration * float(little.mean()):
+            self._once = _ONCE_ROOM * max(float(little.max()), row[2])
+
+    # The overload.
+
+    def _wants_reference(self, evidence: Evidence) -> bool:
+        """Whether trials are missing that show how much is forwarded in overload, and how much that varies."""
+        goodput = evidence.best_goodput()
+        if self._reference is None and goodput is not None:
+            ceiling = bracket(evidence)[1] or 0.0
+            self._reference = self._clamped(max(_REFERENCE * goodput, ceiling))
+        if self._reference is None:
+            return False
+        wanted = _REFERENCES + _MORE_REFERENCES * evidence.varies(self._reference)
+        affordable = int(_REFERENCE_SHARE * self._timeout * self.trials / self.elapsed)
+        return len(self._goodputs) < min(wanted, max(affordable, 2))
+
+    def _compare(self, row: Row) -> None:
+        """Compares a trial in overload with earlier ones. If the device has changed, the past is forgotten."""
+        load, exposure, lost, *_ = row
+        if self._held is not None:
+            self._checks_left = self._checks_left[1:]
+        if lost <= self._target * load * exposure:
+            if self._goodputs:
+                self._changes += (load / float(np.mean(self._goodputs)) - 1.0,)
+            self._forget(load)
+            self._since -= 1
+            return
+
+        goodput = load - lost / exposure
+        if self._held is not None:
+            mean = float(np.mean(self._goodputs))
+            change = goodput / mean - 1.0
+            if abs(change) > max(_CHANGE, _SPREADS * self._spread / mean):
+                self._changes += (change,)
+                self._forget((1.0 + change) * self._held)
+                self._reference = (1.0 + change) * load
+        self._goodputs.append(goodput)
+
+    @property
+    def _spread(self) -> float:
+        """Standard deviation of what is forwarded in overload, in frames per second."""
+        return float(np.std(self._goodputs, ddof=1)) if len(self._goodputs) > 1 else 0.0
+
+    # The load that is held.
+
+    def _hold(self, evidence: Evidence) -> None:
+        """Begins to hold the highest load that passed."""
+        floor, ceiling = bracket(evidence)
+        self._failed = [] if ceiling is None else [ceiling]
+        self._downs = 0
+        if self._reference is not None and evidence.varies(self._reference):
+            mean = float(np.mean(self._goodputs))
+            self._cap = max(mean - _TAIL * self._spread, _LEAST * min(self._goodputs))
+        self._held = min(floor or self._question.min_load, self._cap)
+
+    def _wants_long(self, evidence: Evidence, held: float) -> bool:
+        """Whether a long trial at the held load is due: at first, at the end, and again if it lost frames."""
+        left = self._timeout - self.elapsed
+        passed = any(row[0] >= held and not self._is_lossy(row) for row in self._longs)
+        at_held = sum(row[0] == held for row in self._longs)
+        if left < self._long_duration or passed or at_held >= 2:
+            return False
+        if self._longs and left >= 4.0 * self._long_duration and self._bucket is None:
+            return at_held > 0
+        return int(np.count_nonzero(evidence.within(held, held))) >= _FEW
+
+    def _is_lossy(self, row: Row) -> bool:
+        load, exposure, lost, *_ = row
+        return lost - self._once > _LONG_TARGETS * self._target * load * exposure + _CHANCE
+
+    def _kept(self, evidence: Evidence, held: float) -> float:
+        """The load to hold next: lower if it failed, higher if it is verified."""
+        here = evidence.at(held, _LOOKS)
+        longs = [row for row in self._longs if row[0] == held and self._is_lossy(row)]
+        left = (self._timeout - self.elapsed) / max(self.elapsed / self.trials, self._duration)
+        if len(longs) >= 2 or (longs and self._bucket is not None):
+            self._held = self._in_long_run(held, longs, here)
+        elif here.trials and self._is_failed(here, left):
+            self._held = self._lowered(evidence, held, here)
+        elif evidence.is_verified(held):
+            return self._raised(evidence, held)
+        return self._held or held
+
+    def _in_long_run(self, held: float, longs: list[Row], short: LossBounds) -> float:
+        """The load to hold after long trials have lost frames: the rate in the long run, if a bucket explains them."""
+        lost = [row[2] for row in longs]
+        self._failed = [held]
+        self._cap = (1.0 - self._step(_STEPS)) * held
+        is_alike = min(lost) > _ALIKE * max(lost) and not short.lossy
+        if is_alike and self._goodputs and self._bucket is None:
+            in_short = float(np.mean(self._goodputs)) * self._duration
+            in_long = (held - lost[-1] / longs[-1][1]) * self._long_duration
+            long_run = (in_long - in_short) / (self._long_duration - self._duration)
+            self._bucket = SeenBucketRate(long_run, in_short - long_run * self._duration)
+            self._cap = (1.0 - 0.02 * FINE) * long_run
+        return self._clamped(self._cap)
+
+    def _is_failed(self, here: LossBounds, trials_left: float) -> bool:
+        """Whether the trials at a load lose too much to verify it."""
+        if here.lost <= self._target * here.frames:
+            return False
+        frames = (
+            here.burst * LossBounds.most_of(here.lost / here.burst) / self._target - here.frames
+        )
+        return (
+            here.least > self._target
+            or frames > _PATIENCE * trials_left * here.frames / here.trials
+        )
+
+    def _step(self, steps: tuple[float, ...]) -> float:
+        """The next step, which is longer than the one before."""
+        self._downs += 1
+        return steps[min(self._downs, len(steps)) - 1]
+
+    def _lowered(self, evidence: Evidence, held: float, here: LossBounds) -> float:
+        """A lower load to hold: a step down, where lines point to, or a verified load in between."""
+        is_event = here.lossy <= HALF * here.trials
+        steps = _EVENT_STEPS if is_event else _STEPS
+        step = self._step(steps)
+        self._failed = [held]
+        pause = evidence.fixed_pause() if is_event else None
+        if pause is not None:
+            self._pause = pause
+            self._cap = min(self._cap, pause.free_load)
+            if held > self._cap:
+                return self._clamped(self._cap)
+
+        between = (load for load in evidence.loads if (1.0 - step) * held < load < held)
+        verified = max((load for load in between if evidence.is_verified(load)), default=None)
+        if verified is not None:
+            return verified
+        crossing = None if is_event else evidence.crossing(AIM * self._target)
+        if crossing is not None:
+            step = min(max(1.0 - crossing / held, steps[0]), 4.0 * step)
+        return self._clamped((1.0 - step) * held)
+
+    def _raised(self, evidence: Evidence, held: float) -> float:
+        """The load of the next trial after the held load is verified: the middle of the bracket, or its upper end."""
+        self._downs = 0
+        self._failed = [load for load in self._failed if load > held]
+        ceiling = min([*self._failed, self._question.max_load])
+        middle = min(HALF * (held + ceiling), self._cap)
+        if ceiling - held > FINE * ceiling and middle > (1.0 + 0.25 * FINE) * held:
+            self._held = middle
+        elif self._failed and self._cap == math.inf:
+            return self._just_above(evidence, held)
+        return self._held or held
+
+    def _just_above(self, evidence: Evidence, held: float) -> float:
+        """A load just above the held, verified one: until it is contradicted, and so the verified one the highest."""
+        higher = self._clamped((1.0 + FINE) * held)
+        above = evidence.at(higher)
+        if above.least > self._target:
+            return held
+        if above.trials < LEAST_TRIALS:
+            return higher
+        if evidence.is_verified(higher):
+            self._held = higher
+        elif self._precision is not None:
+            self._held = HALF * (held + higher)
+        return self._held or held
+
+    def result(self) -> CountedLoad:
+        """See `Controller.result`."""
+        evidence = self._evidence
+        passed = [
+            load for load in evidence.loads if load <= self._cap and evidence.is_verified(load)
+        ]
+        verified = max(passed, default=None)
+        stated = verified or self._held or bracket(evidence)[0] or self._question.min_load
+        higher = (load for load in evidence.loads if load > stated)
+        contradicted = (load for load in higher if evidence.at(load).least > self._target)
+        near = evidence.within(stated, (1.0 + HALF * NEAR) * stated) & evidence.is_quiet
+        passed_long = (row[0] for row in self._longs if not self._is_lossy(row))
+        has_long = max(passed_long, default=0.0) >= (1.0 - 1e-9) * stated
+
+        # Record: what is stated.
+        return CountedLoad(
+            stated=stated,
+            verified=verified,
+            contradicted=min(contradicted, default=None),
+            estimate=evidence.crossing(self._target),
+            clump=evidence.clump(stated),
+            rarest_s=float(evidence.counts.duration[near].sum()) / _SEEN,
+            trial_s=self._duration,
+            long_s=self._long_duration if has_long else None,
+            changes=self._changes,
+            bucket=self._bucket,
+            pause=self._pause,
+            batch=evidence.batch(stated),
+            once=self._once,
+            stopped_by=self._stopped_by,
+        )

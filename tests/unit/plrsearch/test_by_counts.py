@@ -1,0 +1,176 @@
+"""The search by counts finds loads of devices with a known truth, and says how they lose frames."""
+
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+from scipy import optimize
+
+from lossratio.errors import SearchError
+from lossratio.plrsearch import CountedLoad, SearchByCounts, StopReason
+from lossratio.simulation import ConstantLoss, Policer, SharpKnee, SimulatedMeasurer, SmoothKnee
+from lossratio.simulation.sut import Overload
+from lossratio.trials import TrialInput, TrialOutput, TrialResult, run_search
+
+TARGET = 1e-7
+LIMITS = (1e4, 30e6)
+
+
+def searched(sut, seconds=300.0, seed=1, **options):
+    """The result, the search and its trials, of a search of a simulated device."""
+    trials = []
+    search = SearchByCounts(TARGET, *LIMITS, timeout=seconds, **options)
+    found = run_search(search, SimulatedMeasurer(sut, seed=seed, overhead=0.5), on_trial=trials.append)
+    return found, search, trials
+
+
+def truth(knee):
+    """The load at which a knee loses the target."""
+    return optimize.brentq(lambda load: knee.loss_rate(load) / load / TARGET - 1.0, 9e6, 18e6)
+
+
+@dataclass(frozen=True)
+class Pausing:
+    """A sharp knee that stops reading now and then, and loses what its ring does not hold."""
+
+    every_s: float
+    length_s: float
+    ring: float
+    scale_at: float = np.inf
+    """From this time in seconds on, the device is faster by a tenth."""
+
+    def start(self, rng):
+        def lost(traffic):
+            capacity = 18e6 if traffic.start >= self.scale_at else 18e6 / 1.1
+            pauses = rng.poisson(traffic.duration / self.every_s) if self.length_s else 0
+            over = max(0.0, traffic.load - capacity) * traffic.duration
+            return int(over + pauses * max(0.0, traffic.load * self.length_s - self.ring))
+
+        return lost
+
+
+@pytest.mark.parametrize(("spread", "function"), [(5e4, "stretch"), (2e5, "erf"), (500.0, "stretch")])
+def test_a_constant_device_is_verified_within_a_hundredth(spread, function):
+    knee = SmoothKnee(18e6, spread, function)
+    found, _, _ = searched(knee, 120.0)
+    assert 0.99 <= found.verified / truth(knee) <= 1.0
+    assert found.contradicted > truth(knee)
+    assert found.is_regular
+    assert found.long_s == 10.0
+
+
+def test_most_of_the_traffic_is_at_the_stated_load():
+    found, _, trials = searched(SmoothKnee(18e6, 5e4))
+    near = sum(trial.duration for trial in trials if abs(trial.load / found.stated - 1.0) < 0.01)
+    assert near >= 0.7 * sum(trial.duration for trial in trials)
+
+
+@pytest.mark.parametrize("spread", [2e4, 5e4])
+def test_a_precision_of_half_a_per_cent_ends_a_search_of_a_constant_device_in_two_minutes(spread):
+    found, search, _ = searched(SmoothKnee(18e6, spread), 1800.0, precision=0.005)
+    assert found.stopped_by is StopReason.PRECISION
+    assert search.elapsed < 120.0
+    assert found.verified <= truth(SmoothKnee(18e6, spread)) <= found.contradicted <= 1.005 * found.verified
+
+
+def test_a_device_without_loss_is_verified_at_the_maximum_load():
+    found, _, _ = searched(ConstantLoss(0.0), 60.0)
+    assert found.verified == LIMITS[1]
+    assert found.contradicted is None
+    assert found.changes == ()
+
+
+def test_a_device_that_always_loses_ends_the_search_at_the_minimum_load():
+    found, search, _ = searched(ConstantLoss(0.5))
+    assert found.stopped_by is StopReason.MIN_LOAD
+    assert (found.stated, found.verified) == (LIMITS[0], None)
+    assert found.sentences[0] == "No load is verified. 10.000 kfps was tried last."
+    assert search.elapsed < 150.0
+
+
+def test_what_overload_forwards_is_no_ceiling():
+    found, _, _ = searched(SharpKnee(18e6, Overload(drop_cost=0.9)))
+    assert 0.99 <= found.verified / 18e6 <= 1.0
+
+
+def test_a_bucket_is_told_with_its_size_and_the_rate_in_the_long_run():
+    found, _, _ = searched(Policer(18e6, burst=900e3))
+    assert found.bucket.frames == pytest.approx(900e3, rel=0.05)
+    assert found.bucket.long_run == pytest.approx(18e6, rel=1e-3)
+    assert 0.99 <= found.stated / 18e6 <= 1.0
+    assert any(said.startswith("In short trials, about 900,000 frames more pass") for said in found.sentences)
+
+
+@pytest.mark.parametrize("every_s", [1.0, 7.0])
+def test_pauses_and_their_ring_are_told_within_a_twentieth(every_s):
+    found, _, _ = searched(Pausing(every_s, 400e-6, 4096.0, scale_at=0.0))
+    assert 0.9 <= found.stated / (4096.0 / 400e-6) <= 1.001
+    if found.pause is not None:
+        assert found.pause.length_s == pytest.approx(400e-6, rel=0.05)
+        assert found.pause.ring_frames == pytest.approx(4096.0, rel=0.05)
+        assert any("overflow a ring of about" in said for said in found.sentences)
+
+
+def test_rare_pauses_are_known_by_a_line():
+    found, _, _ = searched(Pausing(7.0, 400e-6, 4096.0, scale_at=0.0))
+    assert found.pause is not None
+
+
+@pytest.mark.parametrize("begun_s", [15.0, 100.0])
+def test_a_device_that_becomes_faster_is_searched_anew(begun_s):
+    found, _, _ = searched(Pausing(np.inf, 0.0, 0.0, scale_at=begun_s))
+    assert 0.99 <= found.stated / 18e6 <= 1.0 + 1e-6
+    assert found.is_regular
+
+
+def test_a_change_is_said_with_its_size():
+    found, _, _ = searched(Pausing(np.inf, 0.0, 0.0, scale_at=100.0))
+    assert found.changes == (pytest.approx(0.1, rel=0.02),)
+    assert any("at the same overload, it forwarded 10 % more" in said for said in found.sentences)
+
+
+def test_a_trial_that_the_generator_could_not_send_only_takes_time():
+    search = SearchByCounts(TARGET, *LIMITS)
+    asked = search.next_trial()
+    unsent = TrialOutput(0.0, sent_frames=100, lost_frames=0, unsent_frames=900)
+    search.record(TrialResult(asked, unsent))
+    assert search.elapsed == asked.duration
+    assert search.next_trial() == asked
+
+
+def test_the_same_trials_are_asked_for_again():
+    _, _, trials = searched(SmoothKnee(18e6, 5e4), 60.0)
+    again = SearchByCounts(TARGET, *LIMITS, timeout=60.0)
+    for trial in trials:
+        assert again.next_trial() == trial.input
+        assert again.purpose is not None
+        again.record(trial)
+    assert again.next_trial() is None
+    assert isinstance(again.result(), CountedLoad)
+
+
+def test_warm_loads_come_first_from_the_highest():
+    search = SearchByCounts(TARGET, *LIMITS, warm_start=(17e6, 18e6))
+    for load in (18e6, 17e6):
+        asked = search.next_trial()
+        assert asked == TrialInput(2.0, load)
+        search.record(TrialResult(asked, TrialOutput(0.0, sent_frames=round(2 * load), lost_frames=0)))
+
+
+@pytest.mark.parametrize("wrong", [{"timeout": 0.0}, {"precision": 1.0}, {"duration": -1.0}])
+def test_senseless_values_are_refused(wrong):
+    with pytest.raises(SearchError):
+        SearchByCounts(TARGET, *LIMITS, **wrong)
+
+
+def test_frames_that_wait_for_a_full_batch_are_known_to_be_lost_once():
+    @dataclass(frozen=True)
+    class Waiting:
+        def start(self, rng):
+            return lambda traffic: int(max(0.0, traffic.load - 18e6) * traffic.duration + rng.integers(5, 32))
+
+    found, _, _ = searched(Waiting())
+    assert 31.0 <= found.once <= 60.0
+    assert 0.95 <= found.stated / 18e6 <= 1.001
+    assert not found.is_regular
+    assert any("frames once, which do not count" in said for said in found.sentences)

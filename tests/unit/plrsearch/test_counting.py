@@ -1,0 +1,116 @@
+"""What counts say about loads: the laws of verification, and how frames are lost."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings, strategies as st
+
+from lossratio.plrsearch.counting import Evidence
+
+TARGET = 1e-7
+LOAD = 18e6
+ROWS = st.lists(st.tuples(st.sampled_from([0.9, 0.97, 1.0, 1.02, 1.2]), st.integers(0, 60)), min_size=1, max_size=40)
+
+
+def evidence(rows, scale=1.0, **options):
+    """Trials of 2 s, each a load as a share of `LOAD`, and its lost frames."""
+    return Evidence.of([(scale * LOAD * share, 2.0, float(lost), 0.0, 2.0) for share, lost in rows], TARGET, **options)
+
+
+@settings(max_examples=25)
+@given(ROWS, st.randoms(use_true_random=False))
+def test_the_order_of_trials_does_not_matter(rows, random):
+    mixed = list(rows)
+    random.shuffle(mixed)
+    assert evidence(rows).is_verified(LOAD) == evidence(mixed).is_verified(LOAD)
+    assert evidence(rows).clump(LOAD) == pytest.approx(evidence(mixed).clump(LOAD))
+
+
+@settings(max_examples=25)
+@given(ROWS)
+def test_a_verified_load_has_ten_trials_or_more_at_it_or_just_above(rows):
+    if evidence(rows).is_verified(LOAD):
+        assert sum(share >= 1.0 for share, _ in rows) >= 10
+
+
+@settings(max_examples=25)
+@given(st.integers(10, 60))
+def test_trials_without_loss_verify_and_one_heavy_loss_below_does_not(number):
+    quiet = [(1.0, 0)] * number
+    assert evidence(quiet).is_verified(LOAD)
+    assert not evidence([*quiet, *[(0.95, 40_000)] * 10]).is_verified(LOAD)
+
+
+def test_more_than_the_target_is_rarely_verified():
+    rng = np.random.default_rng(3)
+    mean = 1.5 * TARGET * 2.0 * LOAD
+    drawn = (evidence([(1.0, lost) for lost in rng.poisson(mean, 20)]) for _ in range(100))
+    assert sum(one.is_verified(LOAD) for one in drawn) <= 2
+
+
+def test_a_third_of_the_target_is_nearly_always_verified():
+    rng = np.random.default_rng(3)
+    mean = TARGET * 2.0 * LOAD / 3.0
+    drawn = (evidence([(1.0, lost) for lost in rng.poisson(mean, 20)]) for _ in range(100))
+    assert sum(one.is_verified(LOAD) for one in drawn) >= 98
+
+
+def test_batches_need_as_many_times_more_frames():
+    rng = np.random.default_rng(5)
+    overload = [(1.1, 32 * lost) for lost in rng.poisson(1e5, 30)]
+    assert evidence(overload).clump(LOAD) == pytest.approx(32.0, rel=0.5)
+    assert not evidence([*overload, *[(1.0, 0)] * 15]).is_verified(LOAD)
+    assert evidence([*overload, *[(1.0, 0)] * 80]).is_verified(LOAD)
+
+
+def test_a_batch_is_told_if_all_counts_are_its_multiples():
+    assert evidence([(1.0, 32), (1.0, 0), (1.0, 96), (1.0, 64)]).batch(LOAD) == 32.0
+    assert evidence([(1.0, 32), (1.0, 40), (1.0, 96), (1.0, 64)]).batch(LOAD) is None
+    assert evidence([(1.0, 32), (1.0, 64)]).batch(LOAD) is None
+    assert evidence([(1.0, 1), (1.0, 2), (1.0, 3)]).batch(LOAD) is None
+
+
+def test_events_just_above_ask_for_as_many_trials_as_would_have_seen_them():
+    above = [*[(1.02, 0)] * 19, (1.02, 5000)]
+    assert not evidence([*above, *[(1.0, 0)] * 40]).is_verified(LOAD)
+    assert evidence([*above, *[(1.0, 0)] * 80]).is_verified(LOAD)
+    assert evidence([*above, *[(1.0, 0)] * 40], free_load=LOAD).is_verified(LOAD)
+
+
+def test_frames_that_each_trial_loses_once_do_not_count():
+    rows = [(1.0, 30)] * 20
+    assert not evidence(rows).is_verified(LOAD)
+    assert evidence(rows, once=31.0).is_verified(LOAD)
+
+
+def test_a_capacity_that_varies_is_no_batch():
+    rng = np.random.default_rng(2)
+    rows = [(1.2, round(7.2e6 + 1e5 * z)) for z in rng.standard_normal(8)]
+    assert evidence(rows).varies(1.2 * LOAD)
+    assert evidence(rows).clump(LOAD) == 1.0
+
+
+@settings(max_examples=25)
+@given(st.floats(50e-6, 2e-3), st.floats(0.3, 0.9), st.lists(st.floats(0.0, 1.0), min_size=4, max_size=8, unique=True))
+def test_pauses_of_one_length_are_known_to_a_twentieth(length, place, shares):
+    ring = place * LOAD * length
+    loads = sorted({round((place + 0.05 + (0.9 - place) * share), 6) for share in shares})
+    rows = [(load, round(LOAD * load * length - ring)) for load in loads]
+    found = evidence(rows).fixed_pause()
+    if found is not None:
+        assert found.length_s == pytest.approx(length, rel=0.05)
+        assert found.ring_frames == pytest.approx(ring, rel=0.05)
+    elif len(loads) >= 3 and loads[-1] > 1.1 * loads[0]:
+        assert min(lost for _, lost in rows) < 500
+
+
+@pytest.mark.parametrize("spread", [0.005, 0.02])
+def test_a_line_crosses_the_target_where_an_exponential_knee_does(spread):
+    rng = np.random.default_rng(4)
+    shares = np.linspace(1.0 - 4.0 * spread, 1.0 + 4.0 * spread, 30)
+    rows = [(share, rng.poisson(TARGET * np.exp((share - 1.0) / spread) * 2.0 * share * LOAD)) for share in shares]
+    assert evidence(rows).crossing(TARGET) == pytest.approx(LOAD, rel=0.5 * spread)
+
+
+def test_a_line_needs_losses_that_grow_with_the_load():
+    assert evidence([(1.0, 0), (1.02, 0)]).crossing(TARGET) is None
+    assert evidence([(1.0, 50), (1.02, 0)]).crossing(TARGET) is None
