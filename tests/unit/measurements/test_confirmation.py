@@ -31,7 +31,7 @@ def test_a_load_below_the_capacity_is_verified_by_as_many_frames_as_were_said_be
     assert any(
         "one by one, takes 1,200,000 frames of each interface: 12 trials, 24 s" in remark for remark in result.remarks
     )
-    first = "Confirmed: at 50,000 frames/s of 64 B each way, at most one frame in 100,000 is lost."
+    first = "Confirmed: at 50,000 frames/s of 64 B each way in trials of 2 s, at most one frame in 100,000 is lost."
     assert message(result).startswith(f"{first}\nThe certainty is about trials like these: ")
     assert "with a certainty of 97.5 %: verified: 0 of" in message(result)
     assert f"| {first}" in markdown_report([read_run(tmp_path)])
@@ -94,6 +94,7 @@ def test_half_the_ratio_is_verified_in_a_third_and_the_double_one_never(batch):
     assert np.count_nonzero(np.array(double) <= 1e-7) <= 5
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize(("targets", "least", "most"), [(0.5, 35, 40), (1.0, 0, 3), (2.0, 0, 0)])
 def test_ten_trials_that_lose_single_frames_outweigh_an_assumed_batch(targets, least, most):
     request = ConfirmationRequest(profile=PROFILE, load=12e6, loss_ratio=1e-7)
