@@ -23,6 +23,7 @@ def trials(count, loss_ratio, effective_duration):
     ],
 )
 def test_seven_trials_prove_a_lower_bound_because_their_overhead_counts(effective_duration, loss_ratio, needed, bound):
+    assert csit.GOALS
     for goal in csit.GOALS:
         assert classify(goal, trials(needed - 1, loss_ratio, effective_duration)) is Bound.UNDECIDED
         assert classify(goal, trials(needed, loss_ratio, effective_duration)) is bound

@@ -55,6 +55,7 @@ def test_any_answers_end_within_the_loads(searched, controller):
     rng = np.random.default_rng(1)
     for _ in range(100):
         result, trials = searched(controller(1e5), lambda trial: float(rng.choice([0.0, 0.003, 0.01, 0.3, 1.0])))
+        assert result
         assert result.finished
         assert len(trials) < 300
         assert all(1e5 <= trial.load <= 1e6 for trial in trials)

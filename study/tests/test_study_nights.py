@@ -52,6 +52,7 @@ def test_a_changed_sut_has_a_changed_truth():
 
 
 def test_both_searches_see_the_same_sut_each_time():
+    assert CHANGES
     for change in CHANGES.values():
         assert change.tonight(KNEE) == change.tonight(KNEE)
         assert change.drawn(KNEE) == change.drawn(KNEE)

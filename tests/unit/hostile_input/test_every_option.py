@@ -9,6 +9,7 @@ from collections.abc import Iterator
 
 import click
 import pytest
+from at_least_one import at_least_one
 
 from lossratio.commands.main import commands
 
@@ -58,24 +59,24 @@ def test_all_options_are_looked_at():
 
 def test_words_that_are_no_text_are_refused():
     # Python shows a byte that is not UTF-8 as half of a surrogate pair. Writing it anywhere fails.
-    for name in PARAMETERS.keys() - of_type(click.Choice).keys():
+    for name in at_least_one(PARAMETERS.keys() - of_type(click.Choice).keys()):
         assert "bytes that are not UTF-8" in str(refusal(PARAMETERS[name], os.fsdecode(b"a\xff"))), name
 
 
 def test_what_takes_a_path_refuses_a_url():
-    for name, parameter in of_type(click.Path).items():
+    for name, parameter in at_least_one(of_type(click.Path).items()):
         answer = str(refusal(parameter, "https://example.org/lab.yaml"))
         assert "is a URL. Give a path on this machine." in answer, name
 
 
 def test_no_path_is_repeated_whole():
-    for name, parameter in of_type(click.Path).items():
+    for name, parameter in at_least_one(of_type(click.Path).items()):
         answer = refusal(parameter, "x" * 5000)
         assert answer is None or len(answer) < 400, name
 
 
 def test_what_takes_one_of_several_words_names_them_all():
-    for name, parameter in of_type(click.Choice).items():
+    for name, parameter in at_least_one(of_type(click.Choice).items()):
         answer = str(refusal(parameter, "x" * 500))
         assert all(word in answer for word in parameter.type.choices), name
         assert len(answer) < 400

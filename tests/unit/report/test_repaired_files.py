@@ -7,6 +7,7 @@ import shlex
 from pathlib import Path
 
 import pytest
+from at_least_one import at_least_one
 from click.testing import CliRunner
 from report_examples import mrr, throughput
 
@@ -311,7 +312,7 @@ def test_a_flip_in_the_name_of_the_format_is_repaired(run, result, journal):
             path.write_bytes(flipped)
             assert invoke(path).exit_code == 1
             assert path == journal or not path.exists() or read_result(path).trials == good.trials
-            for file in path.parent.iterdir():
+            for file in at_least_one(path.parent.iterdir()):
                 file.unlink()
             path.write_bytes(whole)
 

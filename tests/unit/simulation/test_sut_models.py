@@ -4,6 +4,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from at_least_one import at_least_one
 from hypothesis import given, strategies as st
 
 from lossratio.simulation import (
@@ -87,7 +88,7 @@ def test_data_that_is_no_model_is_refused_with_what_is_wrong(data, message):
 def test_no_sut_loses_less_than_nothing_or_more_than_everything(name, seed, trials):
     running = start(sut_from({"model": name, **ARGUMENTS[name]}), seed)
     now = 0.0
-    for idle, duration, frames in trials:
+    for idle, duration, frames in at_least_one(trials):
         now += idle
         assert 0 <= running(Traffic(now, duration, frames)) <= frames
         now += duration

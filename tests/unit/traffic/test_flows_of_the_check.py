@@ -4,6 +4,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
+from at_least_one import at_least_one
 
 from lossratio.agent.afpacket.frames import build_frames
 from lossratio.traffic import PortPair, TrafficPort, load_profile, make_configuration, spread_over_flows
@@ -35,7 +36,9 @@ def headers(spec, count):
 
 
 def test_each_of_its_flows_is_one_of_the_traffic_and_comes_once(configuration):
-    for spread, whole in zip(spread_over_flows(configuration).directions, configuration.directions, strict=True):
+    for spread, whole in at_least_one(
+        zip(spread_over_flows(configuration).directions, configuration.directions, strict=True)
+    ):
         count = min(whole.frames.flows, MOST_SPREAD)
         some = headers(spread.frames, count)
         assert spread.frames.flows == len(set(some)) == count

@@ -5,6 +5,7 @@ import signal
 import subprocess
 
 import pytest
+from at_least_one import at_least_one
 from netns import NetnsLab
 from otg_lab import AFPACKET, OtgLab, config, flow, lasting
 from scapy.layers.inet import UDP
@@ -54,7 +55,7 @@ HELLO = """(
 def test_hello_world_of_snappi(otg):
     """What the first script of snappi's users does: 1,000 frames each way, whose captures are read as pcap."""
     ways = []
-    for number, (name, source, sink) in enumerate(BOTH):
+    for number, (name, source, sink) in at_least_one(enumerate(BOTH)):
         udp = {
             "src_port": {"choice": "increment", "increment": {"start": 5000 + number, "step": 2, "count": 10}},
             "dst_port": {"choice": "values", "values": [4000, 4044, 4060, 4074]},

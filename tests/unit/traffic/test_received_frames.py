@@ -9,6 +9,7 @@ import sys
 import edge_device
 import numpy as np
 import pytest
+from at_least_one import at_least_one
 from scapy.contrib.mpls import MPLS
 from scapy.layers.inet import IP, UDP
 from scapy.layers.l2 import Dot1AD, Ether
@@ -94,7 +95,7 @@ def test_the_frame_that_is_expected_is_the_one_that_scapy_makes_of_the_sent_one(
 
 @pytest.mark.parametrize("edge", EDGES)
 def test_both_generators_expect_the_same_bytes(tmp_path, edge):
-    for direction in directions(tmp_path, edge):
+    for direction in at_least_one(directions(tmp_path, edge)):
         plan = FramePlan(direction.arriving, b"\2" * 6, b"\4" * 6)
         cycle = build_frames(direction.arriving, b"\2" * 6, b"\4" * 6)
         (template,) = plan.templates
@@ -102,7 +103,7 @@ def test_both_generators_expect_the_same_bytes(tmp_path, edge):
             place for field in direction.arriving.fields for place in range(field.offset, field.offset + field.width)
         }
         changing |= {place for one in plan.checksums for place in (one.field.offset, one.field.offset + 1)}
-        for place in set(range(len(template))) - changing:
+        for place in at_least_one(set(range(len(template))) - changing):
             assert template[place] == cycle.data[0][place]
 
 

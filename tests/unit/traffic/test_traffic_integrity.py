@@ -15,6 +15,7 @@ import faulty_device
 import frame_samples
 import numpy as np
 import pytest
+from at_least_one import at_least_one
 from local_session import PYTHON, LocalSession
 from traffic_lab import PAIR, configure, two_nodes
 from whole_trials import run_latency, run_trial, whole
@@ -188,7 +189,7 @@ def test_frames_that_a_device_puts_into_tunnels_are_recognized_within_them(throu
 
 
 def test_latency_is_measured_through_a_tunnel_s_end(through):
-    for latency in through("none", profile="ethip4-geneve4", header=50, ask="latency").latency:
+    for latency in at_least_one(through("none", profile="ethip4-geneve4", header=50, ask="latency").latency):
         assert latency.received_frames == latency.sent_frames > 0
 
 
@@ -221,7 +222,7 @@ def test_copies_of_an_earlier_trial_s_frames_are_foreign_and_not_late(through):
 def test_latency_frames_are_counted_and_not_examined(bridged, agent):
     configure(agent, 64)
     output = run_latency(agent, LOAD, DURATION)
-    for counters, latency in zip(output.directions, output.latency, strict=True):
+    for counters, latency in at_least_one(zip(output.directions, output.latency, strict=True)):
         assert latency.received_frames > 0
         assert (counters.received_frames, counters.examined_frames) == (
             counters.sent_frames,
@@ -259,13 +260,13 @@ reverse: {headers: {ipv4: {source: {count: 254}}}}
 @pytest.mark.parametrize("fault", ["access", "padded access"])
 def test_between_a_trunk_and_an_access_port_frames_come_back_with_the_tags_of_the_port_there(through, tmp_path, fault):
     (tmp_path / "trunk.yaml").write_text(TRUNK)
-    for direction in through(fault, profile=tmp_path / "trunk.yaml"):
+    for direction in at_least_one(through(fault, profile=tmp_path / "trunk.yaml")):
         assert (direction.received_frames, direction.examined_frames, faults(direction)) == (SENT, SENT, {})
 
 
 def test_between_a_trunk_and_an_access_port_every_other_byte_is_compared(through, tmp_path):
     (tmp_path / "trunk.yaml").write_text(TRUNK)
-    for direction in through("faulty access", profile=tmp_path / "trunk.yaml"):
+    for direction in at_least_one(through("faulty access", profile=tmp_path / "trunk.yaml")):
         assert (direction.received_frames, faults(direction)) == (SENT - 10, {"corrupted": 10})
 
 
@@ -279,7 +280,7 @@ def test_between_a_trunk_and_an_access_port_a_tag_that_stays_makes_frames_too_lo
 @with_each_generator
 def test_another_mac_address_is_no_fault_where_the_profile_expects_it(through, tmp_path):
     (tmp_path / "any.yaml").write_text("format: lossratio-traffic-profile/1\nname: any\nipv4: {}\nany_mac: true\n")
-    for direction in through("mac", profile=tmp_path / "any.yaml"):
+    for direction in at_least_one(through("mac", profile=tmp_path / "any.yaml")):
         assert (direction.received_frames, faults(direction)) == (SENT, {})
 
 
