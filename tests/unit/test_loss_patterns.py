@@ -26,7 +26,7 @@ from lossy_devices import (
 
 from lossratio.agent.core.frames_spec import SteppingField
 from lossratio.results.loss_places import loss_places
-from lossratio.results.loss_tests import Effect, Table, answer
+from lossratio.results.loss_tests import Effect, Table, answer, effect_of
 from lossratio.results.loss_words import flows_in_words
 from lossratio.results.losses import LEVEL
 from lossratio.trials import Losses, read_counts
@@ -481,6 +481,12 @@ def test_a_set_stands_out_or_is_not_clear():
     assert effect([0.2, 0.6, 0.22, 0.6, 0.2, 0.2]).is_clear
     assert not effect(np.linspace(0.1, 0.6, 6)).is_clear
     assert effect([0.5] * 6) is None
+
+
+def test_levels_of_which_no_frame_was_sent_have_no_share_of_their_own():
+    table = replace(table_of([[0.0, 5.0]] * 3), known=np.array([[0.0, 100.0]] * 3))
+    found = effect_of(table, np.array([True, False]))
+    assert (found.share, found.least, found.others) == (0.0, 0.0, 0.05)
 
 
 def test_the_interval_covers_the_difference_and_is_as_wide_as_trials_differ():

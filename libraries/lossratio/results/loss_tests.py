@@ -246,7 +246,8 @@ def effect_of(table: Table, members: Flags, gap: float = 0.0) -> Effect:
     )
     own = known[members]
     shares = lost[members] / np.maximum(own, 1.0)
-    least = float(shares[own > 0.0].min())
+    # Their mean, where no frame of these levels was sent.
+    least = float(shares[own > 0.0].min(initial=share))
     explained = (share - others) * float(own.sum()) / max(1.0, float(lost.sum()))
     is_clear = others == 0.0 or gap >= (share - others) / 3.0
     return Effect(members, share, least, others, explained, is_clear)

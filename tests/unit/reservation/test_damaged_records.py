@@ -12,14 +12,7 @@ from ssh_server import needs_sshd
 
 from lossratio.errors import ReservationError
 from lossratio.testbed.reservation.keeper.fence import why_lost
-from lossratio.testbed.reservation.keeper.record import (
-    RECORD_BYTES,
-    DamagedRecordError,
-    ReservationFile,
-    boot,
-    parsed,
-    uptime,
-)
+from lossratio.testbed.reservation.keeper.record import RECORD_BYTES, DamagedRecordError, ReservationFile, parsed
 from lossratio.testbed.reservation.lease import TestbedReservedError, clear, holder_of
 
 LEASE = {
@@ -137,17 +130,6 @@ class TestOnTheNode:
         lab.take("bob@desk", session=session)
         with pytest.raises(TestbedReservedError, match="bob@desk"):
             lab.take("alice@ci3")
-
-    def test_a_record_of_an_earlier_version_is_respected_and_taken_over_when_it_has_run_out(self, lab):
-        lab.take().release()
-        earlier = {**LEASE, "boot": boot(), "since": uptime(), "expires": uptime() + 3600}
-        for expires in (uptime() + 3600, uptime()):
-            record = {"ticket": 7, "lease": {**earlier, "expires": expires}}
-            lab.file.write_bytes(json.dumps(record).encode().ljust(RECORD_BYTES))
-            if expires > uptime():
-                with pytest.raises(TestbedReservedError, match="alice@ci3"):
-                    lab.take("bob@desk")
-        lab.take("bob@desk")
 
     def test_a_record_of_a_later_version_is_left_alone_even_by_force(self, lab):
         lab.take().release()
