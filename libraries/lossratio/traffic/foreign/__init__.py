@@ -49,7 +49,7 @@ def convert_profile(tool: str, path: Path, name: str | None = None) -> Converted
 
     Args:
         tool: One of the `PROFILE_READERS`.
-        path: The other generator's file. It is read, but not run.
+        path: The other generator's file. A Python file is run without rights.
         name: The name of the traffic profile; None: the file's.
 
     Raises:
@@ -62,10 +62,6 @@ def convert_profile(tool: str, path: Path, name: str | None = None) -> Converted
         return convert(
             read, name or path.stem, f"Made from {path.name} by lossratio lab import {tool}."
         )
-    except RecursionError as error:
-        raise ProfileError(
-            f"{path}: the file: its expressions are nested too deeply to be read. {_HELPS[tool]}."
-        ) from error
     except ForeignFieldError as error:
         unit = "frame" if tool == "pcap" else "line"
         place = "" if error.line is None else f", {unit} {error.line}"

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-_LENGTHS: Mapping[str, int] = {
+LENGTHS: Mapping[str, int] = {
     "Ether": 14,
     "Dot1AD": 4,
     "Dot1Q": 4,
@@ -60,12 +60,12 @@ class Layer:
         Raises:
             ForeignFieldError: If frames cannot have such a header.
         """
-        if self.name not in _LENGTHS:
-            known = ", ".join(_LENGTHS)
+        if self.name not in LENGTHS:
+            known = ", ".join(LENGTHS)
             raise ForeignFieldError(
                 self.name, f"frames have no such header, only {known}", self.line
             )
-        return _LENGTHS[self.name]
+        return LENGTHS[self.name]
 
 
 @dataclass(frozen=True)
@@ -80,12 +80,37 @@ class Packet:
     def __len__(self) -> int:
         return sum(layer.length for layer in self.layers) + self.payload
 
-    def __truediv__(self, other: object) -> Packet:
-        if isinstance(other, Packet):
-            return Packet(self.layers + other.layers, self.payload + other.payload)
-        if isinstance(other, (str, bytes)):
-            return Packet(self.layers, self.payload + len(other))
-        return NotImplemented
+
+@dataclass(frozen=True, repr=False)
+class Made:
+    """A call of one of the generator's own classes or functions."""
+
+    kind: str
+    """Its name."""
+    line: int
+    """Its line."""
+    arguments: Sequence[Any]
+    """The positional arguments."""
+    named: Mapping[str, Any]
+    """The named arguments."""
+    calls: Sequence[Made]
+    """The calls of methods of what was made, in their order."""
+
+    def __repr__(self) -> str:
+        return f"{self.kind}()"
+
+    def values(self, *names: str) -> dict[str, Any]:
+        """The arguments, by name.
+
+        Args:
+            names: The names of arguments in their order.
+
+        Raises:
+            ForeignFieldError: If it has more arguments.
+        """
+        if len(self.arguments) > len(names):
+            raise ForeignFieldError(self.kind, "it has arguments without names", self.line)
+        return {**dict(zip(names, self.arguments, strict=False)), **self.named}
 
 
 @dataclass(frozen=True)

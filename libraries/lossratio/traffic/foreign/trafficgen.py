@@ -9,6 +9,7 @@ from dataclasses import replace
 from typing import Any
 
 from lossratio.agent import FCS_BYTES
+from lossratio.traffic.foreign.enclosed import run_enclosed
 from lossratio.traffic.foreign.packets import (
     ForeignFieldError,
     ForeignProfile,
@@ -16,8 +17,6 @@ from lossratio.traffic.foreign.packets import (
     Packet,
     Steps,
 )
-from lossratio.traffic.foreign.python_files import PythonFile
-from lossratio.traffic.foreign.trex import LAYERS
 from lossratio.yaml_file import lines_of
 
 _FIRST_PORT = 32768
@@ -174,9 +173,8 @@ def _packet(stream: Mapping[str, Any], where: str) -> Packet:
                 f"{where}.protocol", f"{protocol!r} is not supported: use UDP or TCP"
             )
         text = _USUAL[protocol]
-    file = PythonFile("", layers=LAYERS, made=lambda name: False)
     try:
-        found = file.value_of(str(text).removeprefix("scapy:"))
+        found = run_enclosed(str(text).removeprefix("scapy:"), is_file=False)
     except ForeignFieldError as error:
         raise error.at(f"{where}.the_packet, {error.what}", None) from error
     if not isinstance(found, Packet):

@@ -7,21 +7,16 @@ from ipaddress import ip_address
 from typing import Any
 
 from lossratio.agent import FCS_BYTES
+from lossratio.traffic.foreign.enclosed import run_enclosed
 from lossratio.traffic.foreign.packets import (
     ForeignFieldError,
     ForeignProfile,
     ForeignStream,
+    Made,
     Packet,
     Steps,
 )
-from lossratio.traffic.foreign.python_files import PythonFile
-from lossratio.traffic.foreign.python_values import Made, Recorder, Unknown
 
-_READABLE = ("Ether", "Dot1AD", "Dot1Q", "MPLS", "IP", "IPv6", "UDP", "TCP", "VXLAN")
-_REFUSED = ("ARP", "BOOTP", "DHCP", "DNS", "GRE", "ICMP", "ICMPv6ND_NA", "ICMPv6ND_NS", "SCTP")
-LAYERS = frozenset((*_READABLE, *_REFUSED))
-"""Calls that make a header in Scapy."""
-_VM = "STLVM"
 _RATES = {"pps": False, "percentage": True, "bps_L1": True, "bps_L2": False}
 _VARIABLE = ("name", "init_value", "min_value", "max_value", "size", "step", "op")
 _WRITE = ("fv_name", "pkt_offset", "offset_fixup", "add_val", "is_big_endian", "is_big")
@@ -54,18 +49,10 @@ def read_trex(text: str) -> ForeignProfile:
     Raises:
         ForeignFieldError: If something in it cannot be used here.
     """
-    file = PythonFile(
-        text, layers=LAYERS, made=lambda name: name.startswith("STL"), recorders=frozenset((_VM,))
-    )
-    registered = file.call("register")
     remarks: dict[str, None] = {}
-    ways = []
-    for direction in (0, 1):
-        given: dict[str, Any] = {"direction": direction, "port_id": direction, "tunables": []}
-        found = file.call_method(registered, "get_streams", **given)
-        ways.append(tuple(_stream(one, remarks) for one in _each_stream(found)))
-
-    eastward, westward = ways
+    eastward, westward = (
+        tuple(_stream(one, remarks) for one in _each_stream(found)) for found in run_enclosed(text)
+    )
     if not eastward:
         problem = "the first port has no streams"
         raise ForeignFieldError("get_streams", problem, 1, "Name a profile in which it sends")
@@ -73,8 +60,6 @@ def read_trex(text: str) -> ForeignProfile:
 
 
 def _each_stream(found: Any) -> Iterator[Made]:
-    if isinstance(found, Unknown):
-        raise found.error()
     if isinstance(found, Made) and found.kind == "STLProfile":
         yield from _each_stream(found.values("streams").get("streams"))
     elif isinstance(found, (list, tuple)):
@@ -177,7 +162,7 @@ def _steps(packet: Packet, machine: Any, line: int) -> dict[tuple[int, str], Ste
 
 
 def _instructions(machine: Any, line: int) -> Iterable[Made]:
-    if isinstance(machine, Recorder):
+    if isinstance(machine, Made) and machine.kind == "STLVM":
         return machine.calls
     if isinstance(machine, Made) and machine.kind == "STLScVmRaw":
         listed = machine.values("list_of_commands", "split_by_field", "cache_size")
