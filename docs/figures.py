@@ -151,9 +151,7 @@ FIGURES = {
     "records with a zone": Figure("evidence.md", r"with a zone, on # of", "{:.0f}"),
     "searches for a zone": Figure("evidence.md", r"`end_at_coin` \| #", "{:.0f}"),
     "time with a zone": Figure("evidence.md", r"`end_at_coin` \| \d+ \| #", "{:.2f}"),
-    "worst time with a zone": Figure("evidence.md", r"`end_at_coin` \| \d+ \| # ± # \| #", "{2:.1f}"),
     "time to the end": Figure("evidence.md", r"to the end \| \d+ \| #", "{:.2f}"),
-    "worst time to the end": Figure("evidence.md", r"to the end \| \d+ \| # ± # \| #", "{2:.1f}"),
     "searches that end with a zone": Figure("evidence.md", r"`end_at_coin`, # ended", "{:.0f}"),
     "zones with the bound": Figure("evidence.md", r"In # of these", "{:.0f}"),
     **{

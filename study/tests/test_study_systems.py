@@ -23,7 +23,7 @@ ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "how-to" / "study-searches.md").read_text()
 READERS = {
     "docs/how-to/study-searches.md": PAGE,
-    **{page: (ROOT / page).read_text() for page in ("docs/how-to/try-goals.md", "study/README.md")},
+    "study/README.md": (ROOT / "study" / "README.md").read_text(),
 }
 KNOWING = {name for name, system in SYSTEMS.items() if system.algorithm.knows_the_sut}
 CAPACITY = 75_000
