@@ -99,7 +99,6 @@ generated: environment
 	.venv/bin/python docs/stub.py
 	.venv/bin/python docs/options.py
 	.venv/bin/python docs/kinds.py
-	.venv/bin/python docs/why_this_trial.py
 	.venv/bin/python docs/figures.py
 
 pictures: environment

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 import click
 import numpy as np
-from trend_alarms import QUIET, as_series
+from trend import QUIET, as_series
 
 from lossratio.history import TrendVerdict
 from lossratio.history.trend import trends_of

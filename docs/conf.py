@@ -23,6 +23,7 @@ from lossratio.commands.main import first_line, sections
 from lossratio.records import docstrings_of_fields
 from lossratio.results import installed_kinds
 from lossratio.shipped import SUITES
+from lossratio.trials import DirectionCounters, StreamCounters
 
 LIBRARY = "LossRatio"
 KEYWORD_PAGE = "reference/keywords"
@@ -115,7 +116,7 @@ def list_suites(_app: Sphinx, page: str, source: list[str]) -> None:
 
 
 def list_python(_app: Sphinx, page: str, source: list[str]) -> None:
-    """Appends the names of the Python API, by the rooms that they come from, and the fields of all results."""
+    """Appends the names of the Python API, by room, the fields of all results, and the counters of a trial."""
     if page != PYTHON_PAGE:
         return
     by_room: dict[str, list[str]] = {}
@@ -131,6 +132,9 @@ def list_python(_app: Sphinx, page: str, source: list[str]) -> None:
     source[0] += "\n## Results\n"
     for kind in installed_kinds():
         source[0] += f"\n### {kind.result.__name__}\n\n{fields_table(kind.result)}\n"
+    source[0] += "\n## The counters of a trial\n"
+    for counters in (DirectionCounters, StreamCounters):
+        source[0] += f"\n### {counters.__name__}\n\n{fields_table(counters)}\n"
 
 
 def described(name: str) -> str:
@@ -145,10 +149,10 @@ def described(name: str) -> str:
     return f"\n### {name}\n\n```{{eval-rst}}\n.. {directive}:: lossratio.{name}\n   :no-index:\n```\n"
 
 
-def fields_table(result: type) -> str:
-    """The fields of a class of results, with what each of them is."""
+def fields_table(record: type) -> str:
+    """The fields of a class of results or counters, with what each of them is."""
     rows = ["| field | what it is |", "| --- | --- |"]
-    for field, text in docstrings_of_fields(result).items():
+    for field, text in docstrings_of_fields(record).items():
         rows.append(f"| `{field}` | {' '.join(text.split())} |")
     return "\n".join(rows)
 

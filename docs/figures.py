@@ -140,22 +140,11 @@ FIGURES = {
         r"a change of 1 % is seen less often by, points \| \d \| # \| # \| # \| # \| #",
         lambda *points: f"{max(points):.0f}",
     ),
-    "evidence of CSIT": Figure(
-        "evidence.md", r"CSIT's \| \d+ \| # ± # \| # \| # % \| # %", "{0:.2f} ± {1:.2f} | {3:.2f} % | {4:.1f} %"
-    ),
-    "half of the evidence": Figure(
-        "evidence.md", r"half of it \| \d+ \| # ± # \| # \| # % \| # %", "{0:.2f} ± {1:.2f} | {3:.2f} % | {4:.1f} %"
-    ),
+    "half of the evidence": Figure("evidence.md", r"half of it \| \d+ \| # ± #", "{:.2f} ± {:.2f}"),
     "sequential goals on routers": Figure("evidence.md", r"sequential \| \d+ \| # ± # \| #", "{0:.2f} ± {1:.2f}"),
-    "sequential goals on the worst router": Figure("evidence.md", r"sequential \| \d+ \| # ± # \| #", "{2:.1f}"),
     "records with a zone": Figure("evidence.md", r"with a zone, on # of", "{:.0f}"),
-    "searches for a zone": Figure("evidence.md", r"`end_at_coin` \| #", "{:.0f}"),
     "time with a zone": Figure("evidence.md", r"`end_at_coin` \| \d+ \| #", "{:.2f}"),
-    "worst time with a zone": Figure("evidence.md", r"`end_at_coin` \| \d+ \| # ± # \| #", "{2:.1f}"),
     "time to the end": Figure("evidence.md", r"to the end \| \d+ \| #", "{:.2f}"),
-    "worst time to the end": Figure("evidence.md", r"to the end \| \d+ \| # ± # \| #", "{2:.1f}"),
-    "searches that end with a zone": Figure("evidence.md", r"`end_at_coin`, # ended", "{:.0f}"),
-    "zones with the bound": Figure("evidence.md", r"In # of these", "{:.0f}"),
     **{
         f"as before, {name}": _of_change(name)
         for name in ("unchanged", "1 %", "2 %", "5 %", "rare loss", "NDR alone", "slower share", "two bands")
@@ -190,11 +179,8 @@ FIGURES = {
     "limit of connections, rate": Figure("connections.md", r"`most_connections=61234` \| #", "{:,.0f}"),
     "send a run": Figure("many-testbeds.md", r"\| 1,000 \| # \| 10,000", "{:.1f} s"),
     "trends of 10,000 series": Figure("many-testbeds.md", r"\| 10,000 \| # \| # \|", "{1:.0f} s"),
-    "noisy, the same": Figure("builds.md", r"\| 400 \| the same \| # same", "{:.0f}"),
     "noisy, measurements for the same": Figure("builds.md", r"\| 400 \| the same \| [^|]+ \| #", "{:.0f}"),
-    "noisy, slower": Figure("builds.md", r"\| 400 \| 5 % slower \| # slower", "{:.0f}"),
     "noisy, measurements for slower": Figure("builds.md", r"\| 400 \| 5 % slower \| [^|]+ \| #", "{:.0f}"),
-    "noisy, undecided": Figure("builds.md", r"\| 40 \| 5 % slower \| \d+ slower, # undecided", "{:.0f}"),
     "5 % slower": Figure(
         "builds-in-place.md",
         r"\| 11 \| [^|]+ \| 16 \| # \|.*?\| 26 \| # \|.*?\| 16 \| # \|.*?\| 40 \| #,.*?\| 16 \| # \|",

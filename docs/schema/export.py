@@ -1,6 +1,6 @@
 """Writes the JSON Schemas of lossratio's files, beside this program or into the directory that it is given.
 
-The tables of generators' settings in the reference are written, too, and those of counters in the glossary.
+The tables of generators' settings in the reference are written, too.
 """
 
 import json
@@ -15,9 +15,8 @@ from lossratio.measurements.throughput.goals import GoalFile
 from lossratio.records import with_docstrings
 from lossratio.results.kinds import built_in_results
 from lossratio.runs.job import JobFile
-from lossratio.topology import GeneratorSettings, Topology, generator_settings
+from lossratio.topology import GeneratorSettings, RealGenerator, Topology, generator_settings
 from lossratio.traffic.profile import ProfileFile
-from lossratio.trials import DirectionCounters, StreamCounters
 
 _DIGEST = {
     "description": "The first 32 digits of the SHA-256 of all bytes of the file before this last field.",
@@ -25,11 +24,9 @@ _DIGEST = {
     "title": "Digest",
     "type": "string",
 }
-_TABLES: dict[Path, tuple[type[Any], ...]] = {
-    Path("reference", "topology.md"): (GeneratorSettings, *generator_settings().values()),
-    Path("glossary.md"): (DirectionCounters, StreamCounters),
-}
-"""The pages with tables, and the models or records whose fields are their rows."""
+_PAGE = Path("reference", "topology.md")
+_MODELS: tuple[type[GeneratorSettings], ...] = (GeneratorSettings, RealGenerator, *generator_settings().values())
+"""The page with tables, and the models whose fields are their rows."""
 _DIALECT = "https://json-schema.org/draft/2020-12/schema"
 
 
@@ -46,33 +43,29 @@ def main() -> None:
     for name, text in schemas.items():
         (directory / f"{name}.schema.json").write_text(text, encoding="utf-8")
     if len(sys.argv) == 1:
-        for page, text in pages(directory.parent).items():
-            page.write_text(text, encoding="utf-8")
+        reference = directory.parent / _PAGE
+        reference.write_text(page(reference.read_text(encoding="utf-8")), encoding="utf-8")
 
 
-def pages(docs: Path) -> dict[Path, str]:
-    """The pages with tables, with the fields as models and records declare them now."""
-    written = {docs / page: (docs / page).read_text(encoding="utf-8") for page in _TABLES}
-    for page, models in _TABLES.items():
-        for model in models:
-            begin = f"<!-- {model.__name__}, by docs/schema/export.py -->\n"
-            before, found, rest = written[docs / page].partition(begin)
-            if not found:
-                raise ValueError(f"{page} has no table of {model.__name__}. Add: {begin.strip()} and <!-- end -->")
-            table = settings_table(model) if issubclass(model, GeneratorSettings) else counters_table(model)
-            written[docs / page] = before + begin + "\n".join(table) + "\n" + rest[rest.index("<!-- end -->") :]
-    return written
+def page(text: str) -> str:
+    """The page with its tables, with the fields as models declare them now."""
+    for model in _MODELS:
+        begin = f"<!-- {model.__name__}, by docs/schema/export.py -->\n"
+        before, found, rest = text.partition(begin)
+        if not found:
+            raise ValueError(f"{_PAGE} has no table of {model.__name__}. Add: {begin.strip()} and <!-- end -->")
+        text = before + begin + "\n".join(settings_table(model)) + "\n" + rest[rest.index("<!-- end -->") :]
+    return text
 
 
 def settings_table(model: type[GeneratorSettings]) -> list[str]:
     """The rows of a table of a generator's settings, without those that it shares with others that have a table.
 
-    These are the settings of all generators, and those that a generator which is made of another one has not changed.
+    These are the settings of all generators, and those of its bases that it has not changed.
     """
-    above = [GeneratorSettings, *generator_settings().values()]
     shared = {
         name
-        for base in above
+        for base in _MODELS
         if base is not model and issubclass(model, base)
         for name in base.model_fields
         if base is GeneratorSettings or name not in vars(model).get("__annotations__", {})
@@ -86,13 +79,6 @@ def settings_table(model: type[GeneratorSettings]) -> list[str]:
                 default = f"`{json.dumps(field.default)}`"
             rows.append(f"| `{name}` | {default} | {_in_one_line(described[name]['description'])} |")
     return rows
-
-
-def counters_table(record: type[Any]) -> list[str]:
-    """The rows of a table of the fields of a record of trials."""
-    fields = TypeAdapter(record).json_schema()["properties"]
-    rows = [f"| `{name}` | {_in_one_line(field['description'])} |" for name, field in fields.items()]
-    return ["| field | meaning |", "| --- | --- |", *rows]
 
 
 def _in_one_line(description: str) -> str:

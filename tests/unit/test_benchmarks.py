@@ -14,7 +14,7 @@ from waiting import PATIENCE
 pytestmark = pytest.mark.whole
 
 FOLDER = Path(__file__).parents[2] / "benchmarks"
-WITH_OPTIONS = ("argparse.ArgumentParser(", "@click.command")
+WITH_OPTIONS = ("argparse.ArgumentParser(", "@click.command", "@click.group")
 PROGRAMS = [path.name for path in sorted(FOLDER.glob("*.py")) if any(text in path.read_text() for text in WITH_OPTIONS)]
 
 

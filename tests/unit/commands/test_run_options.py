@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from lossratio.commands.main import SUBJECTS, commands
+from lossratio.traffic import profile_names
 
 SUITE = """*** Settings ***
 Test Tags    {tag}
@@ -148,6 +149,7 @@ def test_every_suite_and_topology_that_comes_along_can_be_listed(lossratio):
     root = Path(__file__).parents[3]
     suites = {path.stem for path in (root / "libraries/lossratio/suites").glob("*.robot")}
     assert suites <= set(lossratio("list", "suites").out.splitlines())
+    assert {*profile_names()} <= set(lossratio("list", "profiles").out.splitlines())
 
 
 @pytest.mark.parametrize("word", ["suites", "topologies", "profiles", "devices"])

@@ -4,7 +4,6 @@ import errno
 import json
 import os
 import re
-import shlex
 import signal
 import socket
 import subprocess
@@ -14,10 +13,8 @@ import urllib.error
 import urllib.request
 from dataclasses import replace
 from datetime import timedelta
-from pathlib import Path
 from queue import Queue
 
-import click
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -31,20 +28,6 @@ from lossratio.dashboard import SiteRequest, serve_site, write_site
 from lossratio.errors import ReportError, StorageError
 from lossratio.history import History, TrendRequest, analyse, describe_trend
 from lossratio.history.result_readings import Reading
-
-HOW_TO = (Path(__file__).parents[3] / "docs" / "how-to" / "a-dashboard-of-the-lab.md").read_text()
-
-
-def test_the_commands_of_the_how_to_can_be_given():
-    lines = re.findall(r"^\$ lossratio archive site (.*)$", HOW_TO, flags=re.MULTILINE)
-    assert {command.make_context("site", shlex.split(line)).params["history"] for line in lines} == {"/srv/history"}
-
-
-def test_the_how_to_names_the_options():
-    options = [parameter for parameter in command.params if isinstance(parameter, click.Option)]
-    names = {option.opts[0] for option in options if option.name != "title"}
-    assert names
-    assert {name for name in names if f"`{name}" not in HOW_TO and f" {name} " not in HOW_TO} == set()
 
 
 def slice_of(folder, name):

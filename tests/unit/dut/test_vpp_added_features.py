@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import runpy
 import subprocess
 import sys
@@ -14,7 +13,6 @@ from examples import examples_in
 from local_testbeds import local_topology, needs_testbed
 
 from lossratio.dut import parse_options, types_of_options
-from lossratio.dut.vpp import Feature
 from lossratio.dut.vpp.features.feature import both_ports
 from lossratio.errors import DutError
 
@@ -155,26 +153,6 @@ def test_two_packages_with_one_option_are_told_apart(install_package):
     assert parse_options("vpp", {"forwarding": "ip4", "lb_servers": 2}).lb_servers == 2
     with pytest.raises(DutError, match=r"'second' of two_vpp .* has the option 'lb_servers', as the feature LoadBal"):
         parse_options("vpp", {"lb_clients": 2})
-
-
-def test_every_method_of_a_feature_is_in_the_table():
-    table = TEXT.partition("| name | what it declares |")[2]
-    said = {
-        name for row in re.findall(r"^\| (`[^|]+`) \|", table, re.MULTILINE) for name in re.findall(r"`(\w+)`", row)
-    }
-    others = {
-        "given",
-        "own_fields",
-        "mismatch",
-        "plugin_lines",
-        "is_router",
-        "ip_version",
-        "forwarding",
-        "model_config",
-    }
-    own = {name for name in vars(Feature) if not name.startswith(("_", "model_"))} - others
-    assert own <= said
-    assert all(hasattr(Feature, name) for name in said)
 
 
 @pytest.mark.whole

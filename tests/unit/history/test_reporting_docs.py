@@ -10,7 +10,7 @@ from examples import examples_in
 from lossratio.commands.night import fetch, send
 from lossratio.commands.replay import replay
 from lossratio.commands.report import compare, csit, report
-from lossratio.commands.trend import ack, trend
+from lossratio.commands.trend import ack, site, trend
 from lossratio.history.annotations import load_known_changes
 from lossratio.history.entries import Entry
 from lossratio.results.doubts import DoubtKind
@@ -29,6 +29,7 @@ COMMANDS = {
     "archive fetch": fetch,
     "trend": trend,
     "archive ack": ack,
+    "archive site": site,
 }
 SHOWN = re.findall(r"^\$ lossratio (?!builds )(.*)$", HOW_TO, flags=re.MULTILINE)
 
@@ -58,7 +59,7 @@ def test_every_option_is_named():
 
 
 def test_every_column_of_a_history_is_named():
-    text = (DOCS / "reference" / "history.md").read_text()
+    text = (DOCS / "how-to" / "report-a-run.md").read_text()
     columns = Entry.__dataclass_fields__.keys()
     assert columns
     assert {column for column in columns if f"`{column}`" not in text} == set()
