@@ -19,9 +19,9 @@ from pathlib import Path
 import click
 import numpy as np
 
-from lossratio.mlrsearch import NDR, PDR, Answer, LoadGrid, Question, SearchGoalWarning
+from lossratio.mlrsearch import NDR, PDR, Answer, LoadGrid, MLRsearch, Question, SearchGoalWarning
 from lossratio.simulation import Recorded, RunningSut, Sut, Traffic, WithoutTruth
-from lossratio.trials import TrialInput, TrialResult
+from lossratio.trials import TrialResult
 from lossratio_study.algorithms import search_with_ours
 from lossratio_study.nights import NIGHT_STREAM, scaled
 from lossratio_study.outcome import Outcome
@@ -41,8 +41,8 @@ class Known:
     """A SUT with its earlier searches."""
 
     subject: Subject
-    trials: Sequence[TrialResult]
-    """The trials of the searches."""
+    nights: Sequence[Sequence[TrialResult]]
+    """The trials of each search."""
     ndr: float
     """The relevant lower bound of the first goal, in frames per second."""
     seconds: float
@@ -52,18 +52,18 @@ class Known:
         """The question, still without trials."""
         subject = self.subject
         grid = LoadGrid(subject.min_load, subject.max_load, min(goal.width for goal in GOALS[goals]))
-        return Question(GOALS[goals], grid, self.trials)
+        return Question(GOALS[goals], grid, [trial for night in self.nights for trial in night])
 
 
 @dataclass(frozen=True)
 class Asked:
     """One question."""
 
-    answer: Answer
-    seconds: float
-    """Its time."""
-    search: float
-    """The time of a search of the same SUT, in seconds."""
+    answer: Answer | None
+    time: float
+    """Its time, divided by that of a search of the same SUT."""
+    whole: float
+    """The same with the search that follows."""
 
 
 @dataclass(frozen=True)
@@ -203,9 +203,8 @@ def _known(subject: Subject, goals: str) -> Known | None:
     nights = earlier_nights(subject, goals)
     if nights is None:
         return None
-    trials = [trial for night in evidence(nights[:NIGHTS]) for trial in night]
     ndr = nights[-2].result[GOALS[goals][0]].relevant_lower_bound or 0.0
-    known = Known(subject, trials, ndr, nights[-1].result.elapsed)
+    known = Known(subject, evidence(nights[:NIGHTS]), ndr, nights[-1].result.elapsed)
     return known if known.question(goals).answer is None else None
 
 
@@ -213,30 +212,31 @@ def _drawn(known: Known, name: str, number: int) -> Subject:
     """The SUT after a drawn change that is no move."""
     subject = known.subject
     assert subject.sut is not None
-    draw = np.random.default_rng((QUESTION_STREAM, number, len(known.trials), *map(ord, name)))
+    draw = np.random.default_rng((QUESTION_STREAM, number, subject.seed, *map(ord, subject.family + name)))
     share, factor = draw.uniform(0.55, 0.95), 1.0 - float(draw.choice(FEWER))
     return replace(subject, sut=Unlike(subject.sut, name, share, factor, known.ndr))
 
 
 def _ask(known: Known, tonight: Subject, number: int, goals: str) -> Asked:
-    """Asks the question of a SUT as it is tonight."""
+    """Asks the question of a SUT as it is tonight, and searches unless it is as before."""
     measurer = tonight.measurer(NO_OVERHEAD, number, QUESTION_STREAM)
     question = known.question(goals)
+    loads = tonight.min_load, tonight.max_load
+    search = MLRsearch(GOALS[goals], *loads, fail_fast=False, hints=known.nights, question=question)
     seconds = 0.0
-    while question.answer is None:
-        trial = TrialInput(1.0, question.next_load())
-        result = TrialResult(trial, measurer.measure(trial))
-        seconds += result.elapsed
-        question.add(result)
-    return Asked(question.answer, seconds, known.seconds)
+    while (trial := search.next_trial()) is not None:
+        is_asked = question.answer is None
+        search.record(TrialResult(trial, measurer.measure(trial)))
+        if is_asked:
+            seconds = search.elapsed
+    return Asked(search.answer, seconds / known.seconds, search.elapsed / known.seconds)
 
 
 def _line(name: str, asked: Sequence[Asked]) -> str:
     counts = Counter(one.answer for one in asked)
     shares = [_share(counts[answer], len(asked)) for answer in Answer]
-    times = np.array([one.seconds / one.search for one in asked])
-    searched = np.array([one.answer is not Answer.AS_BEFORE for one in asked])
-    cells = (*shares, *(f"{each.mean():.3f}" for each in (times, times + searched)))
+    times = np.array([(one.time, one.whole) for one in asked]).mean(axis=0)
+    cells = (*shares, *(f"{each:.3f}" for each in times))
     return f"{name:>22}" + "".join(f"{cell:>15}" for cell in cells)
 
 

@@ -4,7 +4,7 @@ Each goal has two loads tonight: one at which nearly all trials of the earlier s
 nearly all of them failed, as close to the goal's bounds as these searches have enough trials. The SUT is as before if
 tonight's trials pass at each goal's lower load and fail at its upper load, as they did. A trial counts for all goals
 that have its load. A move of all loads shows in these trials, and so does a loss that only one goal sees. Unless the
-SUT is as before, a search follows, in which these trials count.
+SUT is as before, a search follows, in which these trials count. Only its bounds say whether the SUT has changed.
 """
 
 import math
@@ -15,27 +15,25 @@ from operator import attrgetter
 from lossratio.mlrsearch.classification import Bound
 from lossratio.mlrsearch.goal import SearchGoal
 from lossratio.mlrsearch.grid import LoadGrid
+from lossratio.mlrsearch.stages import GoalBounds
 from lossratio.trials import TrialResult
 
-SURE = {Bound.LOWER: 60.0, Bound.UPPER: 10.0}
+SURE = {Bound.LOWER: 60.0, Bound.UPPER: 3.5}
 """How many times more probable tonight's trials at a load must be if the load is the bound that it was than if it is no
 longer one. A missed loss leaves a wrong number, and a missed gain only a smaller one."""
 
-SURE_OF_CHANGE = 1e6
-"""How many times less probable they are for a sure change, compared with a sure *as before*: four unexpected trials in
-a row. Some SUTs are slower for a few trials, also without a change."""
+DOUBTFUL = 16.0
+"""A search begins when they are this many times less probable: after two unexpected trials in a row."""
 
-MOST_TRIALS = 45
+MOST_TRIALS = 24
 """After this many trials, the answer is left to a search."""
 
 LEAST_TRIALS = 5
 """Minimum number of trials of the earlier searches at each of tonight's loads."""
 
-COUNTED = 8.0
-"""All earlier trials at a load together count as at most this many trials."""
-
 NOT_SURE = 0.1
-"""At a lower load, at least this much fewer trials failed than the goal allows, and at an upper load this much more."""
+"""At a lower load, at least this much fewer trials failed than the goal allows, and at an upper load this much more. A
+load clearly passed if at most this share of its trials failed, and clearly failed if at most this share passed."""
 
 NEAR = 0.01
 """Relative distance from the closest such loads within which a load with clearer trials is better."""
@@ -65,7 +63,8 @@ class Check:
         goal: The goal.
         load: The load, in frames per second per interface.
         support: How much tonight's trials support that the load is such a bound as before: the logarithm of a
-            likelihood ratio, less the amount that makes the answer sure.
+            likelihood ratio.
+        missing: How much support is missing to be sure.
     """
 
     def __init__(
@@ -81,7 +80,8 @@ class Check:
         """
         self.goal = goal
         self.load = load
-        self.support = -math.log(SURE[bound])
+        self.support = 0.0
+        self.missing = math.log(SURE[bound])
         exceed = goal.exceed_ratio
         if bound is Bound.LOWER:
             self._losses = (-1.0, goal.loss_ratio)
@@ -89,31 +89,32 @@ class Check:
         else:
             self._losses = (goal.loss_ratio, MORE + max(trial.loss_ratio for trial in earlier))
             most = exceed
-        counted = min(len(earlier), COUNTED)
-        as_before = (counted * self._expected(earlier) / len(earlier) + 0.5) / (counted + 1.0)
+        share = sum(map(self._is_expected, earlier)) / len(earlier)
         # If the load is no longer such a bound, the chance is anything up to the most.
-        self._chances = as_before, most / 2.0
+        self._chances = [
+            min(1.0 - LEAST_CHANCE, max(LEAST_CHANCE, chance)) for chance in (share, most / 2.0)
+        ]
 
     def add(self, trial: TrialResult) -> None:
         """Counts a trial at this load."""
-        is_expected = self._expected([trial])
-        as_before, changed = (
-            max(LEAST_CHANCE, chance if is_expected else 1.0 - chance) for chance in self._chances
-        )
-        self.support += math.log(as_before / changed)
+        is_expected = self._is_expected(trial)
+        as_before, changed = (chance if is_expected else 1.0 - chance for chance in self._chances)
+        more = math.log(as_before / changed)
+        self.support += more
+        self.missing -= more
 
-    def _expected(self, trials: Iterable[TrialResult]) -> int:
-        """How many of the trials pass a lower load, or fail an upper load as earlier trials did."""
+    def _is_expected(self, trial: TrialResult) -> bool:
+        """Whether a trial passes a lower load, or fails an upper load as earlier trials did."""
         above, most = self._losses
-        return sum(above < trial.loss_ratio <= most for trial in trials)
+        return above < trial.loss_ratio <= most
 
 
 class Question:
     """Asks whether the SUT is as before: proposes loads and records their trials until there is an answer.
 
     Attributes:
-        answer: The answer; None: there is none yet. It is unsure from the beginning if the earlier searches have too
-            few trials at a load that a goal needs.
+        answer: The answer of its own trials; None: there is none yet. It is unsure from the beginning if the earlier
+            searches have too few trials at a load that a goal needs.
         trials: Number of trials so far.
     """
 
@@ -132,12 +133,12 @@ class Question:
         by_index: dict[int, list[TrialResult]] = {}
         for trial in trials:
             by_index.setdefault(round(grid.position(trial.load)), []).append(trial)
-        known = {
+        self._known = {
             grid.load(index): at_load
             for index, at_load in sorted(by_index.items())
             if len(at_load) >= LEAST_TRIALS and 0 <= index <= grid.top
         }
-        self._checks = [check for goal in goals for check in _checks(goal, known)]
+        self._checks = [check for goal in goals for check in _checks(goal, self._known)]
         if len(self._checks) < 2 * len(goals):
             self.answer = Answer.UNSURE
 
@@ -147,7 +148,7 @@ class Question:
 
     def next_load(self) -> float:
         """The load of the next trial, in frames per second: that of the check that is least sure."""
-        return min(self._checks, key=attrgetter("support")).load
+        return max(self._checks, key=attrgetter("missing")).load
 
     def add(self, trial: TrialResult) -> None:
         """Records a trial. After the answer, a trial changes nothing."""
@@ -159,30 +160,54 @@ class Question:
                 check.add(trial)
 
         least = min(check.support for check in self._checks)
-        if least >= 0.0:
+        if all(check.missing <= 0.0 for check in self._checks):
             self.answer = Answer.AS_BEFORE
-        elif least <= -math.log(SURE_OF_CHANGE):
-            self.answer = Answer.CHANGED
-        elif self.trials >= MOST_TRIALS:
+        elif least <= -math.log(DOUBTFUL) or self.trials >= MOST_TRIALS:
             self.answer = Answer.UNSURE
+
+    def answer_after(self, bounds: Iterable[GoalBounds]) -> Answer | None:
+        """The answer after a search: the SUT has changed if a bound excludes what the earlier searches show clearly.
+
+        Args:
+            bounds: The bounds of the goals.
+        """
+        if self.answer is Answer.UNSURE and any(map(self._is_excluded, bounds)):
+            return Answer.CHANGED
+        return self.answer
+
+    def _is_excluded(self, bounds: GoalBounds) -> bool:
+        """Whether a load clearly passed and is no longer below the upper bound, or the reverse."""
+        lower, upper = bounds.proved
+        return any(
+            (share <= NOT_SURE and load >= (upper or math.inf))
+            or (share >= 1.0 - NOT_SURE and load <= (lower or 0.0))
+            for load, share in _shares(bounds.goal, self._known).items()
+        )
+
+
+def _shares(
+    goal: SearchGoal, known: Mapping[float, Sequence[TrialResult]]
+) -> Mapping[float, float]:
+    """The share of the trials at each load that failed the goal."""
+    return {
+        load: sum(trial.loss_ratio > goal.loss_ratio for trial in trials) / len(trials)
+        for load, trials in known.items()
+    }
 
 
 def _checks(goal: SearchGoal, known: Mapping[float, Sequence[TrialResult]]) -> Iterator[Check]:
     """The goal's check at its lower load and that at its upper load; none if there are no such loads."""
-    chances = {
-        load: sum(trial.loss_ratio > goal.loss_ratio for trial in trials) / len(trials)
-        for load, trials in known.items()
-    }
+    shares = _shares(goal, known)
     exceed = goal.exceed_ratio
     fails = exceed + NOT_SURE * (1.0 - exceed)
     passes = exceed - NOT_SURE * exceed
-    upper = min((load for load, chance in chances.items() if chance >= fails), default=math.inf)
-    passing = [load for load, chance in chances.items() if load < upper and chance <= passes]
+    upper = min((load for load, share in shares.items() if share >= fails), default=math.inf)
+    passing = [load for load, share in shares.items() if load < upper and share <= passes]
     lower = max(passing, default=0.0)
     lowers = [load for load in passing if load >= (1.0 - NEAR) * lower]
-    uppers = [load for load in chances if upper <= load <= (1.0 + NEAR) * upper]
+    uppers = [load for load in shares if upper <= load <= (1.0 + NEAR) * upper]
     if lowers and uppers:
-        lower = min(lowers, key=lambda load: (chances[load], -load))
-        upper = max(uppers, key=lambda load: (chances[load], -load))
+        lower = min(lowers, key=lambda load: (shares[load], -load))
+        upper = max(uppers, key=lambda load: (shares[load], -load))
         yield Check(goal, Bound.LOWER, lower, known[lower])
         yield Check(goal, Bound.UPPER, upper, known[upper])

@@ -170,8 +170,11 @@ class MLRsearch:
 
     @property
     def answer(self) -> Answer | None:
-        """The answer to the question whether the SUT is as before; None: there is none yet, or no question."""
-        return None if self._question is None else self._question.answer
+        """The answer to the question whether the SUT is as before; None: there is none yet, or no question.
+
+        Only the bounds of the search show a change, so the answer is unsure until then.
+        """
+        return None if self._question is None else self._question.answer_after(self.bounds)
 
     @property
     def evidence(self) -> tuple[TrialResult, ...]:

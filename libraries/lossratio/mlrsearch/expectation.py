@@ -12,6 +12,13 @@ from lossratio.mlrsearch.grid import LoadGrid
 from lossratio.mlrsearch.stages import Interval
 from lossratio.trials import TrialResult
 
+RECESSIONS = 3
+"""After this many upper bounds in a row that moved the expected bound down, each further one is a surprise.
+
+Example: a SUT gets slower with each trial. The losses at 100, 99.5, 99 and 98.5 kfps each say that the next load will
+pass. So steps down double.
+"""
+
 
 class LossCurve:
     """Mean loss ratio per load, over all trials, weighted by their duration."""
@@ -97,6 +104,7 @@ class Expectation:
         self._grid = grid
         self._curve = curve
         self._hinted = hinted
+        self._recessions = 0
 
     @property
     def is_hinted(self) -> bool:
@@ -127,7 +135,9 @@ class Expectation:
             self.surprises = 0
             return
         if after.upper is not None and after.upper != before.upper:
-            surprised = self._grid.position(after.upper) <= old
+            has_receded = self.position is not None and math.floor(self.position) < math.floor(old)
+            self._recessions = self._recessions + 1 if has_receded else 0
+            surprised = self._grid.position(after.upper) <= old or self._recessions > RECESSIONS
             self.surprises = min(self.surprises, 0) - 1 if surprised else 0
         elif after.lower is not None and after.lower != before.lower:
             surprised = self._grid.position(after.lower) > old

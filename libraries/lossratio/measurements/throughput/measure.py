@@ -216,8 +216,16 @@ class GoalSearch(
         """The result of each goal."""
         fields = search_fields(measured.run, max_load, inputs, measured.result, measured.entries)
         if self._asked is not None:
-            fields["question"] = _with_answer(self._asked, self._question)
+            fields["question"] = self._with_answer(self._asked)
         return self.result(**fields)
+
+    def _with_answer(self, asked: QuestionAsked) -> QuestionAsked:
+        """A question with its answer, if it was asked."""
+        if self._question is None or self._controller is None:
+            return asked
+        answer = self._controller.answer or Answer.UNSURE
+        trials = self._question.trials
+        return asked.model_copy(update={"answer": str(answer), "trials": trials})
 
 
 def _earlier_of(
@@ -229,14 +237,6 @@ def _earlier_of(
     ]
     traffic = request.profile.described()
     return earlier_searches(hints, place.test, traffic, device, besides=of_this_run)
-
-
-def _with_answer(asked: QuestionAsked, question: Question | None) -> QuestionAsked:
-    """A question with its answer, if it was asked."""
-    if question is None:
-        return asked
-    answer = question.answer or Answer.UNSURE
-    return asked.model_copy(update={"answer": str(answer), "trials": question.trials})
 
 
 class Throughput(GoalSearch[SearchRequest, ThroughputResult]):

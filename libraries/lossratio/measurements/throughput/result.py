@@ -184,9 +184,7 @@ class ReplayedChange(Record):
     questions: int = Field(ge=1)
     """Number of questions."""
     as_before: int = Field(ge=0)
-    """How many were answered *as before*."""
-    changed: int = Field(ge=0)
-    """How many were answered *changed*. The others were left to a search."""
+    """How many were answered *as before*. The others were left to a search."""
 
 
 class QuestionAsked(Record):

@@ -11,24 +11,26 @@ def halving(view: GoalView) -> Choice | None:
     If a SUT changes, or loses by chance, other rules may follow it without end. This rule follows nothing. Trials for
     the goal itself decide each load that it picks before the next load, and each load leaves half of the interval.
     """
-    picked = view.begun[PATIENCE:]
     interval = view.intervals[-1]
-    grid = view.grid
     if len(view.begun) < PATIENCE or not interval.open:
         return None
-    inside = [load for load in picked if interval.first <= grid.position(load) <= interval.last]
-    load = inside[0] if inside else grid.load(_next(interval, view.width * 4 ** len(picked)))
-    if (
-        view.stages[-1].evidence.short_trials_refute
-        and view.stages[0].evidence.bound(load) is Bound.UNDECIDED
-    ):
-        return Choice("halving", 0, load, Bound.UNDECIDED)
-    return Choice("halving", view.final, load, Bound.UNDECIDED)
+    evidence = view.stages[-1].evidence
+    proved = sum(evidence.bound(load) is not Bound.UNDECIDED for load in view.begun[PATIENCE:])
+    load = view.begun[-1]
+    is_inside = interval.first <= view.grid.position(load) <= interval.last
+    if not is_inside or evidence.bound(load) is not Bound.UNDECIDED:
+        load = view.grid.load(_next(interval, view.intervals[0], view.width * 4**proved))
+    is_new = view.stages[0].evidence.bound(load) is Bound.UNDECIDED
+    stage = 0 if evidence.short_trials_refute and is_new else view.final
+    return Choice("halving", stage, load, Bound.UNDECIDED)
 
 
-def _next(interval: Interval, step: int) -> int:
-    """The index of the next load: a step from the only bound, or from the upper bound if the middle is farther down."""
-    if interval.upper is None and interval.lower is not None:
-        return min(interval.last, interval.first - 1 + step)
-    middle = interval.first if interval.lower is None else interval.first - 1 + interval.steps // 2
-    return max(middle, interval.last + 1 - step)
+def _next(interval: Interval, coarse: Interval, step: int) -> int:
+    """The index of the next load: the middle, or, if the bounds are farther apart, where short trials saw the bound.
+
+    This load is at least a step away from both bounds.
+    """
+    below, above = interval.first - 1 + step, interval.last + 1 - step
+    if below >= above:
+        return interval.first - 1 + interval.steps // 2
+    return min(above, max(below, coarse.first - 1))
