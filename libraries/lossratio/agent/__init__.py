@@ -21,6 +21,7 @@ from .core.frames_spec import (
     size_pattern,
 )
 from .core.generator import Generator, program_module
+from .core.headers import ETHERNET, IPV4, IPV6, MAC, MPLS, TCP, UDP, VLAN, VXLAN, Header, HeaderField
 from .core.neighbours import Question
 from .core.pacing import frames_within
 from .core.packets import ETH_P_ALL, StampedFrame, have_stamps, open_packets, overlooked, receive_stamped

@@ -11,11 +11,13 @@ from lossratio.agent import (
     FCS_BYTES,
     IPV4_HEADER_BYTES,
     IPV6_HEADER_BYTES,
+    MPLS,
     TAG_BYTES,
     TCP_HEADER_BYTES,
     TCP_PROTOCOL,
     UDP_HEADER_BYTES,
     UDP_PROTOCOL,
+    VLAN,
     VLAN_TAG_BYTES,
 )
 from lossratio.records import FileModel, left_out_if_empty
@@ -33,7 +35,6 @@ _IPV6_HOSTS = 1 << 32
 _PORTS = 1 << 16
 _MAC_HOSTS = 1 << 20
 _LARGEST_COUNT = 1 << 20
-_LABEL_BYTES = 4
 _OPTION_BYTES = 8
 _VXLAN_BYTES = UDP_HEADER_BYTES + 8
 
@@ -234,7 +235,8 @@ class InnerHeaders(FileModel):
         """Each of its tags from the outside in, with its bytes."""
         for ethertype, tag in ((b"\x88\xa8", self.dot1ad), (b"\x81\x00", self.dot1q)):
             if tag is not None:
-                yield ethertype + (tag.priority << 13 | tag.id).to_bytes(2, "big"), tag
+                bits = VLAN.packed({"VLAN priority": tag.priority, "VLAN": tag.id})
+                yield ethertype + bits[:2], tag
 
     @property
     def vlans(self) -> tuple[int | None, int | None]:
@@ -393,9 +395,10 @@ class Headers(InnerHeaders):
         """The bytes of its MPLS labels."""
         entries = []
         for number, entry in enumerate(self.mpls, start=1):
+            values = {"label": entry.label, "traffic class": entry.traffic_class}
             is_last = number == len(self.mpls)
-            high = entry.label << 12 | entry.traffic_class << 9 | is_last << 8
-            entries.append((high | entry.ttl).to_bytes(_LABEL_BYTES, "big"))
+            values |= {"bottom of stack": int(is_last), "time to live": entry.ttl}
+            entries.append(MPLS.packed(values))
         return b"".join(entries)
 
     @property
@@ -422,7 +425,7 @@ class Headers(InnerHeaders):
     def length(self) -> int:
         """Bytes of all headers."""
         tunnel = 0 if self.tunnel is None else self.tunnel.length
-        return super().length + _LABEL_BYTES * len(self.mpls) + tunnel
+        return super().length + MPLS.length * len(self.mpls) + tunnel
 
     @property
     def versions(self) -> frozenset[int]:

@@ -9,6 +9,7 @@ from functools import reduce
 from math import gcd
 from typing import Sequence
 
+from .headers import IPV4, IPV6
 from .protocol import unsupported
 from .wire import (
     ETHERNET_HEADER_BYTES,
@@ -238,13 +239,9 @@ class FramesSpec:
         """The frames as they come back from a reflector, which swaps the outermost IP addresses."""
         header = bytes.fromhex(self.header)
         place = behind_tags(header)
-        if header[place - 2 : place] == IPV4_ETHERTYPE:
-            first = place + 12
-            width = 4
-        else:
-            first = place + 8
-            width = 16
-
+        ip = IPV4 if header[place - 2 : place] == IPV4_ETHERTYPE else IPV6
+        first = place + ip.addresses
+        width = (ip.length - ip.addresses) // 2
         second = first + width
         end = first + 2 * width
         moved = {first: width, second: -width}
