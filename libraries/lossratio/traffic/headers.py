@@ -9,16 +9,17 @@ from pydantic import Field, model_validator
 from lossratio.agent import (
     ETHERNET_HEADER_BYTES,
     FCS_BYTES,
-    IPV4_HEADER_BYTES,
-    IPV6_HEADER_BYTES,
+    IPV4,
+    IPV6,
     MPLS,
     TAG_BYTES,
-    TCP_HEADER_BYTES,
+    TCP,
     TCP_PROTOCOL,
-    UDP_HEADER_BYTES,
+    UDP,
     UDP_PROTOCOL,
     VLAN,
     VLAN_TAG_BYTES,
+    VXLAN,
 )
 from lossratio.records import FileModel, left_out_if_empty
 from lossratio.topology import Side
@@ -36,7 +37,7 @@ _PORTS = 1 << 16
 _MAC_HOSTS = 1 << 20
 _LARGEST_COUNT = 1 << 20
 _OPTION_BYTES = 8
-_VXLAN_BYTES = UDP_HEADER_BYTES + 8
+_TUNNEL_BYTES = UDP.length + VXLAN.length
 
 
 class Range(FileModel):
@@ -189,7 +190,7 @@ class TcpHeader(PortHeader):
     @property
     def length(self) -> int:
         """Bytes of the header, without the tag in its option."""
-        return TCP_HEADER_BYTES + _OPTION_BYTES * self.connects
+        return TCP.length + _OPTION_BYTES * self.connects
 
 
 class InnerHeaders(FileModel):
@@ -261,9 +262,9 @@ class InnerHeaders(FileModel):
         present = (
             (VLAN_TAG_BYTES, self.dot1ad),
             (VLAN_TAG_BYTES, self.dot1q),
-            (IPV4_HEADER_BYTES, self.ipv4),
-            (IPV6_HEADER_BYTES, self.ipv6),
-            (UDP_HEADER_BYTES, self.udp),
+            (IPV4.length, self.ipv4),
+            (IPV6.length, self.ipv6),
+            (UDP.length, self.udp),
             (0 if self.tcp is None else self.tcp.length, self.tcp),
         )
         return ETHERNET_HEADER_BYTES + sum(size for size, header in present if header is not None)
@@ -318,13 +319,13 @@ class TunnelHeader(FileModel):
     @property
     def length(self) -> int:
         """Bytes from the UDP header on to the payload."""
-        return _VXLAN_BYTES + self.inner.length
+        return _TUNNEL_BYTES + self.inner.length
 
 
 class Vxlan(TunnelHeader):
     """VXLAN (RFC 7348)."""
 
-    port = 4789
+    port = VXLAN.number
     start = b"\x08\0\0\0"
     vni: int = Field(default=1, ge=0, lt=1 << 24)
     """The VXLAN network identifier."""
