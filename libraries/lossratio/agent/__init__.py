@@ -21,6 +21,7 @@ from .core.frames_spec import (
     size_pattern,
 )
 from .core.generator import Generator, program_module
+from .core.headers import ETHERNET, IPV4, IPV6, MAC, MPLS, TCP, UDP, VLAN, VXLAN, Header, HeaderField
 from .core.neighbours import Question
 from .core.pacing import frames_within
 from .core.packets import ETH_P_ALL, StampedFrame, have_stamps, open_packets, overlooked, receive_stamped
@@ -34,16 +35,12 @@ from .core.wire import (
     FCS_BYTES,
     ICMPV6_PROTOCOL,
     IPV4_ETHERTYPE,
-    IPV4_HEADER_BYTES,
     IPV6_ETHERTYPE,
-    IPV6_HEADER_BYTES,
     LLDP_ETHERTYPE,
     MAC_BYTES,
     MACS_BYTES,
     PORT_BYTES,
-    TCP_HEADER_BYTES,
     TCP_PROTOCOL,
-    UDP_HEADER_BYTES,
     UDP_PROTOCOL,
     VLAN_TAG_BYTES,
     behind_tags,

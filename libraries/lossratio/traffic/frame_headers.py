@@ -8,12 +8,17 @@ from dataclasses import dataclass, field, replace
 from lossratio.agent import (
     COMPENSATION_BYTES,
     FCS_BYTES,
-    IPV4_ETHERTYPE,
-    IPV6_ETHERTYPE,
+    IPV4,
+    IPV6,
     MACS_BYTES,
+    MPLS,
+    PORT_BYTES,
     TAG_BYTES,
+    TCP,
+    UDP,
     ChecksumField,
     FramesSpec,
+    Header,
     LengthField,
     SteppingField,
     mac_bytes,
@@ -36,16 +41,13 @@ from lossratio.traffic.profile import TrafficDirection, address_span
 from lossratio.traffic.streams import in_one_order
 
 _MAC_ADDRESSES = bytes(MACS_BYTES)
-ETHERTYPES = {4: IPV4_ETHERTYPE, 6: IPV6_ETHERTYPE}
+ETHERTYPES = {4: IPV4.number.to_bytes(2, "big"), 6: IPV6.number.to_bytes(2, "big")}
 """Ethertypes of IP, by its version."""
-_MPLS_ETHERTYPE = b"\x88\x47"
-_LABEL_BYTES = 4
 _IPV4_ADDRESS_BYTES = 4
 _MOST_HOSTS = 1 << 20
 _LOCAL_MAC = 0x02 << 20
 _STEPPING_BYTES = 8
-_TCP_ACK, _TCP_WINDOW = 0x10, 8192
-_FIRST_NUMBERS = (1).to_bytes(4, "big") * 2
+_TCP_WINDOW = 8192
 _TAG_OPTION = bytes([1, 1, 254, 4 + TAG_BYTES + COMPENSATION_BYTES]) + b"LR"
 """Bytes before the tag: two options without a meaning, which align the tag, and an experimental one (RFC 6994)."""
 
@@ -102,6 +104,33 @@ class FrameHeaders:
     """Starts and ends of IP addresses that they may not rewrite."""
     urgent_pointer: int | None = None
     """Place of TCP's urgent pointer; None: there is none."""
+    covered: tuple[int, int] = (0, 0)
+    """Start and end of the innermost IP addresses."""
+
+    def add(self, header: Header, data: bytes) -> int:
+        """Adds a header whose lengths and checksums are computed; returns where it begins.
+
+        Args:
+            header: The header.
+            data: Its bytes, with zeros in fields that are computed or step.
+        """
+        start = len(self.data)
+        for each in header.fields:
+            place = start + each.first
+            if each.computed == "length":
+                self.lengths.append(LengthField(place, start + header.counts_from))
+            elif each.computed == "checksum" and header.addresses:
+                self.checksums.append(ChecksumField(place, start, start + header.length))
+            elif each.computed == "checksum":
+                pseudo_header = (*self.covered, header.number)
+                self.checksums.append(ChecksumField(place, start, pseudo_header=pseudo_header))
+
+        if header.addresses:
+            self.covered = (start + header.addresses, start + header.length)
+        if header is TCP:
+            self.urgent_pointer = start + TCP.field("urgent pointer").first
+        self.data += data
+        return start
 
     def spec(self, sizes: tuple[tuple[int, int], ...]) -> FramesSpec:
         """The description of frames with these headers, in sizes with their weights."""
@@ -139,7 +168,6 @@ class _Frame(FrameHeaders):
         super().__init__()
         self._sides = (source, destination)
         self._seed = seed
-        self._pseudo_header = (0, 0, 0)
 
     def add_all(self, headers: Headers, *, begins_tunnel: bool = False) -> None:
         """All headers of a frame; `begins_tunnel`: a device has put it into its tunnel."""
@@ -171,9 +199,11 @@ class _Frame(FrameHeaders):
             self.data += data
         self._add_ethertype(headers.ip.version, labels)
         if headers.ipv4 is not None:
-            self._add_ipv4(headers.ipv4, headers.protocol)
+            values = {"protocol": headers.protocol, "time to live": headers.ipv4.ttl}
+            self._add_ip(IPV4, headers.ipv4, values)
         if headers.ipv6 is not None:
-            self._add_ipv6(headers.ipv6, headers.protocol)
+            values = {"next header": headers.protocol, "hop limit": headers.ipv6.hop_limit}
+            self._add_ip(IPV6, headers.ipv6, values)
         transport = headers.udp or headers.tcp
         if transport is not None:
             self._add_transport(transport)
@@ -222,7 +252,7 @@ class _Frame(FrameHeaders):
 
     def _leave_choices(self, start: int) -> None:
         """Leaves out the parts of outer headers that a tunnel's first device chooses; `start` is where UDP is."""
-        addresses, _, _ = self._pseudo_header
+        addresses, _ = self.covered
         if start - addresses == 2 * _IPV4_ADDRESS_BYTES:
             # The identification, and the flag 'don't fragment'.
             ip = addresses - 12
@@ -236,68 +266,48 @@ class _Frame(FrameHeaders):
         self.rewritable += [(start, start + 2), (start + 6, start + 8)]
 
     def _add_ethertype(self, version: int, labels: bytes) -> None:
-        """The ethertype of IP, or that of MPLS and its labels, whose times to live are decremented."""
+        """The ethertype of IP, or that of MPLS and its labels."""
         if not labels:
             self.data += ETHERTYPES[version]
             return
 
-        self.data += _MPLS_ETHERTYPE
-        for _ in range(0, len(labels), _LABEL_BYTES):
-            end = len(self.data) + _LABEL_BYTES
-            self.data += labels[:_LABEL_BYTES]
-            labels = labels[_LABEL_BYTES:]
-            self.rewritable.append((end - 1, end))
+        self.data += MPLS.number.to_bytes(2, "big")
+        for place in range(0, len(labels), MPLS.length):
+            self._leave_rewritten(MPLS, self.add(MPLS, labels[place : place + MPLS.length]))
 
-    def _add_ipv4(self, header: Ipv4, protocol: int) -> None:
-        """RFC 791, without options."""
-        start = len(self.data)
-        self._pseudo_header = (start + 12, start + 20, protocol)
-        self.lengths.append(LengthField(start + 2, start))
-        self.checksums.append(ChecksumField(start + 10, start, start + 20))
-        # A router decrements the time to live, and recomputes the checksum.
-        self.rewritable += [(start + 8, start + 9), (start + 10, start + 12)]
-        if header.is_marked:
-            self.rewritable.append((start + 1, start + 2))
-        self.addresses.append((start + 12, start + 20))
-        marks = header.dscp << 2
-        self.data += bytes([0x45, marks, 0, 0, 0, 0, 0, 0, header.ttl, protocol, 0, 0])
-        self._add_addresses(header)
+    def _leave_rewritten(self, header: Header, start: int) -> None:
+        """Leaves out the fields that every router writes."""
+        self.rewritable += [
+            (start + each.first, start + each.end) for each in header.fields if each.is_rewritten
+        ]
 
-    def _add_ipv6(self, header: Ipv6, protocol: int) -> None:
-        """RFC 8200, without extension headers."""
-        start = len(self.data)
-        self._pseudo_header = (start + 8, start + 40, protocol)
-        self.lengths.append(LengthField(start + 4, start + 40))
-        self.rewritable.append((start + 7, start + 8))
-        if header.is_marked:
-            # Its bits begin in the byte of the version, and end in the byte of the flow label.
-            self.rewritable.append((start, start + 2))
-        self.addresses.append((start + 8, start + 40))
-        marks = (6 << 12 | header.dscp << 6).to_bytes(2, "big")
-        self.data += marks + bytes([0, 0, 0, 0, protocol, header.hop_limit])
-        self._add_addresses(header)
+    def _add_ip(self, header: Header, ip: Ipv4 | Ipv6, values: dict[str, int]) -> None:
+        dscp = header.field("DSCP")
+        start = self.add(header, header.packed({**values, "DSCP": ip.dscp})[: header.addresses])
+        self._leave_rewritten(header, start)
+        if ip.is_marked:
+            self.rewritable.append((start + dscp.first, start + dscp.end))
+        self.addresses.append(self.covered)
+        self._add_addresses(ip)
 
     def _add_transport(self, header: PortHeader) -> None:
-        """RFC 768, or RFC 9293: an acknowledgement, without options or with the one that holds the tag."""
-        start = len(self.data)
-        self._add_field(2, header.source_port.first, header.source_port)
-        self._add_field(2, header.destination_port.first, header.destination_port)
-        if not isinstance(header, TcpHeader):
-            self.data += bytes(4)
-            self.lengths.append(LengthField(start + 4, start))
-            self.checksums.append(
-                ChecksumField(start + 6, start, pseudo_header=self._pseudo_header)
-            )
-            return
+        """UDP; or TCP: an acknowledgement, without options or with the one that holds the tag."""
+        behind_ports = 2 * PORT_BYTES
+        if isinstance(header, TcpHeader):
+            # The first segment after a handshake whose numbers begin at zero.
+            number = int(header.connects)
+            values = {"sequence number": number, "acknowledgement number": number}
+            values |= {"data offset": 9 if header.connects else 5, "flag ACK": 1}
+            rest = TCP.packed({**values, "window": _TCP_WINDOW})[behind_ports:]
+            self.add(TCP, b"")
+        else:
+            rest = bytes(UDP.length - behind_ports)
+            self.add(UDP, b"")
 
-        # The first segment after a handshake whose numbers begin at zero.
-        numbers, words = (_FIRST_NUMBERS, 9) if header.connects else (bytes(8), 5)
-        self.data += (
-            numbers + bytes([words << 4, _TCP_ACK]) + _TCP_WINDOW.to_bytes(2, "big") + bytes(4)
-        )
-        self.urgent_pointer = len(self.data) - 2
-        self.checksums.append(ChecksumField(start + 16, start, pseudo_header=self._pseudo_header))
-        if header.connects:
+        self._add_field(PORT_BYTES, header.source_port.first, header.source_port)
+        self._add_field(PORT_BYTES, header.destination_port.first, header.destination_port)
+        self.data += rest
+        if isinstance(header, TcpHeader) and header.connects:
             self.data += _TAG_OPTION
 
     def _add_addresses(self, header: Ipv4 | Ipv6) -> None:

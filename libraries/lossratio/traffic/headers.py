@@ -9,14 +9,17 @@ from pydantic import Field, model_validator
 from lossratio.agent import (
     ETHERNET_HEADER_BYTES,
     FCS_BYTES,
-    IPV4_HEADER_BYTES,
-    IPV6_HEADER_BYTES,
+    IPV4,
+    IPV6,
+    MPLS,
     TAG_BYTES,
-    TCP_HEADER_BYTES,
+    TCP,
     TCP_PROTOCOL,
-    UDP_HEADER_BYTES,
+    UDP,
     UDP_PROTOCOL,
+    VLAN,
     VLAN_TAG_BYTES,
+    VXLAN,
 )
 from lossratio.records import FileModel, left_out_if_empty
 from lossratio.topology import Side
@@ -33,9 +36,8 @@ _IPV6_HOSTS = 1 << 32
 _PORTS = 1 << 16
 _MAC_HOSTS = 1 << 20
 _LARGEST_COUNT = 1 << 20
-_LABEL_BYTES = 4
 _OPTION_BYTES = 8
-_VXLAN_BYTES = UDP_HEADER_BYTES + 8
+_TUNNEL_BYTES = UDP.length + VXLAN.length
 
 
 class Range(FileModel):
@@ -188,7 +190,7 @@ class TcpHeader(PortHeader):
     @property
     def length(self) -> int:
         """Bytes of the header, without the tag in its option."""
-        return TCP_HEADER_BYTES + _OPTION_BYTES * self.connects
+        return TCP.length + _OPTION_BYTES * self.connects
 
 
 class InnerHeaders(FileModel):
@@ -234,7 +236,8 @@ class InnerHeaders(FileModel):
         """Each of its tags from the outside in, with its bytes."""
         for ethertype, tag in ((b"\x88\xa8", self.dot1ad), (b"\x81\x00", self.dot1q)):
             if tag is not None:
-                yield ethertype + (tag.priority << 13 | tag.id).to_bytes(2, "big"), tag
+                bits = VLAN.packed({"VLAN priority": tag.priority, "VLAN": tag.id})
+                yield ethertype + bits[:2], tag
 
     @property
     def vlans(self) -> tuple[int | None, int | None]:
@@ -259,9 +262,9 @@ class InnerHeaders(FileModel):
         present = (
             (VLAN_TAG_BYTES, self.dot1ad),
             (VLAN_TAG_BYTES, self.dot1q),
-            (IPV4_HEADER_BYTES, self.ipv4),
-            (IPV6_HEADER_BYTES, self.ipv6),
-            (UDP_HEADER_BYTES, self.udp),
+            (IPV4.length, self.ipv4),
+            (IPV6.length, self.ipv6),
+            (UDP.length, self.udp),
             (0 if self.tcp is None else self.tcp.length, self.tcp),
         )
         return ETHERNET_HEADER_BYTES + sum(size for size, header in present if header is not None)
@@ -316,13 +319,13 @@ class TunnelHeader(FileModel):
     @property
     def length(self) -> int:
         """Bytes from the UDP header on to the payload."""
-        return _VXLAN_BYTES + self.inner.length
+        return _TUNNEL_BYTES + self.inner.length
 
 
 class Vxlan(TunnelHeader):
     """VXLAN (RFC 7348)."""
 
-    port = 4789
+    port = VXLAN.number
     start = b"\x08\0\0\0"
     vni: int = Field(default=1, ge=0, lt=1 << 24)
     """The VXLAN network identifier."""
@@ -393,9 +396,10 @@ class Headers(InnerHeaders):
         """The bytes of its MPLS labels."""
         entries = []
         for number, entry in enumerate(self.mpls, start=1):
+            values = {"label": entry.label, "traffic class": entry.traffic_class}
             is_last = number == len(self.mpls)
-            high = entry.label << 12 | entry.traffic_class << 9 | is_last << 8
-            entries.append((high | entry.ttl).to_bytes(_LABEL_BYTES, "big"))
+            values |= {"bottom of stack": int(is_last), "time to live": entry.ttl}
+            entries.append(MPLS.packed(values))
         return b"".join(entries)
 
     @property
@@ -422,7 +426,7 @@ class Headers(InnerHeaders):
     def length(self) -> int:
         """Bytes of all headers."""
         tunnel = 0 if self.tunnel is None else self.tunnel.length
-        return super().length + _LABEL_BYTES * len(self.mpls) + tunnel
+        return super().length + MPLS.length * len(self.mpls) + tunnel
 
     @property
     def versions(self) -> frozenset[int]:

@@ -301,7 +301,13 @@ class TrafficMeasurer:
 
 
 def connecting(load: float, count: int, exchange: trials.Exchange) -> Plan:
-    """The plan that opens this many connections, and answers over each."""
+    """The plan that opens connections, and answers over each.
+
+    Args:
+        load: Connections per second.
+        count: How many connections there are.
+        exchange: What is asked and answered over each.
+    """
     steps = ((load, count / load),)
     return Plan(steps, exchange=Exchange(**asdict(exchange)), connections=count)
 

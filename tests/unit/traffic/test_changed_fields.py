@@ -17,6 +17,7 @@ HEAD = "format: lossratio-traffic-profile/1\nname: mine\n"
 PROFILES = {
     "untagged": "ipv4: {}\nudp: {}",
     "marked": "ipv4: {is_marked: true}\nudp: {}",
+    "segment": "ipv4: {}\ntcp: {}",
     "IPv6": "ipv6: {}\nudp: {}",
     "IPv6 marked": "ipv6: {is_marked: true}\nudp: {}",
     "VLAN": "dot1q: {id: 100}\nipv4: {}",
@@ -143,6 +144,16 @@ def same(frame):
         ),
         ("untagged", lambda frame: frame + bytes(4), "only the length differs: 124 bytes before, 128 bytes after"),
         ("any MAC", lambda frame: b"\4" + frame[1:], None),
+        (
+            "untagged",
+            lambda frame: frame[:14] + b"\x46" + frame[15:],
+            "only the IPv4 header length differs: 5 before, 6 after",
+        ),
+        (
+            "segment",
+            lambda frame: frame[:47] + b"\x12" + frame[48:],
+            "only the TCP flag SYN differs: 0 before, 1 after",
+        ),
         (
             "untagged",
             lambda frame: b"\4" + frame[1:],

@@ -35,6 +35,7 @@ from ..core.classic_bpf import (
     Instruction,
 )
 from ..core.frames_spec import DIRECTIONS, MOST_STREAMS, FramesSpec, TagPlace, stream_tag
+from ..core.headers import IPV4, IPV6, TCP
 from ..core.packets import attach_filter
 from ..core.wire import ETHERNET_HEADER_BYTES, VLAN_TAG_BYTES
 from .frames import Numbers
@@ -48,7 +49,7 @@ _FIND_BEHIND_VLAN_TAG = (
     (SHIFT_LEFT, 0, 0, _VLAN_TAG_BITS),
     (A_TO_X, 0, 0, 0),
 )
-_TCP_FLAGS = 13
+_TCP_FLAGS = TCP.field("flag RST").first
 _RESET = 0x04
 _ALL_BITS = 0xFFFFFFFF
 _TAKE, _LEAVE = -2, -1
@@ -113,8 +114,13 @@ class _Protocols(NamedTuple):
 
 # By the bytes of both addresses.
 _PROTOCOLS = {
-    8: _Protocols(0x0800, 14, 3, socket.IPPROTO_ICMP, 3),
-    32: _Protocols(0x86DD, 10, 2, socket.IPPROTO_ICMPV6, 1),
+    header.length - header.addresses: _Protocols(
+        header.number, header.addresses + 2, header.addresses - header.field(protocol).first, *errors
+    )
+    for header, protocol, errors in (
+        (IPV4, "protocol", (socket.IPPROTO_ICMP, 3)),
+        (IPV6, "next header", (socket.IPPROTO_ICMPV6, 1)),
+    )
 }
 
 

@@ -8,20 +8,18 @@ rewrite are `FramesSpec.rewritable`.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import islice
 from typing import Generator, Iterator
 
 from .configuration import Direction
+from .headers import ETHERNET, IPV4, IPV6, MPLS, TCP, UDP, VXLAN, HeaderField
 from .wire import (
     IPV4_ETHERTYPE,
-    IPV4_HEADER_BYTES,
     IPV6_ETHERTYPE,
-    IPV6_HEADER_BYTES,
     LEAST_LENGTH,
     MAC_BYTES,
     MACS_BYTES,
-    TCP_HEADER_BYTES,
     TCP_PROTOCOL,
-    UDP_HEADER_BYTES,
     UDP_PROTOCOL,
     behind_tags,
     folded,
@@ -36,9 +34,6 @@ DSCP, ECN = "DSCP", "ECN"
 ADDRESSES = ("source address", "destination address")
 PAYLOAD = "payload"
 _MPLS = b"\x88\x47"
-_MPLS_BYTES = 4
-_VXLAN_PORT = (4789).to_bytes(2, "big")
-_VXLAN_BYTES = 8
 _CHECKSUM = "checksum"
 
 
@@ -57,41 +52,6 @@ class FieldChange:
     def in_words(self) -> str:
         """Its values."""
         return f"{self.before} before, {self.after} after"
-
-
-@dataclass(frozen=True)
-class HeaderField:
-    """A field of a frame's headers, in whole bytes, some of whose bits may belong to other fields."""
-
-    name: str
-    """Its name."""
-    start: int
-    """Its first byte."""
-    width: int
-    """Its number of bytes."""
-    mask: int = -1
-    """Its bits in these bytes; -1: all."""
-    is_address: bool = False
-    """Whether it is shown as an address."""
-
-    def value(self, frame: bytes) -> int:
-        """Its value in a frame, with all bits in the place of the mask."""
-        number = int.from_bytes(frame[self.start : self.start + self.width], "big")
-        if self.mask == -1:
-            return number
-        return number & self.mask
-
-    def shown(self, frame: bytes) -> str:
-        """Its value in a frame, as people write it."""
-        if self.is_address:
-            part = frame[self.start : self.start + self.width]
-            if self.width == 4:
-                return ".".join(map(str, part))
-            if self.width == MAC_BYTES:
-                return part.hex(":")
-            return part.hex(":", 2)
-        number = self.value(frame)
-        return str(number if self.mask == -1 else number // (self.mask & -self.mask))
 
 
 def changed_fields(
@@ -122,7 +82,7 @@ def changed_fields(
     rest = wanted[:behind] + got[got_behind:]
     left, right = (_without(spec.rewritable, frame) for frame in (wanted, rest))
     for field in header_fields(wanted):
-        if field.start + field.width <= len(rest) and field.value(left) != field.value(right):
+        if field.end <= len(rest) and field.value(left) != field.value(right):
             changes.append(FieldChange(field.name, field.shown(wanted), field.shown(rest)))
     changes += (
         FieldChange(f"IPv4 header {_CHECKSUM}", "right", "wrong")
@@ -152,7 +112,7 @@ def header_fields(frame: bytes, start: int = 0, prefix: str = "") -> Iterator[He
     """The fields of the headers of a frame that begins at a place, from the outside in, and the octets after them."""
     place = start + behind_tags(frame[start:])
     ethertype = frame[place - 2 : place]
-    yield HeaderField(f"{prefix}ethertype", place - 2, 2)
+    yield HeaderField(f"{prefix}ethertype", 8 * (place - 2), 16)
     if ethertype == _MPLS:
         place = yield from _labels(frame, place)
         # Nothing but the packet's version says what it is.
@@ -161,75 +121,42 @@ def header_fields(frame: bytes, start: int = 0, prefix: str = "") -> Iterator[He
     end = place
     protocol = None
     if ethertype == IPV4_ETHERTYPE:
-        yield from _ipv4(place, prefix)
-        protocol = frame[place + 9]
-        end = place + IPV4_HEADER_BYTES
+        yield from IPV4.behind(place, f"{prefix}IPv4 ")
+        protocol = IPV4.field("protocol").value(frame[place:])
+        end = place + IPV4.length
     elif ethertype == IPV6_ETHERTYPE:
-        yield from _ipv6(place, prefix)
-        protocol = frame[place + 6]
-        end = place + IPV6_HEADER_BYTES
+        yield from IPV6.behind(place, f"{prefix}IPv6 ")
+        protocol = IPV6.field("next header").value(frame[place:])
+        end = place + IPV6.length
 
     if protocol == UDP_PROTOCOL:
-        parts = (("source port", 2), ("destination port", 2), ("length", 2), (_CHECKSUM, 2))
-        yield from _numbers(f"{prefix}UDP", end, parts)
-        port = frame[end + 2 : end + 4]
-        end += UDP_HEADER_BYTES
-        if port == _VXLAN_PORT and not prefix:
-            yield from _numbers("VXLAN", end, (("flags", 4), ("network identifier", 3), ("reserved byte", 1)))
-            end += _VXLAN_BYTES
-            yield HeaderField("inner destination MAC address", end, MAC_BYTES, is_address=True)
-            yield HeaderField("inner source MAC address", end + MAC_BYTES, MAC_BYTES, is_address=True)
+        yield from UDP.behind(end, f"{prefix}UDP ")
+        port = UDP.field("destination port").value(frame[end:])
+        end += UDP.length
+        if port == VXLAN.number and not prefix:
+            yield from VXLAN.behind(end, "VXLAN ")
+            end += VXLAN.length
+            yield from islice(ETHERNET.behind(end, "inner "), 2)
             for octet in range(end + MACS_BYTES, end + behind_tags(frame[end:]) - 2):
-                yield HeaderField("inner VLAN tag", octet, 1)
+                yield HeaderField("inner VLAN tag", 8 * octet, 8)
             yield from header_fields(frame, end, "inner ")
             return
     elif protocol == TCP_PROTOCOL:
-        parts = (("source port", 2), ("destination port", 2), ("sequence number", 4), ("acknowledgement number", 4))
-        more = (("flags", 2), ("window", 2), (_CHECKSUM, 2), ("urgent pointer", 2))
-        yield from _numbers(f"{prefix}TCP", end, (*parts, *more))
-        end += TCP_HEADER_BYTES
+        yield from TCP.behind(end, f"{prefix}TCP ")
+        end += TCP.length
 
     for octet in range(end, len(frame)):
-        yield HeaderField(f"{PAYLOAD} at octet {octet}", octet, 1)
+        yield HeaderField(f"{PAYLOAD} at octet {octet}", 8 * octet, 8)
 
 
 def _labels(frame: bytes, place: int) -> Generator[HeaderField, None, int]:
     """The fields of a stack of MPLS labels (RFC 3032) that begins at a place; returns where it ends."""
     is_last = False
-    while not is_last and place + _MPLS_BYTES <= len(frame):
-        yield HeaderField("MPLS label", place, 3, 0xFFFFF0)
-        yield HeaderField("MPLS traffic class", place + 2, 1, 0x0E)
-        yield HeaderField("MPLS bottom of stack", place + 2, 1, 0x01)
-        yield HeaderField("MPLS time to live", place + 3, 1)
+    while not is_last and place + MPLS.length <= len(frame):
+        yield from MPLS.behind(place, "MPLS ")
         is_last = bool(frame[place + 2] & 1)
-        place += _MPLS_BYTES
+        place += MPLS.length
     return place
-
-
-def _ipv4(place: int, prefix: str) -> Iterator[HeaderField]:
-    header = f"{prefix}IPv4"
-    yield HeaderField(f"{header} {DSCP}", place + 1, 1, 0xFC)
-    yield HeaderField(f"{header} {ECN}", place + 1, 1, 0x03)
-    parts = (("total length", 2), ("identification", 2), ("fragment offset and flags", 2), ("time to live", 1))
-    yield from _numbers(header, place + 2, (*parts, ("protocol", 1), (f"header {_CHECKSUM}", 2)))
-    for number, name in enumerate(ADDRESSES):
-        yield HeaderField(f"{header} {name}", place + 12 + 4 * number, 4, is_address=True)
-
-
-def _ipv6(place: int, prefix: str) -> Iterator[HeaderField]:
-    header = f"{prefix}IPv6"
-    yield HeaderField(f"{header} {DSCP}", place, 2, 0x0FC0)
-    yield HeaderField(f"{header} {ECN}", place, 2, 0x0030)
-    yield HeaderField(f"{header} flow label", place + 1, 3, 0x0FFFFF)
-    yield from _numbers(header, place + 4, (("payload length", 2), ("next header", 1), ("hop limit", 1)))
-    for number, name in enumerate(ADDRESSES):
-        yield HeaderField(f"{header} {name}", place + 8 + 16 * number, 16, is_address=True)
-
-
-def _numbers(header: str, place: int, parts: tuple[tuple[str, int], ...]) -> Iterator[HeaderField]:
-    for name, width in parts:
-        yield HeaderField(f"{header} {name}", place, width)
-        place += width
 
 
 def _changed_tags(sent: bytes, wanted: bytes, got: bytes) -> FieldChange:

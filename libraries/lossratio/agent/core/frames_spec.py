@@ -9,13 +9,13 @@ from functools import reduce
 from math import gcd
 from typing import Sequence
 
+from .headers import IPV4, IPV6, TCP
 from .protocol import unsupported
 from .wire import (
     ETHERNET_HEADER_BYTES,
     FCS_BYTES,
     IPV4_ETHERTYPE,
     TAG_ETHERTYPES,
-    TCP_HEADER_BYTES,
     UDP_PROTOCOL,
     VLAN_TAG_BYTES,
     behind_tags,
@@ -219,7 +219,7 @@ class FramesSpec:
         has_udp = any(checksum.is_udp for checksum in self.checksums)
         place = self.addresses[0][1] if self.addresses else self.tag_offset
         is_tcp = not has_udp and any(checksum.pseudo_header is not None for checksum in self.checksums)
-        if is_tcp and self.tag_offset > place + TCP_HEADER_BYTES:
+        if is_tcp and self.tag_offset > place + TCP.length:
             return place
         return None
 
@@ -238,13 +238,9 @@ class FramesSpec:
         """The frames as they come back from a reflector, which swaps the outermost IP addresses."""
         header = bytes.fromhex(self.header)
         place = behind_tags(header)
-        if header[place - 2 : place] == IPV4_ETHERTYPE:
-            first = place + 12
-            width = 4
-        else:
-            first = place + 8
-            width = 16
-
+        ip = IPV4 if header[place - 2 : place] == IPV4_ETHERTYPE else IPV6
+        first = place + ip.addresses
+        width = (ip.length - ip.addresses) // 2
         second = first + width
         end = first + 2 * width
         moved = {first: width, second: -width}

@@ -9,16 +9,18 @@ from __future__ import annotations
 
 import zlib
 from base64 import b64encode
+from itertools import islice
 from typing import Any, Iterator, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
-from .comparison import HeaderField, header_fields
+from .comparison import header_fields
 from .frame_order import FrameOrder, Numbers, values_of
 from .frames_spec import FramesSpec, SteppingField, StreamOrder
+from .headers import IPV4, IPV6, VLAN, HeaderField
 from .protocol import Message
-from .wire import IPV4_ETHERTYPE, IPV6_ETHERTYPE, MACS_BYTES, TCP_PROTOCOL, UDP_PROTOCOL, VLAN_TAG_BYTES, behind_tags
+from .wire import MACS_BYTES, PORT_BYTES, TCP_PROTOCOL, UDP_PROTOCOL, VLAN_TAG_BYTES, behind_tags
 
 MOST_FLOWS = 1024
 """The number of flows, from the first one on, whose lost frames are counted separately."""
@@ -39,11 +41,18 @@ _RSS_KEY = bytes.fromhex("6d5a56da255b0ec24167253d43a38fb0d0ca2bcbae7b30b477cb2d
 """The key in Microsoft's specification of receive-side scaling, which drivers use unless they choose a random one."""
 _KEY_BITS = 8 * len(_RSS_KEY)
 _HASH_WORD_BITS = 32
-_MOST_VALUE_BYTES = 4
+_MOST_VALUE_BITS = 32
 _LEAST_DISTANCES = 10
 _WITH_PORTS = (TCP_PROTOCOL, UDP_PROTOCOL)
 # Table: for each ethertype, where its protocol, addresses and ports are, after the Ethernet header.
-_PLACES = {IPV4_ETHERTYPE: (9, range(12, 20), range(20, 24)), IPV6_ETHERTYPE: (6, range(8, 40), range(40, 44))}
+_PLACES = {
+    header.number.to_bytes(2, "big"): (
+        header.field(protocol).first,
+        range(header.addresses, header.length),
+        range(header.length, header.length + 2 * PORT_BYTES),
+    )
+    for header, protocol in ((IPV4, "protocol"), (IPV6, "next header"))
+}
 
 
 class Fates:
@@ -231,7 +240,7 @@ def _classes(spec: FramesSpec) -> list[Message]:
     """The fields in whose value the flows of a direction differ, apart from those that are unique for each flow."""
     names = {}
     for field in header_fields(bytes.fromhex(spec.header)):
-        names[(field.start, field.width)] = field.name
+        names[(field.first, field.end - field.first)] = field.name
     return [
         {"field": names.get((field.offset, field.width), f"octet {field.offset}"), "values": values_of(field).tolist()}
         for field in spec.fields
@@ -249,17 +258,15 @@ def _classes_of_streams(spec: FramesSpec, order: StreamOrder) -> list[Message]:
             header[field.offset : field.offset + field.width] = value.to_bytes(field.width, "big")
 
     for part in (*_fields_of_tags(bytes(headers[0])), *header_fields(bytes(headers[0]))):
-        low = 1 if part.mask == -1 else part.mask & -part.mask
-        values = [part.value(bytes(header)) // low for header in headers]
-        if 1 < len(set(values)) <= MOST_CLASSES and part.width <= _MOST_VALUE_BYTES:
+        values = [part.value(bytes(header)) for header in headers]
+        if 1 < len(set(values)) <= MOST_CLASSES and part.bits <= _MOST_VALUE_BITS:
             classes.append({"field": part.name, "values": values})
     return classes
 
 
 def _fields_of_tags(header: bytes) -> Iterator[HeaderField]:
     for place in range(MACS_BYTES + 2, behind_tags(header) - 2, VLAN_TAG_BYTES):
-        yield HeaderField("VLAN priority", place, 2, 0xE000)
-        yield HeaderField("VLAN", place, 2, 0x0FFF)
+        yield from islice(VLAN.behind(place, ""), 3)
 
 
 def _hashes(spec: FramesSpec, flows: int) -> Numbers:

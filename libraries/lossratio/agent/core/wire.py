@@ -15,14 +15,6 @@ ETHERNET_HEADER_BYTES = 14
 """Bytes of an Ethernet header without tags."""
 VLAN_TAG_BYTES = 4
 """Bytes of an IEEE 802.1Q or 802.1ad tag."""
-IPV4_HEADER_BYTES = 20
-"""Bytes of an IPv4 header without options."""
-IPV6_HEADER_BYTES = 40
-"""Bytes of an IPv6 header without extensions."""
-UDP_HEADER_BYTES = 8
-"""Bytes of a UDP header."""
-TCP_HEADER_BYTES = 20
-"""Bytes of a TCP header without options."""
 PORT_BYTES = 2
 """Bytes of a port of UDP or TCP."""
 

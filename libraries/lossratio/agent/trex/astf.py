@@ -15,12 +15,13 @@ from typing import Any, Callable, Mapping, NamedTuple
 
 from ..core.configuration import Configuration
 from ..core.frames_spec import FramesSpec
+from ..core.headers import TCP, UDP
 from ..core.pacing import COUNTING, raise_priority
 from ..core.passes import LEAST_SILENT
 from ..core.plan import ABILITIES, CONNECTIONS, FRAMES, Answer, Exchange, Note, Plan
 from ..core.ports import Ports
 from ..core.protocol import AgentError, Check, Message, unsupported
-from ..core.wire import FCS_BYTES, TCP_HEADER_BYTES, UDP_HEADER_BYTES
+from ..core.wire import FCS_BYTES
 from .connection import TrexConnection, TrexLibrary, TrexSettings
 
 _POLL_SECONDS = 5e-3
@@ -453,7 +454,7 @@ def _ends_of(configuration: Configuration, settings: TrexSettings) -> _Ends:
 
     values = [_values(frames, place, width) for place, width in ((start, 4), (start + 4, 4), (end + 2, 2))]
     clients, servers = ((str(IPv4Address(first)), str(IPv4Address(last))) for first, last in values[:2])
-    headers = end + (UDP_HEADER_BYTES if has_udp else TCP_HEADER_BYTES)
+    headers = end + (UDP if has_udp else TCP).length
     hosts = values[0][1] - values[0][0] + 1
 
     return _Ends(clients, servers, values[2][0], not has_udp, frames.max_size - FCS_BYTES - headers, hosts)

@@ -14,6 +14,7 @@ from typing import Any
 from lossratio.bpf import Array
 
 from ..core.frames_spec import FramesSpec, SteppingField
+from ..core.headers import IPV4
 from ..core.passes import OTHER_PORT
 from ..core.protocol import unsupported
 from ..core.wire import PORT_BYTES
@@ -28,8 +29,6 @@ MOST_PASSES = 250
 MOST_EARLIER = 64
 """Earlier exchanges whose late frames are counted."""
 _ADDRESS_BYTES = 4
-_ETHERTYPE_BEFORE = 14
-_PROTOCOL_BEFORE = 3
 _Connection = structure("u32 source, destination, ports, state")
 _Exchange = structure(
     "u64 first, latest, is_forward, is_over, count, cursor, other_port, macs, more_macs",
@@ -170,8 +169,8 @@ class ArriveProgram:
             frames,
             is_forward=is_forward,
             addresses=start,
-            ethertype=start - _ETHERTYPE_BEFORE,
-            protocol=start - _PROTOCOL_BEFORE,
+            ethertype=start - IPV4.addresses - 2,
+            protocol=start - IPV4.addresses + IPV4.field("protocol").first,
             unreachable=end,
         )
         incoming.ends[:] = memoryview(ends).cast("I")

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import struct
 from collections import Counter
-from collections.abc import Iterator
-from ipaddress import ip_address
+from collections.abc import Iterator, Mapping
 
+from lossratio.agent import ETHERNET, IPV4, IPV6, MPLS, TCP, UDP, VLAN, VXLAN
 from lossratio.traffic.foreign.packets import (
+    LAYERS,
     ForeignFieldError,
     ForeignProfile,
     ForeignStream,
@@ -26,9 +27,19 @@ _MAGIC = {
 }
 """The first bytes of captures, with microseconds and nanoseconds, each with its byte order."""
 _PCAPNG = b"\x0a\x0d\x0d\x0a"
-_VXLAN_PORT = 4789
 _AFTER_MAC = {0x88A8: "Dot1AD", 0x8100: "Dot1Q", 0x8847: "MPLS", 0x0800: "IP", 0x86DD: "IPv6"}
 _AFTER_IP = {6: "TCP", 17: "UDP"}
+# Table: the fields of each layer that are kept.
+_READ = {
+    "Dot1AD": ("vlan", "prio"),
+    "Dot1Q": ("vlan", "prio"),
+    "MPLS": ("label", "cos", "ttl"),
+    "IP": ("src", "dst", "tos", "ttl", "proto"),
+    "IPv6": ("src", "dst", "tc", "hlim", "nh"),
+    "UDP": ("sport", "dport"),
+    "TCP": ("sport", "dport"),
+    "VXLAN": ("vni",),
+}
 
 
 def read_capture(content: bytes) -> ForeignProfile:
@@ -91,101 +102,49 @@ def _packet(frame: bytes, number: int) -> Packet:
     layers: list[Layer] = []
     place = 0
     name: str | None = "Ether"
-    try:
-        while name is not None:
-            layer, following = _LAYERS[name](frame, place)
-            layers.append(layer)
-            place += layer.length
-            name = following
-    except ForeignFieldError as error:
-        raise error.at(error.what, number) from error
-    except (struct.error, IndexError, ValueError) as error:
-        raise ForeignFieldError("its length", "it ends within its headers", number) from error
+    while name is not None:
+        header, names = LAYERS[name]
+        if len(frame) < place + header.length:
+            raise ForeignFieldError("its length", "it ends within its headers", number)
+        values = header.values(frame[place:])
+        fields = {
+            each: header.field(names[each]).notation.write(values[names[each]])
+            for each in _READ.get(name, ())
+        }
+        layers.append(Layer(name, fields))
+        place += header.length
+        try:
+            name = _following(name, values, frame[place : place + 1])
+        except ForeignFieldError as error:
+            raise error.at(error.what, number) from error
     return Packet(tuple(layers), len(frame) - place)
 
 
-def _after(kind: int, what: str) -> str:
-    following = _AFTER_MAC.get(kind)
-    if following is None:
-        raise ForeignFieldError(what, f"what follows (0x{kind:04x}) is not supported")
-    return following
+def _following(name: str, values: Mapping[str, int], rest: bytes) -> str | None:
+    """The layer after one, with its fields and the first byte behind it; None: there is none."""
+    header, _ = LAYERS[name]
+    if header in (ETHERNET, VLAN):
+        kind = values["ethertype"]
+        if kind not in _AFTER_MAC:
+            what = "Ethernet" if header is ETHERNET else name
+            raise ForeignFieldError(what, f"what follows (0x{kind:04x}) is not supported")
+        return _AFTER_MAC[kind]
 
+    if header is MPLS:
+        if not values["bottom of stack"]:
+            return "MPLS"
+        return "IPv6" if rest >= b"\x60" else "IP"
+    if header is IPV4:
+        if (values["version"], values["header length"]) != (4, 5):
+            raise ForeignFieldError("IPv4", "options are not supported")
+        if values["more fragments"] or values["fragment offset"]:
+            raise ForeignFieldError("IPv4", "fragments are not supported")
+        return _AFTER_IP.get(values["protocol"])
 
-def _ethernet(frame: bytes, place: int) -> tuple[Layer, str]:
-    (kind,) = struct.unpack_from(">12xH", frame, place)
-    return Layer("Ether", {}), _after(kind, "Ethernet")
-
-
-def _tag(name: str, frame: bytes, place: int) -> tuple[Layer, str]:
-    control, kind = struct.unpack_from(">HH", frame, place)
-    return Layer(name, {"vlan": control & 0xFFF, "prio": control >> 13}), _after(kind, name)
-
-
-def _label(frame: bytes, place: int) -> tuple[Layer, str]:
-    (entry,) = struct.unpack_from(">I", frame, place)
-    fields = {"label": entry >> 12, "cos": entry >> 9 & 7, "ttl": entry & 0xFF}
-    if not entry >> 8 & 1:
-        return Layer("MPLS", fields), "MPLS"
-    version = frame[place + 4] >> 4
-    return Layer("MPLS", fields), "IPv6" if version == 6 else "IP"
-
-
-def _ipv4(frame: bytes, place: int) -> tuple[Layer, str | None]:
-    first, service, fragment, ttl, protocol = struct.unpack_from(">BB4xHBB", frame, place)
-    if first != 0x45:
-        raise ForeignFieldError("IPv4", "options are not supported")
-    if fragment & 0x3FFF:
-        raise ForeignFieldError("IPv4", "fragments are not supported")
-    fields = {
-        "src": str(ip_address(frame[place + 12 : place + 16])),
-        "dst": str(ip_address(frame[place + 16 : place + 20])),
-        "tos": service,
-        "ttl": ttl,
-        "proto": protocol,
-    }
-    return Layer("IP", fields), _AFTER_IP.get(protocol)
-
-
-def _ipv6(frame: bytes, place: int) -> tuple[Layer, str | None]:
-    first, following, limit = struct.unpack_from(">I2xBB", frame, place)
-    source = ip_address(frame[place + 8 : place + 24])
-    destination = ip_address(frame[place + 24 : place + 40])
-    fields = {
-        "src": str(source),
-        "dst": str(destination),
-        "tc": first >> 20 & 0xFF,
-        "hlim": limit,
-        "nh": following,
-    }
-    return Layer("IPv6", fields), _AFTER_IP.get(following)
-
-
-def _udp(frame: bytes, place: int) -> tuple[Layer, str | None]:
-    source, destination = struct.unpack_from(">HH4x", frame, place)
-    layer = Layer("UDP", {"sport": source, "dport": destination})
-    return layer, "VXLAN" if destination == _VXLAN_PORT else None
-
-
-def _tcp(frame: bytes, place: int) -> tuple[Layer, None]:
-    source, destination, offset = struct.unpack_from(">HH8xB7x", frame, place)
-    if offset >> 4 != 5:
+    if header is IPV6:
+        return _AFTER_IP.get(values["next header"])
+    if header is TCP and values["data offset"] != 5:
         raise ForeignFieldError("TCP", "options are not supported")
-    return Layer("TCP", {"sport": source, "dport": destination}), None
-
-
-def _vxlan(frame: bytes, place: int) -> tuple[Layer, str]:
-    _, number = struct.unpack_from(">II", frame, place)
-    return Layer("VXLAN", {"vni": number >> 8}), "Ether"
-
-
-_LAYERS = {
-    "Ether": _ethernet,
-    "Dot1AD": lambda frame, place: _tag("Dot1AD", frame, place),
-    "Dot1Q": lambda frame, place: _tag("Dot1Q", frame, place),
-    "MPLS": _label,
-    "IP": _ipv4,
-    "IPv6": _ipv6,
-    "UDP": _udp,
-    "TCP": _tcp,
-    "VXLAN": _vxlan,
-}
+    if header is UDP and values["destination port"] == VXLAN.number:
+        return "VXLAN"
+    return "Ether" if header is VXLAN else None

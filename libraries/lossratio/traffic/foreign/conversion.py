@@ -14,6 +14,8 @@ from pydantic import ValidationError
 
 from lossratio.agent import FCS_BYTES
 from lossratio.traffic.foreign.packets import (
+    LAYERS,
+    STEPPING,
     ForeignFieldError,
     ForeignProfile,
     ForeignStream,
@@ -33,20 +35,6 @@ _NUMBERS = {"IP": 0xFFFF, "IPv6": 0xFFFFFFFF, "Ether": 0xFFFFF}
 _ONE_PORT = "Make a copy of the file in which the second port sends nothing, and another one for its streams"
 _TEXT = re.compile(r"[^A-Za-z0-9_.-]+")
 
-# Table: one layer per row.
-_LAYER_FIELDS: Mapping[str, frozenset[str]] = {
-    "Ether": frozenset(("src", "dst", "type")),
-    "Dot1AD": frozenset(("vlan", "prio", "type")),
-    "Dot1Q": frozenset(("vlan", "prio", "type")),
-    "MPLS": frozenset(("label", "cos", "s", "ttl")),
-    "IP": frozenset(("src", "dst", "tos", "ttl", "proto", "version", "ihl")),
-    "IPv6": frozenset(("src", "dst", "tc", "hlim", "nh", "version")),
-    "UDP": frozenset(("sport", "dport", "chksum")),
-    "TCP": frozenset(("sport", "dport", "flags")),
-    "VXLAN": frozenset(("vni", "flags")),
-}
-"""The fields of each layer that are read."""
-_STEPPING = frozenset(("src", "dst", "sport", "dport"))
 _USUAL_PORTS = {"UDP": (53, 53), "TCP": (20, 80)}
 """Source and destination port of Scapy's layers, if none is given."""
 
@@ -226,7 +214,7 @@ def _described_headers(stream: ForeignStream, remarks: dict[str, None]) -> dict[
     layers = list(enumerate(stream.packet.layers))
     for place, field in stream.steps:
         layer = stream.packet.layers[place]
-        if field not in _STEPPING:
+        if field not in STEPPING:
             problem = "only addresses and ports can be different in each frame"
             raise ForeignFieldError(f"{layer.name}.{field}", problem, layer.line)
     return _with_inner(layers, stream, remarks)
@@ -268,7 +256,7 @@ def _without_protocol(headers: dict[str, Any]) -> None:
 
 
 def _refuse_others(layer: Layer) -> None:
-    known = _LAYER_FIELDS[layer.name]
+    _, known = LAYERS[layer.name]
     for name in layer.fields:
         if name not in known:
             problem = f"the field cannot be set, only {', '.join(sorted(known))}"

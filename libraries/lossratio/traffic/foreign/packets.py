@@ -6,18 +6,53 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-LENGTHS: Mapping[str, int] = {
-    "Ether": 14,
-    "Dot1AD": 4,
-    "Dot1Q": 4,
-    "MPLS": 4,
-    "IP": 20,
-    "IPv6": 40,
-    "UDP": 8,
-    "TCP": 20,
-    "VXLAN": 8,
+from lossratio.agent import ETHERNET, IPV4, IPV6, MPLS, TCP, UDP, VLAN, VXLAN, Header
+
+_ADDRESSES = {"src": "source address", "dst": "destination address"}
+_PORTS = {"sport": "source port", "dport": "destination port"}
+_TAG = {"vlan": "VLAN", "prio": "VLAN priority", "type": "ethertype"}
+# Table: the layers that frames can have, by their names in Scapy, and Scapy's names of the fields that are read.
+LAYERS: Mapping[str, tuple[Header, Mapping[str, str]]] = {
+    "Ether": (
+        ETHERNET,
+        {"dst": "destination MAC address", "src": "source MAC address", "type": "ethertype"},
+    ),
+    "Dot1AD": (VLAN, _TAG),
+    "Dot1Q": (VLAN, _TAG),
+    "MPLS": (
+        MPLS,
+        {"label": "label", "cos": "traffic class", "s": "bottom of stack", "ttl": "time to live"},
+    ),
+    "IP": (
+        IPV4,
+        {
+            **_ADDRESSES,
+            "tos": "type of service",
+            "ttl": "time to live",
+            "proto": "protocol",
+            "version": "version",
+            "ihl": "header length",
+        },
+    ),
+    "IPv6": (
+        IPV6,
+        {
+            **_ADDRESSES,
+            "tc": "traffic class",
+            "hlim": "hop limit",
+            "nh": "next header",
+            "version": "version",
+        },
+    ),
+    "UDP": (UDP, {**_PORTS, "chksum": "checksum"}),
+    "TCP": (TCP, {**_PORTS, "flags": "flag ACK"}),
+    "VXLAN": (VXLAN, {"vni": "network identifier", "flags": "flags"}),
 }
-"""Bytes of the layers that frames can have, by their names in Scapy."""
+"""The layers that frames can have."""
+STEPPING = frozenset((*_ADDRESSES, *_PORTS))
+"""The fields that can be different in each frame."""
+LENGTHS: Mapping[str, int] = {name: header.length for name, (header, _) in LAYERS.items()}
+"""Bytes of the layers."""
 
 
 class ForeignFieldError(ValueError):

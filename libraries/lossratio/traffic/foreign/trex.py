@@ -9,6 +9,8 @@ from typing import Any
 from lossratio.agent import FCS_BYTES
 from lossratio.traffic.foreign.enclosed import run_enclosed
 from lossratio.traffic.foreign.packets import (
+    LAYERS,
+    STEPPING,
     ForeignFieldError,
     ForeignProfile,
     ForeignStream,
@@ -26,16 +28,6 @@ _FIXES = frozenset(
 _NO_DIFFERENCE = frozenset(
     ("core_id", "isg", "mac_src_override_by_pkt", "mac_dst_override_mode", "random_seed")
 )
-_PORTS = {"sport": (0, 2), "dport": (2, 4)}
-# Table: one header per row.
-_PLACES: Mapping[str, Mapping[str, tuple[int, int]]] = {
-    "Ether": {"dst": (0, 6), "src": (6, 12)},
-    "IP": {"src": (12, 16), "dst": (16, 20)},
-    "IPv6": {"src": (8, 24), "dst": (24, 40)},
-    "UDP": _PORTS,
-    "TCP": _PORTS,
-}
-"""Where addresses and ports begin and end in their headers, in bytes."""
 _CONTINUOUS = "Use STLTXCont in a copy of the file; bursts of its frames are measured by 'Measure Back-To-Back Frames'"
 _STREAM = ("name", "packet", "mode", "enabled", "self_start", "isg", "flow_stats", "next")
 
@@ -246,10 +238,12 @@ def _place(made: Made, offset: Any, packet: Packet) -> tuple[int, str, int]:
     if isinstance(offset, int):
         before = 0
         for place, layer in enumerate(packet.layers):
-            for name, (begin, end) in _PLACES.get(layer.name, {}).items():
-                if begin <= offset - before < end:
-                    return place, name, offset - before - begin
-            before += layer.length
+            own, names = LAYERS[layer.name]
+            for name in names.keys() & STEPPING:
+                field = own.field(names[name])
+                if field.first <= offset - before < field.end:
+                    return place, name, offset - before - field.first
+            before += own.length
 
     header, _, name = str(offset).rpartition(".")
     kind, _, number = header.partition(":")

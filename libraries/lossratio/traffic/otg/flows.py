@@ -4,14 +4,14 @@ A field is refused by name if the table does not have it, or does not allow its 
 """
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from typing import Any
 
-from lossratio.agent import FCS_BYTES, TAG_BYTES, Configuration, Direction
+from lossratio.agent import FCS_BYTES, MAC, TAG_BYTES, Configuration, Direction, HeaderField
 from lossratio.traffic.headers import SMALLEST_FRAME
-from lossratio.traffic.otg.headers import HEADERS, MAC, HeaderField
+from lossratio.traffic.otg.headers import HEADERS
 from lossratio.traffic.otg.packets import MOST_LISTED, FieldError, Packet, read_packet
 from lossratio.units import L1_OVERHEAD
 
@@ -58,10 +58,10 @@ _GAPS = {
 }
 
 
-def _header(fields: Sequence[HeaderField]) -> dict[str, Any]:
+def _header(fields: Iterable[tuple[str, HeaderField]]) -> dict[str, Any]:
     tree: dict[str, Any] = {}
-    for field in fields:
-        *parents, name = field.path.split(".")
+    for path, field in fields:
+        *parents, name = path.split(".")
         inner = reduce(lambda part, parent: part.setdefault(parent, {"choice": ANY}), parents, tree)
         of_given = _ADDRESS if field.notation is MAC else _PATTERN
         inner[name] = {None: of_given, "next": _NEXT}.get(field.computed, _COMPUTED)
@@ -84,10 +84,7 @@ CONFIG: Mapping[str, Any] = {
                 "port": {"tx_name": ANY, "rx_name": ANY, "rx_names": ANY},
             },
             "packet": [
-                {
-                    "choice": ANY,
-                    **{kind: _header(header.fields) for kind, header in HEADERS.items()},
-                }
+                {"choice": ANY, **{kind: _header(model.fields) for kind, model in HEADERS.items()}}
             ],
             "size": {
                 "choice": {"fixed", "weight_pairs"},

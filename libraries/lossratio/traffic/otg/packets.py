@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from lossratio.agent import MAC_BYTES, ChecksumField, FramesSpec, LengthField, SteppingField
+from lossratio.agent import MAC, MAC_BYTES, FramesSpec, HeaderField, SteppingField
 from lossratio.errors import TrafficError
 from lossratio.traffic.frame_headers import FrameHeaders
-from lossratio.traffic.otg.headers import HEADERS, MAC, Header, HeaderField
+from lossratio.traffic.otg.headers import HEADERS
 
 MOST_LISTED = 1 << 16
 """The maximum number of values of a field that do not count up one by one."""
@@ -70,25 +70,21 @@ def read_packet(packet: Sequence[Mapping[str, Any]], where: str) -> Packet:
 class _PacketReader:
     def __init__(self) -> None:
         self.headers = FrameHeaders()
-        self._addresses: tuple[int, int] | None = None
 
     def add(self, kind: str, model: Mapping[str, Any], behind: str | None, where: str) -> None:
         """Adds a header; `behind` is the kind of the next one."""
-        header = HEADERS[kind]
+        header = HEADERS[kind].header
         start = len(self.headers.data)
         bits = 0
         stepping = []
 
-        for field in header.fields:
-            place = f"{where}.{field.path}"
-            pattern = _at(model, field.path)
-            values: Sequence[int] = (field.default if "." not in field.path else 0,)
+        for path, field in HEADERS[kind].fields:
+            place = f"{where}.{path}"
+            pattern = _at(model, path)
+            values: Sequence[int] = (field.default if "." not in path else 0,)
             if field.computed == "next" and behind is not None:
-                values = (HEADERS[behind].number or 0,)
-
-            if field.computed in ("length", "checksum"):
-                self._compute(field, header, start, place)
-            elif pattern is not None and pattern["choice"] != "auto" and field.notation is not MAC:
+                values = (HEADERS[behind].header.number,)
+            if pattern is not None and pattern["choice"] != "auto" and _is_given(field):
                 values = _values(field, pattern, place)
 
             if len(values) > 1:
@@ -108,26 +104,12 @@ class _PacketReader:
         for own in self.headers.fields:
             if own.offset >= start:
                 data[own.offset - start : own.offset - start + own.width] = bytes(own.width)
+        self.headers.add(header, bytes(data))
 
-        self.headers.data += bytes(data)
-        if header.addresses is not None:
-            self._addresses = (start + header.addresses, start + header.length)
-        if kind == "tcp":
-            self.headers.urgent_pointer = start + header.length - 2
 
-    def _compute(self, field: HeaderField, header: Header, start: int, place: str) -> None:
-        offset = start + field.start // 8
-        if field.computed == "length":
-            self.headers.lengths.append(LengthField(offset, start + header.counts_from))
-        elif header.addresses is not None:
-            self.headers.checksums.append(ChecksumField(offset, start, start + header.length))
-        elif self._addresses is None:
-            raise FieldError(
-                place, "there is no IP header before it, whose addresses it would cover"
-            )
-        else:
-            pseudo_header = (*self._addresses, header.number or 0)
-            self.headers.checksums.append(ChecksumField(offset, start, pseudo_header=pseudo_header))
+def _is_given(field: HeaderField) -> bool:
+    """Whether models give a field's values."""
+    return field.computed in (None, "next") and field.notation is not MAC
 
 
 def _at(model: Mapping[str, Any], path: str) -> Any:
@@ -199,7 +181,8 @@ def _stepping(
     others: Sequence[SteppingField],
 ) -> SteppingField:
     """The field in whole bytes, together with constant bits that are in the same bytes."""
-    first, end = field.bytes_in()
+    first = field.first
+    end = field.end
     shift = 8 * end - field.start - field.bits
     around = int.from_bytes(constant[first:end], "big")
     whole: Sequence[int]
@@ -274,26 +257,29 @@ def _written(data: bytes, fields: Sequence[SteppingField]) -> Iterator[dict[str,
     kind: str | None = "ethernet"
     start = 0
     while kind is not None:
-        header = HEADERS[kind]
+        header = HEADERS[kind].header
         own = data[start : start + header.length]
         model: dict[str, Any] = {}
         behind = None
 
-        for field in header.fields:
-            number = int.from_bytes(own, "big") >> (
-                8 * header.length - field.start - field.bits
-            ) & ((1 << field.bits) - 1)
+        for path, field in HEADERS[kind].fields:
+            number = field.value(own)
             if field.computed == "next":
                 behind = next(
-                    (name for name in header.followers if HEADERS[name].number == number), None
+                    (
+                        name
+                        for name in HEADERS[kind].followers
+                        if HEADERS[name].header.number == number
+                    ),
+                    None,
                 )
                 if number == _SERVICE_TAG:
                     behind = "vlan"
-                    model[field.path] = _value(number)
+                    model[path] = _value(number)
                 elif behind is None:
-                    model[field.path] = _value(number)
-            elif field.computed is None and field.notation is not MAC and "." not in field.path:
-                first, end = (start + byte for byte in field.bytes_in())
+                    model[path] = _value(number)
+            elif _is_given(field) and "." not in path:
+                first, end = start + field.first, start + field.end
                 changing = [
                     each
                     for each in fields
@@ -301,9 +287,9 @@ def _written(data: bytes, fields: Sequence[SteppingField]) -> Iterator[dict[str,
                 ]
                 if changing:
                     base = number >> 8 * changing[0].width << 8 * changing[0].width
-                    model[field.path] = _pattern(field, changing[0], base)
+                    model[path] = _pattern(field, changing[0], base)
                 elif number or field.default or field.bits > 8:
-                    model[field.path] = _value(field.notation.write(number))
+                    model[path] = _value(field.notation.write(number))
 
         yield {"choice": kind, kind: model}
         start += header.length
