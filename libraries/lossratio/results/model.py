@@ -5,7 +5,7 @@ A failed or irregular test has its own outcome: no number in the file replaces a
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from enum import Enum
@@ -17,6 +17,7 @@ from lossratio.errors import ReportError
 from lossratio.records import Record, UtcTime
 from lossratio.results.conditions import Conditions, MaxLoad
 from lossratio.results.losses import LossPlaces
+from lossratio.results.note import SHOWN, Note, as_text
 from lossratio.results.pictures import Picture
 from lossratio.results.queue_drops import QueueDrops
 from lossratio.results.trials import Trial
@@ -78,11 +79,20 @@ class TestIdentity(Record):
 class ShowsResults(Protocol):
     """What a result needs from the view that shows it, which is a `lossratio.results.View`."""
 
-    def message(self, result: Any, doubts: Any) -> str:
-        """All lines about a result, with the doubts about it."""
+    if_unsent: ClassVar[str]
+    """What it means for the result if a load was not offered."""
 
-    def doubts_about(self, result: Any, results: Any) -> Any:
-        """The doubts about a result of a run with these results."""
+    def notes(self, result: Any, results: Any, *weights: Any) -> tuple[Note, ...]:
+        """What a result of a run with these results says besides its numbers."""
+
+    def is_provenance(self, remark: str) -> bool:
+        """Whether a remark of a result only says how it was measured."""
+
+    def findings(self, result: Any) -> Iterator[Any]:
+        """Its findings without those that it declares."""
+
+    def offered(self, result: Any, finding: Any) -> Sequence[Any]:
+        """The traffic on which a value is based."""
 
     def quantities(self, result: Any) -> Iterator[Any]:
         """All its findings."""
@@ -140,6 +150,11 @@ class TestResult(Record):
     each queue drops."""
 
     @property
+    def evidence(self) -> list[Trial]:
+        """The trials that count."""
+        return [trial for trial in self.trials if trial.is_evidence]
+
+    @property
     def queues_in_words(self) -> str | None:
         """Which receive queues dropped the lost frames, in words; None: no counters prove anything about that."""
         if self.queue_drops is None:
@@ -176,9 +191,8 @@ class TestResult(Record):
         return f"<{type(self).__name__} {self.test.name}: {values}>"
 
     def __str__(self) -> str:
-        """The lines that the console shows, with the doubts about the result as if it were the only result of a run."""
-        view = self.view()
-        return in_columns(view.message(self, view.doubts_about(self, [self])))
+        """The lines that the console shows, as if this were the only result of a run."""
+        return in_columns(as_text(self.view().notes(self, [self], *SHOWN)))
 
     def _repr_html_(self) -> str:
         return self.view().table(self)

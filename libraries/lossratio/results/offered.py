@@ -1,9 +1,8 @@
 """The traffic that the generator offered, and the doubt about loads that it did not offer."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
-from lossratio.results.doubts import Doubt, DoubtKind
 from lossratio.results.trials import Trial
 from lossratio.results.wording import rate_in_words
 from lossratio.units import format_frame_rate, format_ratio
@@ -86,11 +85,11 @@ def unsent_share(offered: Iterable[Offered]) -> float:
 
 def unsent_frames(
     offered: Iterable[Offered], what: str = "the trials", consequence: str = FOR_SMALLER_LOADS
-) -> Doubt | None:
-    """Reports the loads that the generator did not offer in the trials on which values are based."""
+) -> Iterator[str]:
+    """Says which loads the generator did not offer in the trials on which values are based; nothing if it did."""
     shares = _unsent_shares(offered)
     if not shares:
-        return None
+        return
 
     share, load = max(shares)
     others = len(shares) - 1
@@ -100,11 +99,10 @@ def unsent_frames(
         rest = f", and more than {format_ratio(LEAST_UNSENT)} at {loads}"
         these = "These loads were"
 
-    return Doubt(
-        DoubtKind.UNSENT,
+    yield (
         f"the generator left {format_ratio(share)} of the frames unsent in {what} at "
         f"{format_frame_rate(load)} per interface{rest}. {these} not offered, {consequence}. Stop "
-        "other work on the generator's machine, or measure at a load that it can send",
+        "other work on the generator's machine, or measure at a load that it can send"
     )
 
 

@@ -7,8 +7,9 @@ import re
 import pytest
 
 from lossratio import open_testbed
-from lossratio.results import View, message
+from lossratio.results import message
 from lossratio.results.kinds import built_in_kinds
+from lossratio.results.note import NoteKind, Weight
 
 WAY = "frames/s of 64 B each way"
 NUMBER = r"[\d.]+"
@@ -78,6 +79,12 @@ def test_only_frames_of_several_sizes_have_an_average(device):
 
 def test_every_kind_has_a_sentence():
     kinds = built_in_kinds()
-    without = [kind.name for kind in kinds if type(kind.view()).sentences is View.sentences]
+    without = [kind.name for kind in kinds if NoteKind.FOUND not in {rule.kind for rule in kind.view().rules}]
     assert len(kinds) > 10
     assert without == []
+
+
+def test_every_doubt_names_its_test():
+    rules = {rule for kind in built_in_kinds() for rule in kind.view().rules if rule.weight is Weight.DOUBT}
+    assert len(rules) > 20
+    assert [rule.kind for rule in rules if not rule.evidence.endswith(".")] == []
