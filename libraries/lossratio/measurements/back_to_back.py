@@ -213,8 +213,8 @@ def _spoilt_bursts(trial: TrialResult) -> str:
     missing = missing_frames(trial.output) or MissingFrames()
     return (
         f"{MOST_UNKNOWN} bursts in a row say nothing about the SUT: the generator did not send frames or dropped "
-        f"them when they came back, {missing.by_tester:,} of the last burst. Stop other work on its machine, or "
-        "lower the rate (max_load)."
+        f"them when they came back, {missing.by_tester:,} of the last burst. "
+        "Lower the rate (max_load)."
     )
 
 

@@ -159,7 +159,7 @@ def _not_opened(trial: TrialResult) -> str:
     missing = missing_frames(trial.output) or MissingFrames()
     return (
         f"The generator could not open {missing.by_tester:,} of {trial.load * trial.duration:,.0f} connections at "
-        f"{trial.load:,.0f} per second, or answer over them. Stop other work on its machine, or open them at a "
+        f"{trial.load:,.0f} per second, or answer over them. Open them at a "
         "lower rate (max_load)."
     )
 

@@ -122,7 +122,7 @@ class TeardownMeasurer:
         if opened != wanted and missing is not None and missing.by_tester:
             raise TesterError(
                 f"The generator did not open or did not count {missing.by_tester:,} of {wanted:,} connections, "
-                "so their tear-down cannot be measured. Stop other work on its machine, or open them at a lower "
+                "so their tear-down cannot be measured. Open them at a lower "
                 "rate (max_load)."
             )
         if opened != wanted:

@@ -252,7 +252,7 @@ class Recovery(PlannedKind[RecoveryRequest, RecoveryResult]):
         if dropped:
             return (
                 f"the generator itself dropped {dropped:,} frames that came back, and the time of recovery is not "
-                "known. Stop other work on the generator's machine, or measure at a lower load"
+                "known. Measure at a lower load"
             )
         unfinished = [time for time in found.times if time.recovery_s is None]
         late = sum(time.late_frames for time in unfinished)

@@ -22,8 +22,6 @@ from lossratio.results.device import (
     what_differs as what_differs,
 )
 from lossratio.results.doubts import (
-    LOOK_FOR_DECLINE as LOOK_FOR_DECLINE,
-    LOOK_FOR_GAIN as LOOK_FOR_GAIN,
     OF_STALLS as OF_STALLS,
     drift as drift,
     least_news as least_news,

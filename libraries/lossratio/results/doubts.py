@@ -35,19 +35,13 @@ _ROUNDING = 1e-6
 """Share by which a change may exceed a resolution by rounding alone."""
 
 
-LOOK_FOR_DECLINE = "Look for throttling, and for tables that fill up"
-"""What to do if the SUT gets slower."""
-LOOK_FOR_GAIN = "Look for a clock frequency that rises, and for work that ended"
-"""What to do if the SUT gets faster."""
-
-
 class TimeDependence(NamedTuple):
     """That the outcome at a load depends on its time."""
 
     kind: NoteKind
     """Drift or spells."""
     text: str
-    """The observation, and what to look for."""
+    """The observation."""
 
 
 def stopped_forwarding_in(trials: Sequence[Trial]) -> str | None:
@@ -62,8 +56,7 @@ def stopped_forwarding_in(trials: Sequence[Trial]) -> str | None:
         return None
     return (
         f"from trial {dead[-1].number} on, all {len(dead)} trials lost every frame, although frames passed at such a "
-        "load before: the SUT, or a link to it, stopped working during the measurement. Look for a crash of the SUT or "
-        "a broken link, and measure again"
+        "load before: the SUT, or a link to it, stopped working during the measurement"
     )
 
 
@@ -117,8 +110,7 @@ def _time_dependence(trials: Sequence[Trial]) -> TimeDependence | None:
             NoteKind.SPELLS,
             f"at {loads}, trials forward about as much as the previous trial at the same load, "
             f"for example at {format_frame_rate(group[0].load_per_interface_fps)} per interface: "
-            "the SUT has spells that outlast trials, and the result depends on when each load was "
-            "measured. Look for a clock frequency that changes, and for other work on the SUT",
+            "the SUT has spells that outlast trials, and the result depends on when each load was measured",
         )
 
     group = max(groups, key=lambda group: math.copysign(1.0, trend) * _trend(_scores(group))[0])
@@ -129,8 +121,7 @@ def _time_dependence(trials: Sequence[Trial]) -> TimeDependence | None:
     return TimeDependence(
         NoteKind.DRIFT,
         f"the last third of {len(group)} trials at {format_frame_rate(group[0].load_per_interface_fps)} per interface "
-        f"forwards {change} {'more' if trend > 0.0 else 'less'} than the first third. "
-        f"{LOOK_FOR_GAIN if trend > 0.0 else LOOK_FOR_DECLINE}",
+        f"forwards {change} {'more' if trend > 0.0 else 'less'} than the first third",
     )
 
 
@@ -166,7 +157,7 @@ def _two_bands(group: Sequence[Trial]) -> str | None:
     return (
         f"at {format_frame_rate(group[0].load_per_interface_fps)} per interface, "
         f"{len(low)} trials forward at most {format_frame_rate(low[-1])}, and {len(high)} "
-        f"trials at least {format_frame_rate(high[0])}. Look for workers that share the traffic unevenly"
+        f"trials at least {format_frame_rate(high[0])}"
     )
 
 
@@ -397,14 +388,14 @@ full_rings = _counted(
     lambda trial: sum(way.refused_frames for way in trial.directions),
     "the generator's port, or the ring of 256 frames of a veth link behind it, had no "
     "room for {frames} frames in {trials}. They never reached the SUT and count as "
-    "unsent; the SUT may forward more. Stop other work on the testbed's machine",
+    "unsent; the SUT may forward more",
 )
 generator_drops = _counted(
     NoteKind.GENERATOR_DROPS,
     "The generator's counters of its own drops: any such frame.",
     lambda trial: trial.missing.generator_drops,
     "the generator dropped {frames} frames that came back in {trials}: the SUT did not "
-    "lose them, and may forward more. Look at the rings, the CPUs and the interrupts of the TG",
+    "lose them, and may forward more",
 )
 OF_STALLS = (
     "The generator's longest delay in each trial, and the frames of the burst after it: losses that such a burst alone "

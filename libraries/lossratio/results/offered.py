@@ -5,6 +5,7 @@ from typing import NamedTuple
 
 from lossratio.results.trials import Trial
 from lossratio.results.wording import rate_in_words
+from lossratio.trials import STALL
 from lossratio.units import format_frame_rate, format_ratio
 
 LEAST_UNSENT = 0.01
@@ -84,9 +85,19 @@ def unsent_share(offered: Iterable[Offered]) -> float:
 
 
 def unsent_frames(
-    offered: Iterable[Offered], what: str = "the trials", consequence: str = FOR_SMALLER_LOADS
+    offered: Iterable[Offered],
+    what: str = "the trials",
+    consequence: str = FOR_SMALLER_LOADS,
+    lateness: float = 0.0,
 ) -> Iterator[str]:
-    """Says which loads the generator did not offer in the trials on which values are based; nothing if it did."""
+    """Says which loads the generator did not offer in the trials on which values are based; nothing if it did.
+
+    Args:
+        offered: The traffic of these trials.
+        what: The trials, in words.
+        consequence: What it means for the result.
+        lateness: The longest delay of a sender, in seconds. Only if there was one, the machine may have other work.
+    """
     shares = _unsent_shares(offered)
     if not shares:
         return
@@ -99,10 +110,12 @@ def unsent_frames(
         rest = f", and more than {format_ratio(LEAST_UNSENT)} at {loads}"
         these = "These loads were"
 
+    remedy = "Measure at a load that it can send"
+    if lateness > STALL:
+        remedy += f". A sender was late by up to {lateness * 1e3:.3g} ms: stop other work on the generator's machine"
     yield (
         f"the generator left {format_ratio(share)} of the frames unsent in {what} at "
-        f"{format_frame_rate(load)} per interface{rest}. {these} not offered, {consequence}. Stop "
-        "other work on the generator's machine, or measure at a load that it can send"
+        f"{format_frame_rate(load)} per interface{rest}. {these} not offered, {consequence}. {remedy}"
     )
 
 

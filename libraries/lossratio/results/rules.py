@@ -43,7 +43,10 @@ def unsent(result: TestResult) -> Iterator[str]:
     """A load on which a value is based was not offered."""
     view = result.view()
     offered = (view.offered(result, finding) for finding in view.findings(result))
-    yield from unsent_frames(max(offered, key=unsent_share, default=()), consequence=view.if_unsent)
+    lateness = max((trial.lateness_s for trial in result.evidence), default=0.0)
+    yield from unsent_frames(
+        max(offered, key=unsent_share, default=()), "the trials", view.if_unsent, lateness
+    )
 
 
 @doubt(

@@ -32,8 +32,7 @@ def test_a_sut_that_throttles_drifts():
     doubt = time_dependence_in(trials_losing([100 * number for number in range(12)]))
     assert doubt.kind is NoteKind.DRIFT
     assert doubt.text == (
-        "the last third of 12 trials at 100.00 kfps per interface forwards 0.8012 % less than the first third. Look "
-        "for throttling, and for tables that fill up"
+        "the last third of 12 trials at 100.00 kfps per interface forwards 0.8012 % less than the first third"
     )
 
 
@@ -57,7 +56,7 @@ def test_a_sut_that_forwards_nothing_at_a_higher_load_has_not_stopped():
 
 def test_a_sut_that_warms_up_drifts_to_more():
     reason = time_dependence_in(trials_losing(range(1200, 0, -100))).text
-    assert reason.endswith("more than the first third. Look for a clock frequency that rises, and for work that ended")
+    assert reason.endswith("more than the first third")
 
 
 def test_trials_that_are_all_equal_or_too_few_do_not_drift():
@@ -264,14 +263,13 @@ def test_a_sut_that_becomes_slower_from_load_to_load_is_a_doubt():
     (doubt,) = drifts_in([*WARM, *COLD])
     assert (
         str(doubt)
-        == "drift: 6 trials forward up to 24.21 % less than 6 earlier ones at the same loads: the SUT gets slower. "
-        "Look for throttling, and for tables that fill up"
+        == "drift: 6 trials forward up to 24.21 % less than 6 earlier ones at the same loads: the SUT gets slower"
     )
 
 
 def test_a_sut_that_becomes_faster_late_has_no_warm_up_that_would_serve():
     (doubt,) = drifts_in([*COLD, *WARM[1:]])
-    assert "5 later ones at the same loads: the SUT gets faster. Look for" in doubt.text
+    assert "5 later ones at the same loads: the SUT gets faster" in doubt.text
 
 
 def test_other_loads_show_no_drift_however_they_are_ordered():
@@ -312,7 +310,7 @@ def test_a_share_that_is_lost_at_the_only_three_loads_of_a_search_is_a_doubt_tha
     ((doubt,),) = doubts_of([throughput_of(trials)])
     assert str(doubt) == (
         "loss at any load: each trial loses the same share of the frames, 9.999 %, at each of 3 loads from 9.0010 kfps "
-        "to 400.00 kfps per interface; the load is not the cause. Look for loss on a link, a dead queue, and stalls"
+        "to 400.00 kfps per interface; the load is not the cause"
     )
 
 

@@ -147,9 +147,9 @@ def test_the_message_of_an_mrr_measurement():
         "MRR: forwards 380,000 frames/s of 64 B each way at the maximum load of 400,000 "
         "in trials of 1 s: no frame is lost, and the "
         "generator left 4.999 % unsent; the SUT may forward more.",
-        "Doubt: unsent frames: the generator left 4.999 % of the frames unsent in the trials at 400.00 kfps per interface. "
-        "This load was not offered, so the numbers of these trials are for smaller loads. Stop other work on the "
-        "generator's machine, or measure at a load that it can send",
+        "Doubt: unsent frames: the generator left 4.999 % of the frames unsent in the trials at 400.00 kfps per "
+        "interface. This load was not offered, so the numbers of these trials are for smaller loads. Measure at a "
+        "load that it can send",
         "MRR (10 trials at maximum load, 400,000 fps per interface): frames forwarded over the actual time",
         "  mean                       380,000 fps per interface     760,000 fps aggregate, L1 510.72 Mbit/s",
         "  standard deviation            0.00 fps per interface        0.00 fps aggregate, L1 0 bit/s",

@@ -10,8 +10,6 @@ from lossratio.measurements.throughput.limits import is_bound_of_bursts, level_i
 from lossratio.measurements.throughput.rest import passed_after_rest
 from lossratio.measurements.throughput.result import GoalsResult
 from lossratio.results import (
-    LOOK_FOR_DECLINE,
-    LOOK_FOR_GAIN,
     OF_STALLS,
     UNEVEN_TIMES,
     NoteKind,
@@ -77,12 +75,10 @@ def loss_at_any_load(result: GoalsResult) -> Iterator[str]:
     if level is None:
         return
     faulty = faulty_in_words(result.evidence)
-    look = "Look for loss on a link, a dead queue, and stalls"
-    if faulty:
-        look = f"Look at the frames with a fault, which count as lost: {faulty}"
+    look = f". Look at the frames with a fault, which count as lost: {faulty}" if faulty else ""
     if result.passed_before is not None:
-        look = f"But {result.passed_before}: look for what is used up, such as credits, a table or a license"
-    yield f"{level_in_words(level)}; the load is not the cause. {look}"
+        look = f". But {result.passed_before}: look for what is used up, such as credits, a table or a license"
+    yield f"{level_in_words(level)}; the load is not the cause{look}"
 
 
 def _rested(trial: TrialResult, upper: float) -> str:
@@ -179,9 +175,9 @@ def _trend(found: mlrsearch.Inconstancy, elapsed: float) -> str:
     """How earlier and later trials differ, in words. `elapsed` is the time that the search took, in seconds."""
     less = f"forward up to {format_ratio(found.less)} less than {found.strong}"
     if found.change is mlrsearch.Change.SLOWER:
-        return f"{found.weak} trials {less} earlier ones at the same loads: the SUT gets slower. {LOOK_FOR_DECLINE}"
+        return f"{found.weak} trials {less} earlier ones at the same loads: the SUT gets slower"
     if not _warms_up(found, elapsed):
-        return f"{found.weak} trials {less} later ones at the same loads: the SUT gets faster. {LOOK_FOR_GAIN}"
+        return f"{found.weak} trials {less} later ones at the same loads: the SUT gets faster"
     return (
         f"{found.weak} trials in the first {found.after:.3g} s {less} later ones at the same loads: the SUT warms "
         f"up; warm_up={found.after:.3g} s would help"

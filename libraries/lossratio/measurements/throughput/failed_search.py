@@ -239,6 +239,6 @@ def refuse_generators_limit(reports: Iterable[GoalReport]) -> None:
         goals = "; ".join(f"{report.goal.name}, {format_regularity(report)}" for report in limited)
         raise TesterError(
             f"This says nothing about the device because the generator did not send the requested load: {goals}. "
-            "Stop other work on the generator's machine, or request a load that it can send. If it receives PAUSE "
+            "Request a load that it can send. If it receives PAUSE "
             "frames, switch flow control off (ethtool --pause). Begin a new run: a resumed run keeps these trials."
         )

@@ -271,8 +271,8 @@ def check_generator(
     raise StarvedGeneratorError(
         "The search ends, and this shows nothing about the device's throughput: frames that it did not lose are "
         f"missing at {format_frame_rate(trial.load)} per interface, a load that the generator can send; {largest}. The "
-        f"generator reports {faults}. Look for other work on the TG, reserve CPUs for the generator, or switch flow "
-        "control off (ethtool --pause) if it receives PAUSE frames. A resumed run measures such trials again."
+        f"generator reports {faults}. If its sender was late, look for other work on the TG, or reserve CPUs for it; if "
+        "it receives PAUSE frames, switch flow control off (ethtool --pause). A resumed run measures such trials again."
     )
 
 
