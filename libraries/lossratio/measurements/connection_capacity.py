@@ -18,6 +18,7 @@ from lossratio.measurements import (
     TestPlace,
 )
 from lossratio.measurements.connections import (
+    CONNECTIONS_PER_SECOND,
     OpeningRequest,
     check_flows,
     lines_of_losses,
@@ -123,6 +124,7 @@ class ConnectionCapacityResult(FoundResult):
     """The result of a search for the capacity of a table of connections."""
 
     found = "capacity"
+    unit = CONNECTIONS_PER_SECOND
     kind: Literal["connection_capacity"] = "connection_capacity"
     max_load: MaxLoad
     """The rate at which connections were opened; each frame opens one connection."""

@@ -72,6 +72,7 @@ class ConnectionMrrResult(FoundResult):
     """The result of a measurement of the connection MRR."""
 
     found = "connections"
+    unit = CONNECTIONS_PER_SECOND
     kind: Literal["connection_mrr"] = "connection_mrr"
     max_load: MaxLoad
     """The rate at which connections were opened: each frame opens one."""

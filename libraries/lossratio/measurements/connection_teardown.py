@@ -90,6 +90,7 @@ class ConnectionTeardownResult(FoundResult):
     """The result of a measurement of the tear-down rate."""
 
     found = "teardown"
+    unit = CONNECTIONS_PER_SECOND
     kind: Literal["connection_teardown"] = "connection_teardown"
     max_load: MaxLoad
     """The rate at which connections were opened: each frame opens one."""

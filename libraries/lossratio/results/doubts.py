@@ -13,8 +13,9 @@ from typing import NamedTuple
 from lossratio.results.model import TestResult
 from lossratio.results.note import NoteKind, Rule, doubt
 from lossratio.results.trials import Trial, foreign_frames_of
+from lossratio.results.wording import per_interface
 from lossratio.trials import most_lost_in_bursts
-from lossratio.units import format_frame_rate, format_ratio, trials_counted
+from lossratio.units import format_ratio, trials_counted
 
 TIME_SIGNIFICANCE = 0.001
 """Time matters if the probability that trials of a constant SUT look like this, over all loads, is below this value."""
@@ -65,7 +66,9 @@ def _lost_everything(trial: Trial) -> bool:
     return bool(trial.sent_frames) and trial.missing.lost_by_sut == trial.sent_frames
 
 
-def time_dependence_in(trials: Sequence[Trial]) -> TimeDependence | None:
+def time_dependence_in(
+    trials: Sequence[Trial], written: Callable[[float], str] = per_interface
+) -> TimeDependence | None:
     """Finds that the outcome at a load depends on its time: the SUT drifts, or has spells.
 
     Trials at one load are compared by the ranks of their forwarding rates: with their order (Kendall's rank
@@ -74,11 +77,15 @@ def time_dependence_in(trials: Sequence[Trial]) -> TimeDependence | None:
     doubt if the sums' probability is below `TIME_SIGNIFICANCE`. Frames that the tester left out can also create an
     order. So the order must appear both in the measured forwarding rates, and in the rates that would have been
     measured if the tester had sent and counted all frames.
+
+    Args:
+        trials: The trials that count.
+        written: Writes a load.
     """
-    measured = _time_dependence(trials)
+    measured = _time_dependence(trials, written)
     if measured is None or not _tester_took_part(trials):
         return measured
-    offered = _time_dependence([_as_offered(trial) for trial in trials])
+    offered = _time_dependence([_as_offered(trial) for trial in trials], written)
     if offered is not None and _alike(measured, offered):
         return measured
     return None
@@ -89,7 +96,9 @@ def _alike(one: TimeDependence, other: TimeDependence) -> bool:
     return one.kind is other.kind and (" less " in one.text) == (" less " in other.text)
 
 
-def _time_dependence(trials: Sequence[Trial]) -> TimeDependence | None:
+def _time_dependence(
+    trials: Sequence[Trial], written: Callable[[float], str]
+) -> TimeDependence | None:
     groups = [
         group
         for group in _repeated(trials, ORDER_LEAST_TRIALS)
@@ -109,7 +118,7 @@ def _time_dependence(trials: Sequence[Trial]) -> TimeDependence | None:
         return TimeDependence(
             NoteKind.SPELLS,
             f"at {loads}, trials forward about as much as the previous trial at the same load, "
-            f"for example at {format_frame_rate(group[0].load_per_interface_fps)} per interface: "
+            f"for example at {written(group[0].load_per_interface_fps)}: "
             "the SUT has spells that outlast trials, and the result depends on when each load was measured",
         )
 
@@ -120,12 +129,14 @@ def _time_dependence(trials: Sequence[Trial]) -> TimeDependence | None:
 
     return TimeDependence(
         NoteKind.DRIFT,
-        f"the last third of {len(group)} trials at {format_frame_rate(group[0].load_per_interface_fps)} per interface "
+        f"the last third of {len(group)} trials at {written(group[0].load_per_interface_fps)} "
         f"forwards {change} {'more' if trend > 0.0 else 'less'} than the first third",
     )
 
 
-def two_bands_in(trials: Sequence[Trial]) -> str | None:
+def two_bands_in(
+    trials: Sequence[Trial], written: Callable[[float], str] = per_interface
+) -> str | None:
     """Finds two bands of forwarding rates at one load: the highest load that shows them.
 
     The widest gap between neighbouring rates separates the bands; the gap must be wide compared with both bands. Frames
@@ -134,15 +145,18 @@ def two_bands_in(trials: Sequence[Trial]) -> str | None:
     # The forwarding rates of trials that ended early are for other lengths of time.
     whole = (trial for trial in trials if trial.decided_after_s is None)
     for group in _repeated(whole, BANDS_LEAST_TRIALS):
-        measured = _two_bands(group)
+        measured = _two_bands(group, written)
         if measured is None:
             continue
-        if not _tester_took_part(group) or _two_bands(list(map(_as_offered, group))) is not None:
+        if (
+            not _tester_took_part(group)
+            or _two_bands(list(map(_as_offered, group)), written) is not None
+        ):
             return measured
     return None
 
 
-def _two_bands(group: Sequence[Trial]) -> str | None:
+def _two_bands(group: Sequence[Trial], written: Callable[[float], str]) -> str | None:
     """Two bands of forwarding rates in the trials at one load."""
     rates = sorted(_rate(trial) for trial in group)
     cut = max(range(1, len(rates)), key=lambda index: rates[index] - rates[index - 1])
@@ -155,9 +169,8 @@ def _two_bands(group: Sequence[Trial]) -> str | None:
     if not enough or gap < BANDS_LEAST_GAP_RATIO * high[0] or gap < BANDS_GAP_OVER_RANGE * widest:
         return None
     return (
-        f"at {format_frame_rate(group[0].load_per_interface_fps)} per interface, "
-        f"{len(low)} trials forward at most {format_frame_rate(low[-1])}, and {len(high)} "
-        f"trials at least {format_frame_rate(high[0])}"
+        f"at {written(group[0].load_per_interface_fps)}, {len(low)} trials forward at most {written(low[-1])}, "
+        f"and {len(high)} trials at least {written(high[0])}"
     )
 
 
@@ -323,7 +336,7 @@ def drift(result: TestResult) -> Iterator[str]:
     if stopped is not None:
         yield stopped
         return
-    found = time_dependence_in(result.evidence)
+    found = time_dependence_in(result.evidence, result.written)
     if found is not None and found.kind is NoteKind.DRIFT:
         yield found.text
 
@@ -335,7 +348,7 @@ def drift(result: TestResult) -> Iterator[str]:
 )
 def spells(result: TestResult) -> Iterator[str]:
     """The SUT is slow for some trials in a row."""
-    found = time_dependence_in(result.evidence)
+    found = time_dependence_in(result.evidence, result.written)
     if found is not None and found.kind is NoteKind.SPELLS:
         yield found.text
 
@@ -347,7 +360,7 @@ def spells(result: TestResult) -> Iterator[str]:
 )
 def two_bands(result: TestResult) -> Iterator[str]:
     """Forwarding rates at a load are in two groups."""
-    found = two_bands_in(result.evidence)
+    found = two_bands_in(result.evidence, result.written)
     if found is not None:
         yield found
 

@@ -21,7 +21,8 @@ from lossratio.results.note import SHOWN, Note, as_text
 from lossratio.results.pictures import Picture
 from lossratio.results.queue_drops import QueueDrops
 from lossratio.results.trials import Trial
-from lossratio.results.wording import in_columns
+from lossratio.results.wording import in_columns, per_interface
+from lossratio.units import FRAMES_PER_SECOND, Unit
 from lossratio.wrong_values import refused_in_words
 
 if TYPE_CHECKING:
@@ -120,6 +121,8 @@ class TestResult(Record):
     """The field with the record that has all numbers; None: they are in several fields."""
     shown_by: ClassVar[Callable[[], ShowsResults] | None] = None
     """The view of results of this class, set by the kind when it is created."""
+    unit: ClassVar[Unit] = FRAMES_PER_SECOND
+    """The unit of its loads."""
     has_goals: ClassVar[bool] = False
     """Whether it comes from a search for goals, each of which may have a conditional throughput."""
     format: Literal["lossratio-result/2"] = FORMAT
@@ -148,6 +151,12 @@ class TestResult(Record):
     queue_drops: QueueDrops | None = None
     """What the receive queues of the DUTs dropped; null: no frame was lost, or the devices do not count the frames that
     each queue drops."""
+
+    def written(self, *loads: float) -> str:
+        """A load of its trials, or two, in words: ``100.00 kfps per interface``, or ``100 connections/s``."""
+        if self.unit is FRAMES_PER_SECOND:
+            return per_interface(*loads)
+        return " to ".join(dict.fromkeys(map(self.unit.format, loads)))
 
     @property
     def evidence(self) -> list[Trial]:

@@ -1,12 +1,12 @@
 """The traffic that the generator offered, and the doubt about loads that it did not offer."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple
 
 from lossratio.results.trials import Trial
-from lossratio.results.wording import rate_in_words
+from lossratio.results.wording import per_interface, rate_in_words
 from lossratio.trials import STALL
-from lossratio.units import format_frame_rate, format_ratio
+from lossratio.units import format_ratio
 
 LEAST_UNSENT = 0.01
 """Share of a load's frames. Fewer unsent frames cause no doubt: they cannot move a value by the minimum change (1 %)
@@ -89,6 +89,7 @@ def unsent_frames(
     what: str = "the trials",
     consequence: str = FOR_SMALLER_LOADS,
     lateness: float = 0.0,
+    written: Callable[[float], str] = per_interface,
 ) -> Iterator[str]:
     """Says which loads the generator did not offer in the trials on which values are based; nothing if it did.
 
@@ -97,6 +98,7 @@ def unsent_frames(
         what: The trials, in words.
         consequence: What it means for the result.
         lateness: The longest delay of a sender, in seconds. Only if there was one, the machine may have other work.
+        written: Writes a load.
     """
     shares = _unsent_shares(offered)
     if not shares:
@@ -115,7 +117,7 @@ def unsent_frames(
         remedy += f". A sender was late by up to {lateness * 1e3:.3g} ms: stop other work on the generator's machine"
     yield (
         f"the generator left {format_ratio(share)} of the frames unsent in {what} at "
-        f"{format_frame_rate(load)} per interface{rest}. {these} not offered, {consequence}. {remedy}"
+        f"{written(load)}{rest}. {these} not offered, {consequence}. {remedy}"
     )
 
 

@@ -45,7 +45,11 @@ def unsent(result: TestResult) -> Iterator[str]:
     offered = (view.offered(result, finding) for finding in view.findings(result))
     lateness = max((trial.lateness_s for trial in result.evidence), default=0.0)
     yield from unsent_frames(
-        max(offered, key=unsent_share, default=()), "the trials", view.if_unsent, lateness
+        max(offered, key=unsent_share, default=()),
+        "the trials",
+        view.if_unsent,
+        lateness,
+        result.written,
     )
 
 

@@ -16,13 +16,12 @@ from lossratio.results import (
     doubt,
     drift,
     faulty_in_words,
-    format_interval,
     memory,
     spells,
     stalls_that_decided,
 )
 from lossratio.trials import TrialResult
-from lossratio.units import format_frame_rate, format_ratio
+from lossratio.units import format_ratio
 
 
 @doubt(
@@ -54,7 +53,7 @@ def memory_of_search(result: GoalsResult) -> Iterator[str]:
     )
     found = _inconstancy(result)
     if passed is not None:
-        yield _rested(*passed)
+        yield _rested(*passed, result.written(passed[0].load))
     elif found is not None and found.change is mlrsearch.Change.REMEMBERS_LOSS:
         yield _memory(found)
 
@@ -78,14 +77,14 @@ def loss_at_any_load(result: GoalsResult) -> Iterator[str]:
     look = f". Look at the frames with a fault, which count as lost: {faulty}" if faulty else ""
     if result.passed_before is not None:
         look = f". But {result.passed_before}: look for what is used up, such as credits, a table or a license"
-    yield f"{level_in_words(level)}; the load is not the cause{look}"
+    yield f"{level_in_words(level, result.written)}; the load is not the cause{look}"
 
 
-def _rested(trial: TrialResult, upper: float) -> str:
+def _rested(trial: TrialResult, upper: float, load: str) -> str:
     """That a trial passed above the highest upper bound after a rest, in words."""
     rest = trial.input.rest
     return (
-        f"a trial of {trial.duration:g} s at {format_frame_rate(trial.load)} per interface, "
+        f"a trial of {trial.duration:g} s at {load}, "
         f"{format_ratio(trial.load / upper - 1.0)} above the upper bound, passed after a rest of {rest:g} s: the SUT "
         f"may remember a loss for longer than the rest between trials, or the trial passed by chance. rest={rest:g} s "
         "between trials would show which"
@@ -110,14 +109,11 @@ def chance(result: GoalsResult) -> Iterator[str]:
         zone = None if report.result is None else report.result.zone
         if zone is None or zone.width <= LEAST_CHANGE:
             continue
-        found = "found no bounds, and another search"
-        if any(bound is not None for bound in report.bounds):
-            found = f"found the bounds {format_interval(*report.bounds)}, but another search"
+        ends = result.written(*(end.per_interface_fps for end in zone.ends))
         yield (
-            f"from {format_interval(*zone.ends)} per interface, 30 to 70 % of trials lose more than "
-            f"{report.goal.name} allows. This search {found} may find any load in this zone. A change of "
-            f"{format_ratio(LEAST_CHANGE)} would go unnoticed; results repeat only outside the zone. Compare "
-            "zones, or choose another goal"
+            f"from {ends}, 30 to 70 % of trials lose more than {report.goal.name} allows: another search may find any "
+            f"load in this zone, and a change of {format_ratio(LEAST_CHANGE)} would go unnoticed. Compare zones, or "
+            "choose another goal"
         )
 
 

@@ -27,7 +27,7 @@ from lossratio.mlrsearch import (
     median_losses,
 )
 from lossratio.results import LossPattern
-from lossratio.units import as_sentence, format_frame_rate
+from lossratio.units import as_sentence
 
 if TYPE_CHECKING:
     from lossratio.testbed import Testbed
@@ -154,7 +154,7 @@ def require_lower_bounds(result: GoalsResult) -> None:
         about_losses = _about_losses(result)
     raise AssertionError(
         f"No load was found that meets the goal: {goals}. The smallest load of the search was "
-        f"{format_frame_rate(least)} per interface. {about_losses}If a search may end without such a load, "
+        f"{result.written(least)}. {about_losses}If a search may end without such a load, "
         "set must_find=False."
     )
 
@@ -195,7 +195,7 @@ def _about_smaller_loads(result: GoalsResult) -> str:
         else:
             share = "would lose a larger share"
 
-        words = as_sentence(level_in_words(level))
+        words = as_sentence(level_in_words(level, result.written))
         if result.passed_before is not None:
             used_up = "Something may be used up, such as credits, a table or a license"
             return f"{words}. But {result.passed_before}. {used_up}. "

@@ -131,7 +131,7 @@ class ThroughputView(View[GoalsResult]):
         if result.latency:
             yield from self._of_latency(result)
         else:
-            yield trials_in_words(result.trials)
+            yield trials_in_words(result.trials, result.unit)
             yield from self._of_search(result)
 
     def overviews(self, results: Sequence[GoalsResult]) -> Iterator[str]:
