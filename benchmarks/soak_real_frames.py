@@ -31,7 +31,7 @@ from lossratio import open_testbed
 from lossratio.dut.xdp import XdpDevice
 from lossratio.measurements.soak import SoakResult
 from lossratio.nodes import NodeProcess, NodeSession
-from lossratio.results import doubts_of, kind_of
+from lossratio.results import message
 from lossratio.testbed.local import LocalTestbed
 from lossratio.topology import load_topology
 from lossratio.traffic import load_profile
@@ -234,8 +234,7 @@ def said(result: SoakResult, truth: float) -> Iterator[str]:
     evidence = sum(trial.is_evidence for trial in result.trials)
     yield f"true {truth:,.0f}, stated {stated:,.0f} ({stated / truth:.3f} of it)"
     yield f"{evidence} of {len(result.trials)} trials are evidence"
-    yield from kind_of(result.kind).view().lines(result)
-    yield from map(str, doubts_of([result])[0])
+    yield message(result)
 
 
 if __name__ == "__main__":

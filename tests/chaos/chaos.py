@@ -312,8 +312,10 @@ def wrong_report(lab: Lab, plan: Plan, directory: Path, journal: list[bytes]) ->
     if status:
         yield f"the report ended with {status}"
         return
-    found = json.loads(text)["runs"][0]["results"][0]["doubts"]
-    yield from reader.wrong_result(files[0].read_bytes(), trials, {doubt["kind"] for doubt in found}, plan.truth)
+    found = json.loads(text)["runs"][0]["results"][0]["notes"]
+    yield from reader.wrong_result(
+        files[0].read_bytes(), trials, {note["kind"] for note in found if note["weight"] == "doubt"}, plan.truth
+    )
     if STARVED in plan.faults:
         status, text = lossratio("compare", str(baseline(lab, plan)), str(directory))
         if status == 3:

@@ -170,9 +170,9 @@ def throughput_of(trials, goals=(NDR,), *, origin=LoadOrigin.GENERATOR, error=No
     return ThroughputResult(**search_fields(test_run, *setup(test_run, origin=origin), goal_results, entries))
 
 
-def mrr(sut=None, *, error=None, trials=10, load=MAX_LOAD, **generator):
+def mrr(sut=None, *, error=None, trials=10, load=MAX_LOAD, seed=1, **generator):
     """The result of a whole MRR test."""
-    measurer = SimulatedMeasurer(sut or SharpKnee(capacity=300_000.0), seed=1, directions=2, **generator)
+    measurer = SimulatedMeasurer(sut or SharpKnee(capacity=300_000.0), seed=seed, directions=2, **generator)
     trial = TrialInput(1.0, load)
     entries = [JournalEntry(TrialResult(trial, measurer.measure(trial))) for _ in range(trials)]
     test_run = run("64B-1c-eth-l2bdbase-mrr", error=error)

@@ -44,9 +44,9 @@ from lossratio.mlrsearch import NDR, PDR
 from lossratio.report import render
 from lossratio.report.comparison import compare, comparison_table
 from lossratio.report.run import read_run
-from lossratio.results.doubts import DoubtKind
 from lossratio.results.findings import findings_of, message
 from lossratio.results.kinds import built_in_kinds, kind_of
+from lossratio.results.note import NoteKind
 from lossratio.results.trials import trials_in_words
 from lossratio.traffic import load_profile
 
@@ -134,11 +134,11 @@ GOOD_NIGHTS, BAD_NIGHTS = 5, 3
 """Nights of a trend, and the last ones, in which the tester is spoilt."""
 LATE = (held_up, held_up_a_little, held_up_for_long)
 ABOUT_THE_TESTER = {
-    DoubtKind.UNSENT,
-    DoubtKind.FULL_RINGS,
-    DoubtKind.GENERATOR_DROPS,
-    DoubtKind.GENERATOR_STALLS,
-    DoubtKind.LATE_FRAMES,
+    NoteKind.UNSENT,
+    NoteKind.FULL_RINGS,
+    NoteKind.GENERATOR_DROPS,
+    NoteKind.GENERATOR_STALLS,
+    NoteKind.LATE_FRAMES,
 }
 FORMATS = ("html", "md", "junit", "csv", "openmetrics")
 TRUE = (
@@ -325,7 +325,7 @@ def test_a_perfect_sut_is_not_blamed_by_the_trend_of_several_nights(tmp_path, go
 
 def test_drops_of_the_generator_are_no_loss_beside_a_reset(tmp_path):
     _, run, _ = measured("reset", tmp_path, drops_always)
-    assert DoubtKind.LOSS_BESIDE_RESET not in [doubt.kind for doubts in run.doubts for doubt in doubts]
+    assert NoteKind.LOSS_BESIDE_RESET not in [doubt.kind for doubts in run.doubts for doubt in doubts]
 
 
 def test_a_test_without_a_value_because_of_its_tester_is_no_regression(tmp_path, clean):

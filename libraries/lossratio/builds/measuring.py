@@ -189,7 +189,7 @@ class BuildBench(Bench):
         if share:
             raise BuildError(
                 f"{name} says nothing about the build: the generator left {format_ratio(share)} of the frames "
-                f"unsent; see {directory}. Stop other work on its machine, or measure at a load that it can send.",
+                f"unsent; see {directory}. Measure at a load that it can send.",
                 ExitStatus.INFRASTRUCTURE,
             )
         if finding.is_too_slow:

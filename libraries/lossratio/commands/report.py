@@ -21,7 +21,7 @@ from lossratio.commands.parameters import (
 from lossratio.errors import ReportError
 from lossratio.exit_status import ExitStatus
 from lossratio.report import FORMATS, PAGE, junit_xml, read_run, runs_in, write_report
-from lossratio.results import in_columns, repair as repair_files, view_of
+from lossratio.results import in_columns, message, provenance, repair as repair_files
 
 
 @command()
@@ -66,9 +66,8 @@ def report(
 
     if verbose:
         for result in (result for run in runs for result in run.results):
-            view = view_of(result)
-            click.echo(f"{result.test.name}\n{in_columns(view.message(result))}", err=True)
-            click.echo(in_columns(view.provenance(result)), err=True)
+            click.echo(f"{result.test.name}\n{in_columns(message(result))}", err=True)
+            click.echo(in_columns(provenance(result)), err=True)
 
     for run in runs:
         for problem in run.lacks:

@@ -39,7 +39,7 @@ def show_result(
 ) -> None:
     """Puts a result into the log and the test's message, and warns of doubts about it."""
     view = results.view_of(result)
-    provenance = results.in_columns(view.provenance(result))
+    provenance = results.in_columns(results.provenance(result))
     name = result.test.full_name
 
     for entry in view.log(result):
@@ -48,14 +48,14 @@ def show_result(
         else:
             logger.info(entry.svg, html=True)
 
-    for warning in view.warnings(result):
-        logger.warn(f"{name}: {warning}")
+    for finding in view.quantities(result):
+        if finding.outcome is results.Outcome.IRREGULAR and not finding.is_as_before:
+            session.warn_once(result, f"{finding.quantity} is {finding.outcome_in_words}")
     for remark in result.remarks:
         if remark.startswith(MAX_LOAD_REMARK):
-            logger.warn(f"{name}: {remark}")
+            session.warn_once(result, remark)
 
-    doubts = session.show_doubts(result)
-    text = results.in_columns(results.message(result, doubts))
+    text = results.in_columns(results.as_text(session.notes_shown(result)))
     if provenance and wants_provenance():
         text = f"{text}\n{provenance}"
     elif provenance:

@@ -198,5 +198,5 @@ def telemetry_after_search(
         search, "telemetry", lambda testbed, *at: add_telemetry(testbed, request, *at)
     )
     logger.info(describe_telemetry(result.telemetry[-1]))
-    session.show_doubts(result)
+    session.notes_shown(result)
     return result

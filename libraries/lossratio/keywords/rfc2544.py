@@ -90,7 +90,7 @@ class Rfc2544Keywords(Keywords):
         def show_part(part: rfc2544.Rfc2544Part) -> None:
             _show_part(part)
             if part.result is not None:
-                self.session.show_doubts(part.result)
+                self.session.notes_shown(part.result)
 
         place = self.session.place(resume)
         testbed = self.session.ready_testbed()

@@ -102,7 +102,7 @@ class Session:
     """Where the files of measurements go; None if no measurement has begun."""
     _last_result: results.TestResult | None = None
     _results: dict[str, results.TestResult] = field(default_factory=dict)
-    _doubts_shown: set[tuple[str, results.Doubt]] = field(default_factory=set)
+    _warned: set[tuple[str, str]] = field(default_factory=set)
     _texts: dict[str, dict[str, str]] = field(default_factory=dict)
     _measurements: Counter[str] = field(default_factory=Counter)
 
@@ -234,18 +234,25 @@ class Session:
         self.remember_search(result, search.request, search.place)
         return result
 
-    def show_doubts(self, result: results.TestResult) -> tuple[results.Doubt, ...]:
-        """Warns once of each doubt about a result, tags the running test with the doubts, and returns them."""
+    def warn_once(self, result: results.TestResult, text: str) -> bool:
+        """Warns of something about a result, and returns whether nobody was warned of it before."""
         name = result.test.full_name
-        doubts = results.doubts_about(result, [*self._results.values()])
-        for doubt in doubts:
-            if (name, doubt) in self._doubts_shown:
-                continue
-            self._doubts_shown.add((name, doubt))
-            logger.warn(f"{name}: doubt: {doubt}")
-            if BuiltIn().get_variable_value("${TEST NAME}") is not None:
-                BuiltIn().set_tags(_tag_of(doubt.kind))
-        return doubts
+        is_new = (name, text) not in self._warned
+        if is_new:
+            self._warned.add((name, text))
+            logger.warn(f"{name}: {text}")
+        return is_new
+
+    def notes_shown(self, result: results.TestResult) -> tuple[results.Note, ...]:
+        """What a result says; warns once of each doubt, and tags the running test with the doubts."""
+        notes = results.notes_of(result, [*self._results.values()], *results.SHOWN)
+        is_in_test = BuiltIn().get_variable_value("${TEST NAME}") is not None
+        for note in notes:
+            if note.weight is results.Weight.DOUBT:
+                is_new = self.warn_once(result, f"doubt: {note}")
+                if is_new and is_in_test:
+                    BuiltIn().set_tags(_tag_of(note.kind))
+        return notes
 
     def judge(self, measured: Iterable[results.TestResult], policy: Doubts | None) -> None:
         """Applies a policy for doubts (None: the suite's) to the results of a keyword.
@@ -257,7 +264,9 @@ class Session:
             return
         known = [*self._results.values()]
         doubts = [
-            str(doubt) for result in measured for doubt in results.doubts_about(result, known)
+            str(doubt)
+            for result in measured
+            for doubt in results.notes_of(result, known, results.Weight.DOUBT)
         ]
         if doubts:
             if len(doubts) == 1:
@@ -335,9 +344,9 @@ def _require_one_of_a_name(source: str, suite: str, test: str) -> None:
             )
 
 
-def _tag_of(kind: results.DoubtKind) -> str:
+def _tag_of(kind: results.NoteKind) -> str:
     """The tag of tests that have a kind of doubt, e.g. ``doubt-late-frames``."""
     return f"doubt-{kind.value.replace(' ', '-')}"
 
 
-_TAGS = frozenset(map(_tag_of, results.DoubtKind))
+_TAGS = frozenset(map(_tag_of, results.NoteKind))

@@ -27,10 +27,15 @@ from lossratio.quantities import Duration, Frames, Repeats
 from lossratio.records import FrameCount, Rate, Record, Seconds
 from lossratio.results import (
     ROUNDING,
+    USUAL,
     Finding,
     MaxLoad,
     View,
+    caveat,
     format_frames_per_second,
+    head,
+    headline,
+    numbers,
     size_in_words,
     value_line,
     way_in_words,
@@ -208,8 +213,8 @@ def _spoilt_bursts(trial: TrialResult) -> str:
     missing = missing_frames(trial.output) or MissingFrames()
     return (
         f"{MOST_UNKNOWN} bursts in a row say nothing about the SUT: the generator did not send frames or dropped "
-        f"them when they came back, {missing.by_tester:,} of the last burst. Stop other work on its machine, or "
-        "lower the rate (max_load)."
+        f"them when they came back, {missing.by_tester:,} of the last burst. "
+        "Lower the rate (max_load)."
     )
 
 
@@ -376,71 +381,78 @@ FRAMES = Unit("frames")
 """The unit of bursts; a longer burst is better."""
 
 
+@headline
+def _found(result: BackToBackResult) -> Iterator[str]:
+    """The longest burst that loses nothing, and the buffer that it shows."""
+    values = result.back_to_back
+    if values is None:
+        return
+
+    conditions = result.conditions
+    if values.least_frames == 0:
+        frames = f"{size_in_words(conditions)} {way_in_words(conditions)}"
+        yield f"Back-to-back frames: even the shortest burst of {frames} does not always come back complete."
+        return
+
+    burst = f"{values.average_frames:,.0f} frames of {size_in_words(conditions)} {way_in_words(conditions)}"
+    rate = f"{result.max_load.rate.per_interface_fps:,.0f} frames/s"
+    buffer = format_precise_time(values.buffer_time.corrected_s)
+    if values.least_frames < values.most_frames:
+        ends = f"{values.least_frames:,} to {values.most_frames:,}"
+        yield (
+            f"Back-to-back frames: the longest burst without loss has {values.prefix}{burst} at {rate} on average "
+            f"({ends}); if a buffer filled up, it holds {values.prefix}{buffer} of traffic."
+        )
+        return
+    yield (
+        f"Back-to-back frames: a burst of {values.prefix}{burst} at {rate} loses nothing; the buffer holds "
+        f"{values.prefix}{buffer} of traffic."
+    )
+
+
+@numbers
+def _numbers(result: BackToBackResult) -> Iterator[str]:
+    """The average, its spread, and the buffer time."""
+    yield head(
+        result,
+        f"back-to-back frames (RFC 9004), {counted(result.settings.repeats, 'search', 'searches')}",
+    )
+    yield value_line("rate of the bursts", result.max_load.rate)
+    if result.kept_rate is not None:
+        yield value_line("kept by the tester", result.kept_rate)
+    yield value_line("throughput", result.throughput)
+    values = result.back_to_back
+    if values is None:
+        return
+
+    yield value_line(values.prefix.strip() or "average", values.average_frames, FRAMES)
+    if values.spread:
+        yield value_line("min, max, stddev", f"{values.spread} frames")
+    times = values.buffer_time
+    yield value_line(
+        "implied buffer time", f"{values.prefix}{format_precise_time(times.implied_s)}"
+    )
+    corrected = f"{values.prefix}{format_precise_time(times.corrected_s)} ({times.buffer_frames:,.1f} frames)"
+    yield value_line("corrected buffer time", corrected)
+
+
+@caveat
+def _caveat(result: BackToBackResult) -> Iterator[str]:
+    """The caveat that a rate is not known."""
+    if result.back_to_back is not None and result.kept_rate is None:
+        yield (
+            "the generator does not report the rate of each burst. In software mode, TRex sends the frames of "
+            "its first milliseconds at once, which makes the longest burst that much too short"
+        )
+
+
 class BackToBackView(View[BackToBackResult]):
     """How back-to-back frames are shown."""
 
     quantity = "back-to-back"
     has_value = True
     measured_in = FRAMES
-
-    def sentences(self, result: BackToBackResult) -> Iterator[str]:
-        """The longest burst that loses nothing, and the buffer that it shows."""
-        values = result.back_to_back
-        if values is None:
-            return
-
-        conditions = result.conditions
-        if values.least_frames == 0:
-            frames = f"{size_in_words(conditions)} {way_in_words(conditions)}"
-            yield f"Back-to-back frames: even the shortest burst of {frames} does not always come back complete."
-            return
-
-        burst = f"{values.average_frames:,.0f} frames of {size_in_words(conditions)} {way_in_words(conditions)}"
-        rate = f"{result.max_load.rate.per_interface_fps:,.0f} frames/s"
-        buffer = format_precise_time(values.buffer_time.corrected_s)
-        if values.least_frames < values.most_frames:
-            ends = f"{values.least_frames:,} to {values.most_frames:,}"
-            yield (
-                f"Back-to-back frames: the longest burst without loss has {values.prefix}{burst} at {rate} on average "
-                f"({ends}); if a buffer filled up, it holds {values.prefix}{buffer} of traffic."
-            )
-            return
-        yield (
-            f"Back-to-back frames: a burst of {values.prefix}{burst} at {rate} loses nothing; the buffer holds "
-            f"{values.prefix}{buffer} of traffic."
-        )
-
-    def lines(self, result: BackToBackResult) -> Iterator[str]:
-        """The average, its spread, and the buffer time."""
-        yield self.head(
-            result,
-            f"back-to-back frames (RFC 9004), {counted(result.settings.repeats, 'search', 'searches')}",
-        )
-        yield value_line("rate of the bursts", result.max_load.rate)
-        if result.kept_rate is not None:
-            yield value_line("kept by the tester", result.kept_rate)
-        yield value_line("throughput", result.throughput)
-        values = result.back_to_back
-        if values is None:
-            return
-
-        yield value_line(values.prefix.strip() or "average", values.average_frames, FRAMES)
-        if values.spread:
-            yield value_line("min, max, stddev", f"{values.spread} frames")
-        times = values.buffer_time
-        yield value_line(
-            "implied buffer time", f"{values.prefix}{format_precise_time(times.implied_s)}"
-        )
-        corrected = f"{values.prefix}{format_precise_time(times.corrected_s)} ({times.buffer_frames:,.1f} frames)"
-        yield value_line("corrected buffer time", corrected)
-
-    def caveats(self, result: BackToBackResult) -> Iterator[str]:
-        """The caveat that a rate is not known."""
-        if result.back_to_back is not None and result.kept_rate is None:
-            yield (
-                "the generator does not report the rate of each burst. In software mode, TRex sends the frames of "
-                "its first milliseconds at once, which makes the longest burst that much too short"
-            )
+    rules = (_found, _numbers, _caveat, *USUAL)
 
     def values(self, result: BackToBackResult) -> Mapping[str, Any]:
         """The average; only a lower bound if no burst lost a frame."""

@@ -25,13 +25,16 @@ from lossratio.measurements.trusted_trials import OnTrustedTrials
 from lossratio.plrsearch import GuardStatement, LossBounds, Verdict, why_set_aside
 from lossratio.quantities import Duration, FrameRate, Share
 from lossratio.results import (
+    USUAL,
     Conditions,
     MaxLoad,
     Picture,
     View,
     frames_in_words,
+    headline,
     in_trials_of,
     load_in_words,
+    numbers,
     offered_in,
 )
 from lossratio.trials import MissingFrames, TrialInput, TrialResult, missing_frames
@@ -326,42 +329,42 @@ _BOTTOM = 250.0
 _COLOUR = "#0072B2"
 
 
+@headline
+def _found(result: ConfirmationResult) -> Iterator[str]:
+    """Whether the load is confirmed."""
+    offered = [trial.load_per_interface_fps for trial in result.trials if trial.is_evidence]
+    if result.statement is None or not offered:
+        return
+
+    frames = frames_in_words(result.conditions)
+    load = load_in_words(max(offered), offered_in(result.trials), frames)
+    load += in_trials_of(result.trials)
+    share = format_one_in(result.loss_ratio).replace("one in", "one frame in")
+    target = f"at most {share} is lost"
+    if result.reason is None:
+        yield f"Confirmed: at {load}, {target}."
+        unseen = format_about(result.statement.unseen_burst_trials or 1.0)
+        yield (
+            f"The certainty is about trials like these: what happens in fewer than one out of {unseen} of them, "
+            "such as another choice of queues, may not have been seen."
+        )
+    else:
+        yield f"Not confirmed: it is not proved that {target} at {load}."
+
+
+@numbers
+def _numbers(result: ConfirmationResult) -> Iterator[str]:
+    """The verdict with its certainty."""
+    said = "failed" if result.statement is None else str(result.statement)
+    batch = lost_at_a_time(result.batch or 1.0)
+    yield f"loss ratio {format_target(result.loss_ratio)}, {batch}, with a certainty of 97.5 %: {said}"
+
+
 class ConfirmationView(View[ConfirmationResult]):
     """How a confirmation is shown."""
 
     quantity = "confirmation"
-
-    def sentences(self, result: ConfirmationResult) -> Iterator[str]:
-        """Whether the load is confirmed."""
-        offered = [trial.load_per_interface_fps for trial in result.trials if trial.is_evidence]
-        if result.statement is None or not offered:
-            return
-
-        frames = frames_in_words(result.conditions)
-        load = load_in_words(max(offered), offered_in(result.trials), frames)
-        load += in_trials_of(result.trials)
-        share = format_one_in(result.loss_ratio).replace("one in", "one frame in")
-        target = f"at most {share} is lost"
-        if result.reason is None:
-            yield f"Confirmed: at {load}, {target}."
-            unseen = format_about(result.statement.unseen_burst_trials or 1.0)
-            yield (
-                f"The certainty is about trials like these: what happens in fewer than one out of {unseen} of them, "
-                "such as another choice of queues, may not have been seen."
-            )
-        else:
-            yield f"Not confirmed: it is not proved that {target} at {load}."
-
-    def lines(self, result: ConfirmationResult) -> Iterator[str]:
-        """The verdict with its certainty."""
-        said = "failed" if result.statement is None else str(result.statement)
-        batch = lost_at_a_time(result.batch or 1.0)
-        yield f"loss ratio {format_target(result.loss_ratio)}, {batch}, with a certainty of 97.5 %: {said}"
-
-    def warnings(self, result: ConfirmationResult) -> Iterator[str]:
-        """The warning that the load is not confirmed."""
-        if result.reason is not None:
-            yield f"not confirmed: {result.reason}"
+    rules = (_found, _numbers, *USUAL)
 
     def pictures(self, result: ConfirmationResult) -> Iterator[Picture]:
         """The loss ratio of each trial with error bars, and the loss ratio of all."""

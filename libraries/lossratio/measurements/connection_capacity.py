@@ -18,6 +18,7 @@ from lossratio.measurements import (
     TestPlace,
 )
 from lossratio.measurements.connections import (
+    CONNECTIONS_PER_SECOND,
     OpeningRequest,
     check_flows,
     lines_of_losses,
@@ -27,7 +28,21 @@ from lossratio.measurements.repeated_search import RepeatedSearch, ending_where_
 from lossratio.mlrsearch import Forecast
 from lossratio.quantities import Repeats
 from lossratio.records import Record
-from lossratio.results import Doubt, MaxLoad, Trial, View, value_line
+from lossratio.results import (
+    OF_ALL_KINDS,
+    OF_STALLS,
+    OVER_TIME,
+    MaxLoad,
+    NoteKind,
+    Trial,
+    View,
+    doubt,
+    head,
+    headline,
+    numbers,
+    stalls_that_decided,
+    value_line,
+)
 from lossratio.trials import MissingFrames, TrialInput, TrialResult, missing_frames
 from lossratio.units import Unit, counted
 
@@ -109,6 +124,7 @@ class ConnectionCapacityResult(FoundResult):
     """The result of a search for the capacity of a table of connections."""
 
     found = "capacity"
+    unit = CONNECTIONS_PER_SECOND
     kind: Literal["connection_capacity"] = "connection_capacity"
     max_load: MaxLoad
     """The rate at which connections were opened; each frame opens one connection."""
@@ -145,7 +161,7 @@ def _not_opened(trial: TrialResult) -> str:
     missing = missing_frames(trial.output) or MissingFrames()
     return (
         f"The generator could not open {missing.by_tester:,} of {trial.load * trial.duration:,.0f} connections at "
-        f"{trial.load:,.0f} per second, or answer over them. Stop other work on its machine, or open them at a "
+        f"{trial.load:,.0f} per second, or answer over them. Open them at a "
         "lower rate (max_load)."
     )
 
@@ -243,6 +259,47 @@ class ConnectionCapacity(
         return None
 
 
+@headline
+def _found(result: ConnectionCapacityResult) -> Iterator[str]:
+    """How many connections the table holds."""
+    values = result.capacity
+    if values is not None and not values.median_connections:
+        yield "Connection table: connections are missing even at the smallest number."
+    elif values is not None:
+        least = "at least " if values.is_at_limit else ""
+        held = counted(round(values.median_connections), "connection")
+        yield f"Connection table: holds {least}{held}."
+
+
+@numbers
+def _numbers(result: ConnectionCapacityResult) -> Iterator[str]:
+    """The median, and the percentiles."""
+    searches = counted(result.settings.repeats, "search", "searches")
+    yield head(result, f"capacity of the table of connections (RFC 9693), {searches}")
+    yield value_line("opened at", f"{result.max_load.rate.per_interface_fps:,.0f} connections/s")
+    values = result.capacity
+
+    if values is not None:
+        yield value_line(
+            "at least" if values.is_at_limit else "median", values.median_connections, CONNECTIONS
+        )
+        ends = f"{values.percentile_1_connections:,.6g}, {values.percentile_99_connections:,.6g} connections"
+        yield value_line("1st, 99th percentile", ends)
+    yield from lines_of_losses(result)
+
+
+@doubt(NoteKind.GENERATOR_STALLS, OF_STALLS)
+def _stalls(result: ConnectionCapacityResult) -> Iterator[str]:
+    """Stalls decided the result: not in trials that filled the table to its known capacity."""
+    searches = () if result.capacity is None else result.capacity.searches
+    unexplained = [
+        trial
+        for trial in result.evidence
+        if not any(_was_full(trial, search) for search in searches)
+    ]
+    yield from stalls_that_decided(unexplained, [0.0])
+
+
 class ConnectionCapacityView(View[ConnectionCapacityResult]):
     """How the capacity of a table of connections is shown."""
 
@@ -250,43 +307,7 @@ class ConnectionCapacityView(View[ConnectionCapacityResult]):
     has_value = True
     measured_in = CONNECTIONS
     method = "RFC 9693"
-
-    def sentences(self, result: ConnectionCapacityResult) -> Iterator[str]:
-        """How many connections the table holds."""
-        values = result.capacity
-        if values is not None and not values.median_connections:
-            yield "Connection table: connections are missing even at the smallest number."
-        elif values is not None:
-            least = "at least " if values.is_at_limit else ""
-            held = counted(round(values.median_connections), "connection")
-            yield f"Connection table: holds {least}{held}."
-
-    def stalls(self, result: ConnectionCapacityResult, trials: Sequence[Trial]) -> Doubt | None:
-        """The doubt whether stalls decided the result: not in trials that filled the table to its known capacity."""
-        searches = () if result.capacity is None else result.capacity.searches
-        unexplained = [
-            trial for trial in trials if not any(_was_full(trial, search) for search in searches)
-        ]
-        return super().stalls(result, unexplained)
-
-    def lines(self, result: ConnectionCapacityResult) -> Iterator[str]:
-        """The median, and the percentiles."""
-        searches = counted(result.settings.repeats, "search", "searches")
-        yield self.head(result, f"capacity of the table of connections (RFC 9693), {searches}")
-        yield value_line(
-            "opened at", f"{result.max_load.rate.per_interface_fps:,.0f} connections/s"
-        )
-        values = result.capacity
-
-        if values is not None:
-            yield value_line(
-                "at least" if values.is_at_limit else "median",
-                values.median_connections,
-                CONNECTIONS,
-            )
-            ends = f"{values.percentile_1_connections:,.6g}, {values.percentile_99_connections:,.6g} connections"
-            yield value_line("1st, 99th percentile", ends)
-        yield from lines_of_losses(result)
+    rules = (_found, _numbers, _stalls, *OF_ALL_KINDS, *OVER_TIME)
 
     def values(self, result: ConnectionCapacityResult) -> Mapping[str, Any]:
         """The median; only a lower bound if no connection was lost."""

@@ -23,7 +23,17 @@ from lossratio.measurements.mrr import (
     not_lost_of_them,
 )
 from lossratio.records import Record
-from lossratio.results import Finding, MaxLoad, View, in_trials_of, rate_in_words, value_line
+from lossratio.results import (
+    USUAL,
+    Finding,
+    MaxLoad,
+    View,
+    headline,
+    in_trials_of,
+    numbers,
+    rate_in_words,
+    value_line,
+)
 from lossratio.trials import TrialInput, TrialResult
 from lossratio.units import counted, trials_counted
 
@@ -62,6 +72,7 @@ class ConnectionMrrResult(FoundResult):
     """The result of a measurement of the connection MRR."""
 
     found = "connections"
+    unit = CONNECTIONS_PER_SECOND
     kind: Literal["connection_mrr"] = "connection_mrr"
     max_load: MaxLoad
     """The rate at which connections were opened: each frame opens one."""
@@ -109,6 +120,36 @@ def _established_per_second(trial: TrialResult) -> float:
     )
 
 
+@headline
+def _found(result: ConnectionMrrResult) -> Iterator[str]:
+    """What is established while connections are opened at the maximum load."""
+    if result.connections is not None:
+        mean = rate_in_words(result.connections.mean_per_second, "connections/s")
+        opened = rate_in_words(result.max_load.rate.per_interface_fps)
+        more, length = "", in_trials_of(result.trials)
+        if not result.connections.lost_connections:
+            more = ": no connection is lost, so a higher rate may be possible"
+        yield f"Connection MRR: establishes {mean} when {opened} are opened each second{length}{more}."
+
+
+@numbers
+def _numbers(result: ConnectionMrrResult) -> Iterator[str]:
+    """Mean, standard deviation, and lost connections."""
+    found = result.connections
+    if found is not None:
+        rate = result.max_load.rate.per_interface_fps
+        yield f"connections established ({trials_counted(len(found.values))}, opened at {rate:,.0f} connections/s)"
+        yield value_line("mean", found.mean_per_second, CONNECTIONS_PER_SECOND)
+        if len(found.values) > 1:
+            yield value_line("standard deviation", found.stdev_per_second, CONNECTIONS_PER_SECOND)
+        lost = counted(found.lost_connections, "connection")
+        lost += not_lost_of_them(result)
+        yield value_line(
+            "lost", f"{lost}; {found.unsent_connections:,} unsent, which does not count as loss"
+        )
+    yield from lines_of_losses(result)
+
+
 class ConnectionMrrView(View[ConnectionMrrResult]):
     """The view of a connection MRR."""
 
@@ -118,6 +159,7 @@ class ConnectionMrrView(View[ConnectionMrrResult]):
     measured_in = CONNECTIONS_PER_SECOND
     csit_type = "mrr"
     method = "RFC 9693"
+    rules = (_found, _numbers, *USUAL)
 
     def values(self, result: ConnectionMrrResult) -> Mapping[str, Any]:
         """The mean, and its standard deviation, which a single trial does not show."""
@@ -125,34 +167,6 @@ class ConnectionMrrView(View[ConnectionMrrResult]):
         if result.connections is not None and len(result.connections.values) == 1:
             del values["deviation"]
         return values
-
-    def sentences(self, result: ConnectionMrrResult) -> Iterator[str]:
-        """What is established while connections are opened at the maximum load."""
-        if result.connections is not None:
-            mean = rate_in_words(result.connections.mean_per_second, "connections/s")
-            opened = rate_in_words(result.max_load.rate.per_interface_fps)
-            more, length = "", in_trials_of(result.trials)
-            if not result.connections.lost_connections:
-                more = ": no connection is lost, so a higher rate may be possible"
-            yield f"Connection MRR: establishes {mean} when {opened} are opened each second{length}{more}."
-
-    def lines(self, result: ConnectionMrrResult) -> Iterator[str]:
-        """Mean, standard deviation, and lost connections."""
-        found = result.connections
-        if found is not None:
-            rate = result.max_load.rate.per_interface_fps
-            yield f"connections established ({trials_counted(len(found.values))}, opened at {rate:,.0f} connections/s)"
-            yield value_line("mean", found.mean_per_second, CONNECTIONS_PER_SECOND)
-            if len(found.values) > 1:
-                yield value_line(
-                    "standard deviation", found.stdev_per_second, CONNECTIONS_PER_SECOND
-                )
-            lost = counted(found.lost_connections, "connection")
-            lost += not_lost_of_them(result)
-            yield value_line(
-                "lost", f"{lost}; {found.unsent_connections:,} unsent, which does not count as loss"
-            )
-        yield from lines_of_losses(result)
 
     def aspects(self, result: ConnectionMrrResult, finding: Finding) -> Mapping[str, JsonValue]:
         """The rate, and the duration of trials."""

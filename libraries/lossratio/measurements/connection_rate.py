@@ -21,11 +21,11 @@ from lossratio.measurements.throughput import (
     goals_from,
     require_lower_bounds,
 )
+from lossratio.measurements.throughput.lines import search_lines
 from lossratio.measurements.throughput.result import format_regularity
-from lossratio.measurements.throughput.sentence import sentences
 from lossratio.measurements.throughput.view import ThroughputView
 from lossratio.mlrsearch import MLRsearch, SearchGoal
-from lossratio.results import Finding, Offered, number_of, value_line
+from lossratio.results import Finding, Offered, number_of, numbers, value_line
 from lossratio.trials import Exchange
 from lossratio.units import FRAMES_PER_SECOND, Unit, format_ratio
 
@@ -135,39 +135,36 @@ class ConnectionRate(OfConnectionRates, GoalSearch[ConnectionRateRequest, Connec
         }
 
 
+@numbers
+def _rate_lines(result: GoalsResult) -> Iterator[str]:
+    """Each goal, with its bounds and the connections of a trial at the lower bound."""
+    unit = connections.CONNECTIONS_PER_SECOND
+    for report in result.goals:
+        allowed = f"at most {format_ratio(report.goal.loss_ratio)} lost"
+        yield f"{report.goal.name} ({allowed}): {format_regularity(report)}"
+        found = report.result
+        if found is None:
+            continue
+
+        bound = number_of(found.relevant_lower_bound)
+        yield value_line("lower bound", bound, unit)
+        yield value_line("upper bound", number_of(found.relevant_upper_bound), unit)
+        yield value_line("connection rate", number_of(found.conditional_throughput), unit)
+        if bound is not None:
+            seconds = report.goal.final_trial_duration_s
+            yield f"  a trial of {seconds:g} s at the lower bound opened {bound * seconds:,.0f} connections"
+            if frames := _frames_of_transaction(result):
+                yield value_line("frames, both ways", bound * frames, FRAMES_PER_SECOND)
+    yield from connections.lines_of_losses(result)
+
+
 class ConnectionRateView(ThroughputView):
     """A search whose rates are connections per second: one frame of the load opens each of them."""
 
     method = "RFC 9693"
     value_name = "connection rate"
+    rules = tuple(_rate_lines if rule is search_lines else rule for rule in ThroughputView.rules)
     measured_in = connections.CONNECTIONS_PER_SECOND
-
-    def sentences(self, result: GoalsResult) -> Iterator[str]:
-        """A sentence for each goal, in connections per second."""
-        return sentences(result, of_connections=True)
-
-    def lines(self, result: GoalsResult) -> Iterator[str]:
-        """Each goal, with its bounds and the connections of a trial at the lower bound."""
-        for report in result.goals:
-            allowed = f"at most {format_ratio(report.goal.loss_ratio)} lost"
-            yield f"{report.goal.name} ({allowed}): {format_regularity(report)}"
-            found = report.result
-            if found is None:
-                continue
-
-            bound = number_of(found.relevant_lower_bound)
-            yield value_line("lower bound", bound, self.measured_in)
-            yield value_line("upper bound", number_of(found.relevant_upper_bound), self.measured_in)
-            yield value_line(
-                "connection rate", number_of(found.conditional_throughput), self.measured_in
-            )
-
-            if bound is not None:
-                seconds = report.goal.final_trial_duration_s
-                yield f"  a trial of {seconds:g} s at the lower bound opened {bound * seconds:,.0f} connections"
-                if frames := _frames_of_transaction(result):
-                    yield value_line("frames, both ways", bound * frames, FRAMES_PER_SECOND)
-        yield from connections.lines_of_losses(result)
 
     def findings(self, result: GoalsResult) -> Iterator[Finding]:
         """A finding for each goal, in connections per second."""

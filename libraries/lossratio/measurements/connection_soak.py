@@ -37,6 +37,7 @@ class ConnectionSoakRequest(OpeningRequest, SoakRequest):
 class ConnectionSoakResult(SoakResult):
     """The result of a search for the critical rate of connections. Each frame of the load opens a connection."""
 
+    unit = CONNECTIONS_PER_SECOND
     kind: Literal["connection_soak"] = "connection_soak"  # type: ignore[assignment]
     """The kind of the result."""
 

@@ -21,7 +21,17 @@ from lossratio.measurements.connections import (
 from lossratio.mlrsearch import Forecast
 from lossratio.quantities import Repeats
 from lossratio.records import Record, Seconds
-from lossratio.results import Doubt, DoubtKind, Finding, MaxLoad, TestResult, View, value_line
+from lossratio.results import (
+    USUAL,
+    Finding,
+    MaxLoad,
+    NoteKind,
+    View,
+    doubt,
+    headline,
+    numbers,
+    value_line,
+)
 from lossratio.trials import Measurer, TrialInput, TrialOutput, TrialResult, missing_frames
 from lossratio.units import counted, format_precise_time, range_in_words, trials_counted
 
@@ -80,6 +90,7 @@ class ConnectionTeardownResult(FoundResult):
     """The result of a measurement of the tear-down rate."""
 
     found = "teardown"
+    unit = CONNECTIONS_PER_SECOND
     kind: Literal["connection_teardown"] = "connection_teardown"
     max_load: MaxLoad
     """The rate at which connections were opened: each frame opens one."""
@@ -112,7 +123,7 @@ class TeardownMeasurer:
         if opened != wanted and missing is not None and missing.by_tester:
             raise TesterError(
                 f"The generator did not open or did not count {missing.by_tester:,} of {wanted:,} connections, "
-                "so their tear-down cannot be measured. Stop other work on its machine, or open them at a lower "
+                "so their tear-down cannot be measured. Open them at a lower "
                 "rate (max_load)."
             )
         if opened != wanted:
@@ -189,6 +200,45 @@ class ConnectionTeardown(PlannedKind[TeardownRequest, ConnectionTeardownResult])
         return TeardownValues(times=times, median_per_second=middle, **ends)
 
 
+@headline
+def _found(result: ConnectionTeardownResult) -> Iterator[str]:
+    """How fast the device deletes connections."""
+    if result.teardown is not None:
+        rate = f"{result.teardown.median_per_second:,.0f} connections/s"
+        yield f"Tear-down: {rate} are deleted, measured with {result.settings.connections:,} connections."
+
+
+@numbers
+def _numbers(result: ConnectionTeardownResult) -> Iterator[str]:
+    """The median, and the percentiles."""
+    settings, values = result.settings, result.teardown
+    repetitions = counted(settings.repeats, "repetition")
+    yield f"tear-down of {settings.connections:,} connections (RFC 9693), {repetitions}"
+    if values is not None:
+        yield value_line("median", values.median_per_second, CONNECTIONS_PER_SECOND)
+        ends = (values.percentile_1_per_second, values.percentile_99_per_second)
+        yield value_line(
+            "1st, 99th percentile", ", ".join(map(CONNECTIONS_PER_SECOND.format, ends))
+        )
+        times = (min(values.times), max(values.times))
+        yield value_line("in", range_in_words(*map(format_precise_time, times)))
+
+
+@doubt(
+    NoteKind.UNSTEADY,
+    f"The times of all repetitions: the longest is more than {UNSTEADY:g} times the shortest.",
+)
+def _unsteady(result: ConnectionTeardownResult) -> Iterator[str]:
+    """The repetitions took very different times, so that their median means little."""
+    times = () if result.teardown is None else result.teardown.times
+    if times and max(times) > UNSTEADY * min(times):
+        yield (
+            f"the device took {format_precise_time(min(times))} to {format_precise_time(max(times))} for the "
+            f"same {result.settings.connections:,} connections. Delete more at once (connections), and look for "
+            "other work on the device"
+        )
+
+
 class ConnectionTeardownView(View[ConnectionTeardownResult]):
     """How a tear-down rate is shown."""
 
@@ -197,39 +247,7 @@ class ConnectionTeardownView(View[ConnectionTeardownResult]):
     value_fields = MappingProxyType({"value": "median_per_second"})
     measured_in = CONNECTIONS_PER_SECOND
     method = "RFC 9693"
-
-    def sentences(self, result: ConnectionTeardownResult) -> Iterator[str]:
-        """How fast the device deletes connections."""
-        if result.teardown is not None:
-            rate = f"{result.teardown.median_per_second:,.0f} connections/s"
-            yield f"Tear-down: {rate} are deleted, measured with {result.settings.connections:,} connections."
-
-    def lines(self, result: ConnectionTeardownResult) -> Iterator[str]:
-        """The median, and the percentiles."""
-        settings, values = result.settings, result.teardown
-        repetitions = counted(settings.repeats, "repetition")
-        yield f"tear-down of {settings.connections:,} connections (RFC 9693), {repetitions}"
-        if values is not None:
-            yield value_line("median", values.median_per_second, CONNECTIONS_PER_SECOND)
-            ends = (values.percentile_1_per_second, values.percentile_99_per_second)
-            yield value_line(
-                "1st, 99th percentile", ", ".join(map(CONNECTIONS_PER_SECOND.format, ends))
-            )
-            times = (min(values.times), max(values.times))
-            yield value_line("in", range_in_words(*map(format_precise_time, times)))
-
-    def doubts(
-        self, result: ConnectionTeardownResult, results: Sequence[TestResult]
-    ) -> Iterator[Doubt]:
-        """The doubt whether the median is meaningful, because the repetitions took very different times."""
-        times = () if result.teardown is None else result.teardown.times
-        if times and max(times) > UNSTEADY * min(times):
-            yield Doubt(
-                DoubtKind.UNSTEADY,
-                f"the device took {format_precise_time(min(times))} to {format_precise_time(max(times))} for the "
-                f"same {result.settings.connections:,} connections. Delete more at once (connections), and look for "
-                "other work on the device",
-            )
+    rules = (_found, _numbers, _unsteady, *USUAL)
 
     def aspects(
         self, result: ConnectionTeardownResult, finding: Finding

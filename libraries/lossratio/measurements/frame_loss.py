@@ -15,14 +15,17 @@ from lossratio.mlrsearch import Forecast
 from lossratio.quantities import Duration, Share
 from lossratio.records import FrameCount, Rate, Ratio, Record, Seconds
 from lossratio.results import (
+    USUAL,
     MaxLoad,
     Picture,
     Rfc2544Row,
     View,
     are_lost_in_words,
     frames_in_words,
+    headline,
     in_trials_of,
     load_per_interface,
+    numbers,
     rate_in_words,
     value_line,
 )
@@ -186,51 +189,56 @@ def _loads_in_words(losses: Sequence[LossAtLoad]) -> str:
     return f"{len(loads)} loads from {loads[0]} down to {loads[-1]}"
 
 
+@headline
+def _found(result: FrameLossResult) -> Iterator[str]:
+    """The loss at the maximum load, and the smaller loads at which nothing was lost."""
+    loads = () if result.frame_loss is None else result.frame_loss.loads
+    if not loads:
+        return
+
+    most = loads[0]
+    load = rate_in_words(most.load.per_interface_fps, frames_in_words(result.conditions))
+    offered = f"the maximum load of {load}"
+    offered += in_trials_of(result.trials)
+    if most.unsent_share:
+        offered += f", of which the generator left {format_ratio(most.unsent_share)} unsent"
+    smallest = list(takewhile(lambda loss: not loss.frame_loss_ratio, reversed(loads[1:])))
+    if not most.frame_loss_ratio and len(smallest) < len(loads) - 1:
+        yield f"Frame loss rate: no frame is lost at {offered}, but frames are missing at smaller loads."
+        return
+
+    below = ""
+    if smallest:
+        below = f", and none at {_loads_in_words(smallest[::-1])}"
+    elif len(loads) > 1:
+        below = ", and some at the smallest load, too"
+    if not most.frame_loss_ratio:
+        yield f"Frame loss rate: no frame is lost at {offered}{below}."
+        return
+
+    of_sent = " sent" if most.unsent_share else ""
+    share = f"{format_ratio(most.frame_loss_ratio)} of the frames{of_sent}"
+    are_lost = are_lost_in_words(result.trials[:1])
+    yield f"Frame loss rate: {share} {are_lost} at {offered}{below}."
+
+
+@numbers
+def _numbers(result: FrameLossResult) -> Iterator[str]:
+    """A line for each load."""
+    yield f"frame loss rate, from the maximum load downwards ({load_per_interface(result.max_load)})"
+    loads = () if result.frame_loss is None else result.frame_loss.loads
+    for loss, trial in zip(loads, result.trials, strict=False):
+        share = format_ratio(loss.share_of_max_load_ratio)
+        not_lost = f", {trial.missing.not_lost}" if trial.missing.not_lost else ""
+        load = f"{rate_in_words(loss.load.per_interface_fps):>12} fps per interface"
+        yield value_line(share, f"{load}  loss {format_ratio(loss.frame_loss_ratio)}{not_lost}")
+
+
 class FrameLossView(View[FrameLossResult]):
     """How a frame loss rate is shown. It is a curve, so no single rate represents it."""
 
     quantity = "frame loss rate"
-
-    def sentences(self, result: FrameLossResult) -> Iterator[str]:
-        """The loss at the maximum load, and the smaller loads at which nothing was lost."""
-        loads = () if result.frame_loss is None else result.frame_loss.loads
-        if not loads:
-            return
-
-        most = loads[0]
-        load = rate_in_words(most.load.per_interface_fps, frames_in_words(result.conditions))
-        offered = f"the maximum load of {load}"
-        offered += in_trials_of(result.trials)
-        if most.unsent_share:
-            offered += f", of which the generator left {format_ratio(most.unsent_share)} unsent"
-        smallest = list(takewhile(lambda loss: not loss.frame_loss_ratio, reversed(loads[1:])))
-        if not most.frame_loss_ratio and len(smallest) < len(loads) - 1:
-            yield f"Frame loss rate: no frame is lost at {offered}, but frames are missing at smaller loads."
-            return
-
-        below = ""
-        if smallest:
-            below = f", and none at {_loads_in_words(smallest[::-1])}"
-        elif len(loads) > 1:
-            below = ", and some at the smallest load, too"
-        if not most.frame_loss_ratio:
-            yield f"Frame loss rate: no frame is lost at {offered}{below}."
-            return
-
-        of_sent = " sent" if most.unsent_share else ""
-        share = f"{format_ratio(most.frame_loss_ratio)} of the frames{of_sent}"
-        are_lost = are_lost_in_words(result.trials[:1])
-        yield f"Frame loss rate: {share} {are_lost} at {offered}{below}."
-
-    def lines(self, result: FrameLossResult) -> Iterator[str]:
-        """A line for each load."""
-        yield f"frame loss rate, from the maximum load downwards ({load_per_interface(result.max_load)})"
-        loads = () if result.frame_loss is None else result.frame_loss.loads
-        for loss, trial in zip(loads, result.trials, strict=False):
-            share = format_ratio(loss.share_of_max_load_ratio)
-            not_lost = f", {trial.missing.not_lost}" if trial.missing.not_lost else ""
-            load = f"{rate_in_words(loss.load.per_interface_fps):>12} fps per interface"
-            yield value_line(share, f"{load}  loss {format_ratio(loss.frame_loss_ratio)}{not_lost}")
+    rules = (_found, _numbers, *USUAL)
 
     def rfc2544_rows(self, result: FrameLossResult) -> Iterator[Rfc2544Row]:
         """The frame loss rate at each load."""

@@ -15,20 +15,24 @@ from lossratio.errors import SearchError
 from lossratio.quantities import Duration, Repeats
 from lossratio.records import FrameCount, Rate, Ratio, Record, Seconds
 from lossratio.results import (
+    USUAL,
     Conditions,
-    Doubt,
-    DoubtKind,
     Finding,
     MaxLoad,
+    NoteKind,
     TestResult,
     View,
     are_lost_in_words,
+    caveat,
+    doubt,
     faulty_in_words,
     frames_in_words,
+    headline,
     in_trials_of,
     kind_of,
     load_per_interface,
     missing_in,
+    numbers,
     offered_in,
     rate_in_words,
     size_in_words,
@@ -45,7 +49,7 @@ if TYPE_CHECKING:
 MRR_TRIAL_DURATION = 1.0
 """Seconds of each trial of FD.io CSIT."""
 NOTHING_LOST = "no frame was lost at maximum load: the SUT may forward more"
-"""The remark on a maximum receive rate that may not be the limit of the SUT."""
+"""The caveat of a maximum receive rate that may not be the limit of the SUT."""
 
 
 class MrrRequest(measurements.Request):
@@ -205,20 +209,6 @@ class MaximumReceiveRate(measurements.PlannedKind[MrrRequest, MrrResult]):
             [TrialInput(request.trial_duration, loads.max_load)] * request.trials
         )
 
-    def build(
-        self,
-        measured: measurements.Measurement[Any],
-        request: MrrRequest,
-        inputs: Mapping[str, Any],
-        max_load: MaxLoad,
-    ) -> MrrResult:
-        """The maximum receive rate, with a remark if the SUT did not limit it."""
-        result = super().build(measured, request, inputs, max_load)
-        is_whole = result.mrr is not None and result.mrr.lost_frames == 0
-        if is_whole:
-            return result.model_copy(update={"remarks": (*result.remarks, NOTHING_LOST)})
-        return result
-
     def found_in(self, result: MrrResult, trials: Sequence[TrialResult]) -> Mrr:
         """The maximum receive rate of the trials."""
         return maximum_receive_rate(trials, result.conditions)
@@ -235,6 +225,98 @@ EVEN_DIRECTIONS_RATIO = 0.01
 """Directions whose rates differ by at most this share of their mean forward about the same."""
 
 
+@headline
+def _found(result: MrrResult) -> Iterator[str]:
+    """What is forwarded at the maximum load."""
+    mrr, offered = result.mrr, result.max_load.rate.per_interface_fps
+    if mrr is None:
+        return
+
+    forwarded = _forwarded_in_words(mrr, result.conditions)
+    found = f"MRR: forwards {forwarded} at the maximum load of {rate_in_words(offered)}"
+    found += in_trials_of(result.trials)
+    if mrr.loss_ratio_of_sent is None:
+        yield f"{found}."
+        return
+
+    lost = f"{format_ratio(mrr.loss_ratio_of_sent)} of the frames sent {are_lost_in_words(result.trials)}"
+    unsent = mrr.unsent_frames or 0
+    left = ""
+    if unsent:
+        share = unsent / (unsent + (mrr.sent_frames or 0))
+        left = f", and the generator left {format_ratio(share)} unsent"
+
+    if mrr.lost_frames == 0:
+        yield f"{found}: no frame is lost{left}; the SUT may forward more."
+    else:
+        yield f"{found}: {lost}{left}."
+
+
+@numbers
+def _numbers(result: MrrResult) -> Iterator[str]:
+    """Mean, standard deviation, all values, and the loss."""
+    if result.mrr is None:
+        return
+
+    trials = f"{trials_counted(len(result.mrr.values))} at maximum load, {load_per_interface(result.max_load)}"
+    yield f"MRR ({trials}): frames forwarded over the actual time"
+    yield value_line("mean", result.mrr.mean)
+    if len(result.mrr.values) > 1:
+        yield value_line("standard deviation", result.mrr.stdev)
+    values = " ".join(
+        rate_in_words(value.forwarding_rate.per_interface_fps) for value in result.mrr.values
+    )
+    yield value_line("values", f"{values} fps per interface")
+    loss = "not counted"
+    unsent = result.mrr.unsent_frames
+
+    if result.mrr.loss_ratio_of_sent is not None:
+        loss = f"{format_ratio(result.mrr.loss_ratio_of_sent)} of the frames sent"
+        loss += not_lost_of_them(result)
+        if unsent is not None:
+            loss += f"; {counted(unsent, 'frame')} unsent, which does not count as loss"
+
+    yield value_line("loss", loss)
+
+
+@caveat
+def _caveat(result: MrrResult) -> Iterator[str]:
+    """The caveat that the SUT may be able to forward more."""
+    if result.mrr is not None and result.mrr.lost_frames == 0:
+        yield NOTHING_LOST
+
+
+@doubt(
+    NoteKind.MRR_BELOW_PDR,
+    "The throughputs that other tests of the run measured at smaller loads: an MRR more than "
+    f"{format_ratio(MRR_LEAST_DEFICIT_RATIO)} and a standard deviation below one.",
+    is_of_run=True,
+)
+def _below_throughput(result: MrrResult, results: Sequence[TestResult]) -> Iterator[str]:
+    """Less is forwarded at maximum load than at a smaller load."""
+    mrr = result.mrr
+    offered = result.max_load.rate.per_interface_fps
+    if mrr is None:
+        return
+
+    # Frames that the generator did not send say nothing against the SUT.
+    sent_share = 1.0 - unsent_share(offered_in(result.trials))
+    most = mrr.mean.per_interface_fps + mrr.stdev.per_interface_fps
+    others = [other for other in results if _setup(other) == _setup(result)]
+    below = [rate for other in others for rate in kind_of(other.kind).rates_below(other)]
+
+    for name, throughput in below:
+        # At a load below the throughput, the forwarding rate cannot reach the throughput.
+        least = (1.0 - MRR_LEAST_DEFICIT_RATIO) * throughput * sent_share
+        if throughput <= offered and most < least:
+            yield (
+                f"{format_frame_rate(mrr.mean.per_interface_fps)} per interface are forwarded at maximum load, "
+                f"which is less than the {name} of {format_frame_rate(throughput)}: the SUT degrades under "
+                "overload. Do not compare this MRR with others"
+            )
+            return
+
+
 class MrrView(View[MrrResult]):
     """The view of a maximum receive rate."""
 
@@ -243,6 +325,7 @@ class MrrView(View[MrrResult]):
     value_fields = MappingProxyType({"value": "mean", "deviation": "stdev"})
     value_name = "mean of an MRR with its standard deviation"
     csit_type = "mrr"
+    rules = (_found, _numbers, _below_throughput, _caveat, *USUAL)
 
     def values(self, result: MrrResult) -> Mapping[str, Any]:
         """The mean, and its standard deviation, which a single trial does not show."""
@@ -251,91 +334,9 @@ class MrrView(View[MrrResult]):
             del values["deviation"]
         return values
 
-    def sentences(self, result: MrrResult) -> Iterator[str]:
-        """What is forwarded at the maximum load."""
-        mrr, offered = result.mrr, result.max_load.rate.per_interface_fps
-        if mrr is None:
-            return
-
-        forwarded = _forwarded_in_words(mrr, result.conditions)
-        found = f"MRR: forwards {forwarded} at the maximum load of {rate_in_words(offered)}"
-        found += in_trials_of(result.trials)
-        if mrr.loss_ratio_of_sent is None:
-            yield f"{found}."
-            return
-
-        lost = f"{format_ratio(mrr.loss_ratio_of_sent)} of the frames sent {are_lost_in_words(result.trials)}"
-        unsent = mrr.unsent_frames or 0
-        left = ""
-        if unsent:
-            share = unsent / (unsent + (mrr.sent_frames or 0))
-            left = f", and the generator left {format_ratio(share)} unsent"
-
-        if mrr.lost_frames == 0:
-            yield f"{found}: no frame is lost{left}; the SUT may forward more."
-        else:
-            yield f"{found}: {lost}{left}."
-
-    def lines(self, result: MrrResult) -> Iterator[str]:
-        """Mean, standard deviation, all values, and the loss."""
-        if result.mrr is None:
-            return
-
-        trials = f"{trials_counted(len(result.mrr.values))} at maximum load, {load_per_interface(result.max_load)}"
-        yield f"MRR ({trials}): frames forwarded over the actual time"
-        yield value_line("mean", result.mrr.mean)
-        if len(result.mrr.values) > 1:
-            yield value_line("standard deviation", result.mrr.stdev)
-        values = " ".join(
-            rate_in_words(value.forwarding_rate.per_interface_fps) for value in result.mrr.values
-        )
-        yield value_line("values", f"{values} fps per interface")
-        loss = "not counted"
-        unsent = result.mrr.unsent_frames
-
-        if result.mrr.loss_ratio_of_sent is not None:
-            loss = f"{format_ratio(result.mrr.loss_ratio_of_sent)} of the frames sent"
-            loss += not_lost_of_them(result)
-            if unsent is not None:
-                loss += f"; {counted(unsent, 'frame')} unsent, which does not count as loss"
-
-        yield value_line("loss", loss)
-
     def aspects(self, result: MrrResult, finding: Finding) -> Mapping[str, JsonValue]:
         """The load, and the trials' durations, because bursts change the forwarding rate of short trials."""
         return at_maximum_load(result)
-
-    def caveats(self, result: MrrResult) -> Iterator[str]:
-        """The caveat that the SUT may be able to forward more."""
-        if result.mrr is not None and result.mrr.lost_frames == 0:
-            yield NOTHING_LOST
-
-    def doubts(self, result: MrrResult, results: Sequence[TestResult]) -> Iterator[Doubt]:
-        """The doubt that less is forwarded at maximum load than at a smaller load."""
-        mrr = result.mrr
-        offered = result.max_load.rate.per_interface_fps
-        if mrr is None:
-            return
-
-        # Frames that the generator did not send say nothing against the SUT.
-        sent_share = 1.0 - unsent_share(offered_in(result.trials))
-        most = mrr.mean.per_interface_fps + mrr.stdev.per_interface_fps
-        others = [other for other in results if _setup(other) == _setup(result)]
-        below = [rate for other in others for rate in kind_of(other.kind).rates_below(other)]
-
-        for name, throughput in below:
-            # At a load below the throughput, the forwarding rate cannot reach the throughput.
-            if (
-                throughput <= offered
-                and most < (1.0 - MRR_LEAST_DEFICIT_RATIO) * throughput * sent_share
-            ):
-                yield Doubt(
-                    DoubtKind.MRR_BELOW_PDR,
-                    f"{format_frame_rate(mrr.mean.per_interface_fps)} per interface are forwarded at maximum load, "
-                    f"which is less than the {name} of {format_frame_rate(throughput)}: the SUT degrades under "
-                    "overload. Do not compare this MRR with others",
-                )
-                return
 
     def csit(self, result: MrrResult) -> dict[str, Any]:
         """The rates of all trials, with mean and standard deviation.

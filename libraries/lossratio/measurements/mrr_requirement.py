@@ -52,8 +52,8 @@ def require_mrr(result: TestResult, least: float) -> None:
     if ends.most >= least:
         raise TesterError(
             f"This says nothing about the device: {measured}, but up to {format_ratio(ends.share)} of the frames were "
-            f"unsent, late or dropped by the generator; {required}. Stop other work on the generator's machine, or "
-            "choose a max_load that it can send."
+            f"unsent, late or dropped by the generator; {required}. "
+            "Choose a max_load that it can send."
         )
     raise AssertionError(f"{measured}; {required}.")
 

@@ -21,10 +21,13 @@ from lossratio.measurements.throughput import (
 from lossratio.mlrsearch import SearchGoal
 from lossratio.records import FrameCount, Rate, Record, Seconds
 from lossratio.results import (
+    USUAL,
     TestRun,
     View,
     differences,
     frames_in_words,
+    headline,
+    numbers,
     rate_in_words,
     search_name,
     value_line,
@@ -268,29 +271,34 @@ def _found_load(searched: ThroughputResult) -> float:
     return load
 
 
+@headline
+def _found(result: ReconfigurationResult) -> Iterator[str]:
+    """The loss in frames, and in time."""
+    lost = result.loss
+    if lost is None:
+        return
+    load = rate_in_words(lost.load.per_interface_fps, frames_in_words(result.conditions))
+    if not lost.lost_frames:
+        yield f"Reconfiguration: no frame is lost at {load}."
+        return
+    yield (
+        f"Reconfiguration: {counted(lost.lost_frames, 'frame is', 'frames are')} lost at {load}, as many as are "
+        f"sent in {format_precise_time(lost.lost_time_s)}."
+    )
+
+
+@numbers
+def _numbers(result: ReconfigurationResult) -> Iterator[str]:
+    """The load."""
+    if result.loss is not None:
+        yield value_line("load", result.loss.load)
+
+
 class ReconfigurationView(View[ReconfigurationResult]):
     """How the loss during a reconfiguration is shown. The only finding is the outcome."""
 
     csit_type = "reconf"
-
-    def sentences(self, result: ReconfigurationResult) -> Iterator[str]:
-        """The loss in frames, and in time."""
-        lost = result.loss
-        if lost is None:
-            return
-        load = rate_in_words(lost.load.per_interface_fps, frames_in_words(result.conditions))
-        if not lost.lost_frames:
-            yield f"Reconfiguration: no frame is lost at {load}."
-            return
-        yield (
-            f"Reconfiguration: {counted(lost.lost_frames, 'frame is', 'frames are')} lost at {load}, as many as are "
-            f"sent in {format_precise_time(lost.lost_time_s)}."
-        )
-
-    def lines(self, result: ReconfigurationResult) -> Iterator[str]:
-        """The load."""
-        if result.loss is not None:
-            yield value_line("load", result.loss.load)
+    rules = (_found, _numbers, *USUAL)
 
     def csit(self, result: ReconfigurationResult) -> dict[str, Any]:
         """The loss, and the load.

@@ -28,7 +28,18 @@ from lossratio.measurements import (
 from lossratio.mlrsearch import Forecast
 from lossratio.quantities import Duration, Repeats, Share
 from lossratio.records import FrameCount, Rate, Record, Seconds
-from lossratio.results import LEAST_UNSENT, ROUNDING, Finding, MaxLoad, View, value_line
+from lossratio.results import (
+    LEAST_UNSENT,
+    ROUNDING,
+    USUAL,
+    Finding,
+    MaxLoad,
+    View,
+    head,
+    headline,
+    numbers,
+    value_line,
+)
 from lossratio.trials import (
     MissingFrames,
     Step,
@@ -241,7 +252,7 @@ class Recovery(PlannedKind[RecoveryRequest, RecoveryResult]):
         if dropped:
             return (
                 f"the generator itself dropped {dropped:,} frames that came back, and the time of recovery is not "
-                "known. Stop other work on the generator's machine, or measure at a lower load"
+                "known. Measure at a lower load"
             )
         unfinished = [time for time in found.times if time.recovery_s is None]
         late = sum(time.late_frames for time in unfinished)
@@ -270,46 +281,51 @@ class Recovery(PlannedKind[RecoveryRequest, RecoveryResult]):
 measure_recovery = partial(measure, Recovery())
 
 
+@headline
+def _found(result: RecoveryResult) -> Iterator[str]:
+    """How long frames are lost after an overload."""
+    values = result.recovery
+    if values is None or values.average_s is None or result.reason is not None:
+        yield "System recovery: the time until no more frames are missing is not known."
+        return
+
+    after = f"after {result.settings.duration_s:g} s of overload"
+    if not values.most_s:
+        yield f"System recovery: {after}, no frame is lost once the load is halved."
+    else:
+        yield (
+            f"System recovery: {after}, frames are lost for {average_in_words(result)} more on average once the "
+            "load is halved."
+        )
+
+
+@numbers
+def _numbers(result: RecoveryResult) -> Iterator[str]:
+    """The average, its spread, and the loads."""
+    repetitions = counted(result.settings.repeats, "repetition")
+    yield head(result, f"system recovery (RFC 2544, section 26.5), {repetitions}")
+    yield value_line("throughput", result.throughput)
+    if result.recovery is None:
+        return
+
+    yield value_line(f"overload for {result.settings.duration_s:g} s", result.overload)
+    yield value_line("then", result.after)
+    values = result.recovery
+    finest = result.frame_spacing_s
+    yield from values.lines("average", finest=finest)
+    times = (time.recovery_s for time in values.times)
+    each = ("not recovered" if time is None else time_in_words(time, finest) for time in times)
+    yield value_line("times", ", ".join(each))
+    yield from resolution_lines(finest, result.resolution_s)
+
+
 class RecoveryView(View[RecoveryResult]):
     """How a recovery time is shown."""
 
     quantity = "system recovery"
     has_value = True
     measured_in = SECONDS
-
-    def sentences(self, result: RecoveryResult) -> Iterator[str]:
-        """How long frames are lost after an overload."""
-        values = result.recovery
-        if values is None or values.average_s is None or result.reason is not None:
-            yield "System recovery: the time until no more frames are missing is not known."
-            return
-
-        after = f"after {result.settings.duration_s:g} s of overload"
-        if not values.most_s:
-            yield f"System recovery: {after}, no frame is lost once the load is halved."
-        else:
-            yield (
-                f"System recovery: {after}, frames are lost for {average_in_words(result)} more on average once the "
-                "load is halved."
-            )
-
-    def lines(self, result: RecoveryResult) -> Iterator[str]:
-        """The average, its spread, and the loads."""
-        repetitions = counted(result.settings.repeats, "repetition")
-        yield self.head(result, f"system recovery (RFC 2544, section 26.5), {repetitions}")
-        yield value_line("throughput", result.throughput)
-        if result.recovery is None:
-            return
-
-        yield value_line(f"overload for {result.settings.duration_s:g} s", result.overload)
-        yield value_line("then", result.after)
-        values = result.recovery
-        finest = result.frame_spacing_s
-        yield from values.lines("average", finest=finest)
-        times = (time.recovery_s for time in values.times)
-        each = ("not recovered" if time is None else time_in_words(time, finest) for time in times)
-        yield value_line("times", ", ".join(each))
-        yield from resolution_lines(finest, result.resolution_s)
+    rules = (_found, _numbers, *USUAL)
 
     def values(self, result: RecoveryResult) -> Mapping[str, Any]:
         """The average; only a lower bound if the DUT did not recover."""

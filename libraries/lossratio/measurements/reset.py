@@ -21,7 +21,18 @@ from lossratio.measurements.reset_times import ResetTime, reset_time
 from lossratio.mlrsearch import Forecast
 from lossratio.quantities import Duration, Repeats
 from lossratio.records import Rate, Seconds
-from lossratio.results import Doubt, DoubtKind, Finding, MaxLoad, TestResult, View, value_line
+from lossratio.results import (
+    USUAL,
+    Finding,
+    MaxLoad,
+    NoteKind,
+    View,
+    doubt,
+    head,
+    headline,
+    numbers,
+    value_line,
+)
 from lossratio.trials import (
     Measurer,
     StepCounters,
@@ -37,6 +48,7 @@ from lossratio.units import (
     LONGEST_WAIT,
     counted,
     format_precise_time,
+    format_ratio,
     trials_counted,
 )
 
@@ -382,60 +394,68 @@ LEAST_BESIDE = 0.01
 """If the frames lost outside of the outages exceed this share of the frames lost in them, there is a doubt."""
 
 
+@headline
+def _found(result: ResetResult) -> Iterator[str]:
+    """How long the reset stops the traffic."""
+    values = result.reset
+    if values is None:
+        return
+    if values.average_s is None:
+        down = f"the device does not forward again within {result.settings.limit_s:g} s"
+    elif not values.most_s:
+        down = "no frame is lost"
+    else:
+        down = f"frames are lost for {format_precise_time(values.average_s)} on average"
+    yield f"Reset ({result.settings.reset_name}): {down}."
+
+
+@numbers
+def _numbers(result: ResetResult) -> Iterator[str]:
+    """The averages by both methods, the spread, and all repetitions."""
+    values = result.reset
+    if values is None:
+        return
+
+    trials = trials_counted(len(values.times))
+    yield head(result, f"reset (RFC 6201): {result.settings.reset_name}, {trials}")
+    yield value_line("load", result.load)
+    yield from values.lines("by time stamps", none="no loss")
+    lost = f"{format_precise_time(values.average_by_loss_s)} ({values.average_lost_frames:,.1f} frames on average)"
+    yield value_line("by frame loss", lost)
+    yield from (
+        value_line(f"{number}", _in_words(time))
+        for number, time in enumerate(values.times, start=1)
+    )
+    yield from measurements.resolution_lines(
+        1.0 / result.load.per_interface_fps, result.resolution_s
+    )
+
+
+@doubt(
+    NoteKind.LOSS_BESIDE_RESET,
+    "Lost frames outside of the longest outage of each repetition, in the timelines of the trials: more than "
+    f"{format_ratio(LEAST_BESIDE)} of those within.",
+)
+def _lost_beside(result: ResetResult) -> Iterator[str]:
+    """The resets are not the only cause of loss. Frames that the SUT did not lose cause no doubt."""
+    times = () if result.reset is None else result.reset.times
+    lost = sum(time.lost_frames for time in times)
+    not_by_sut = sum(trial.missing.late + trial.missing.generator_drops for trial in result.trials)
+    beside = sum(time.lost_beside_frames for time in times) - not_by_sut
+    if beside > LEAST_BESIDE * lost and beside > 0:
+        yield (
+            f"{beside:,} frames were lost before the resets or outside their outages, which lost {lost:,}: the "
+            "load is above what the DUT forwards, or a reset causes several outages. Measure at a smaller load to "
+            "tell which"
+        )
+
+
 class ResetView(View[ResetResult]):
     """How a reset time is shown."""
 
     has_value = True
     measured_in = measurements.SECONDS
-
-    def sentences(self, result: ResetResult) -> Iterator[str]:
-        """How long the reset stops the traffic."""
-        values = result.reset
-        if values is None:
-            return
-        if values.average_s is None:
-            down = f"the device does not forward again within {result.settings.limit_s:g} s"
-        elif not values.most_s:
-            down = "no frame is lost"
-        else:
-            down = f"frames are lost for {format_precise_time(values.average_s)} on average"
-        yield f"Reset ({result.settings.reset_name}): {down}."
-
-    def lines(self, result: ResetResult) -> Iterator[str]:
-        """The averages by both methods, the spread, and all repetitions."""
-        values = result.reset
-        if values is None:
-            return
-
-        trials = trials_counted(len(values.times))
-        yield self.head(result, f"reset (RFC 6201): {result.settings.reset_name}, {trials}")
-        yield value_line("load", result.load)
-        yield from values.lines("by time stamps", none="no loss")
-        lost = f"{format_precise_time(values.average_by_loss_s)} ({values.average_lost_frames:,.1f} frames on average)"
-        yield value_line("by frame loss", lost)
-        yield from (
-            value_line(f"{number}", _in_words(time))
-            for number, time in enumerate(values.times, start=1)
-        )
-        yield from measurements.resolution_lines(
-            1.0 / result.load.per_interface_fps, result.resolution_s
-        )
-
-    def doubts(self, result: ResetResult, results: Sequence[TestResult]) -> Iterator[Doubt]:
-        """The doubt whether the resets are the only cause of loss. Frames that the SUT did not lose cause no doubt."""
-        times = () if result.reset is None else result.reset.times
-        lost = sum(time.lost_frames for time in times)
-        not_by_sut = sum(
-            trial.missing.late + trial.missing.generator_drops for trial in result.trials
-        )
-        beside = sum(time.lost_beside_frames for time in times) - not_by_sut
-        if beside > LEAST_BESIDE * lost and beside > 0:
-            yield Doubt(
-                DoubtKind.LOSS_BESIDE_RESET,
-                f"{beside:,} frames were lost before the resets or outside their outages, which lost {lost:,}: the "
-                "load is above what the DUT forwards, or a reset causes several outages. Measure at a smaller load to "
-                "tell which",
-            )
+    rules = (_found, _numbers, _lost_beside, *USUAL)
 
     def values(self, result: ResetResult) -> Mapping[str, Any]:
         """The average by time stamps; only a lower bound if the DUT did not come back."""

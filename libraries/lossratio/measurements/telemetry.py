@@ -18,7 +18,7 @@ from lossratio.errors import TrafficError
 from lossratio.measurements import Request
 from lossratio.quantities import Duration, FrameRate
 from lossratio.records import FrameCount, Rate, Record, Seconds, left_out_if_empty
-from lossratio.results import LEAST_FRAMES_EACH, UNEVEN_TIMES, Doubt, DoubtKind
+from lossratio.results import LEAST_FRAMES_EACH, UNEVEN_TIMES
 from lossratio.trials import MissingFrames, TrialInput, missing_frames
 from lossratio.units import LONGEST_TRIAL
 
@@ -68,8 +68,8 @@ class CpuLoad(Record):
 
 def uneven_loads(
     node: str, workers: Sequence[WorkerLoad], queues: Sequence[QueueLoad]
-) -> Iterator[Doubt]:
-    """Doubts whether a SUT is one SUT: a worker or a receive queue has far more than its share of the frames.
+) -> Iterator[str]:
+    """Says that a SUT may not be one SUT: a worker or a receive queue has far more than its share of the frames.
 
     The even share is the total divided by the number of workers, or of queues of one interface. If shares are uneven,
     the busiest part limits the throughput of the SUT. In addition, the flows of each part may change from run to run.
@@ -91,10 +91,9 @@ def uneven_loads(
         ):
             share = f"{100 * frames[name] / total:.1f} % of {total:,} frames"
             even = f"where {100 / number:.3g} % would be its share"
-            yield Doubt(
-                DoubtKind.UNEVEN,
+            yield (
                 f"{node}: of {number} {what} {name} takes {share}, {even}. Look at the flows, at RSS (ethtool -x) and "
-                "at the queues of each worker",
+                "at the queues of each worker"
             )
             if what == "workers":
                 # The worker's queues are the reason, so they cause no second doubt.
@@ -229,12 +228,6 @@ def describe_telemetry(trial: TelemetryTrial) -> str:
     late = f", and {trial.late_frames:,} too late" if trial.late_frames else ""
     at_tg = f"TG: sent {trial.sent_frames:,} frames, received {trial.received_frames:,}{late}"
     return "\n".join((*lines, at_tg))
-
-
-def telemetry_doubts(trials: Sequence[TelemetryTrial]) -> Iterator[Doubt]:
-    """Doubts whether a DUT is one SUT, from the newest trial: the load of its workers or receive queues is uneven."""
-    for dut in trials[-1].duts if trials else ():
-        yield from uneven_loads(dut.node, dut.workers, dut.queues)
 
 
 TELEMETRY_DURATION = 1.0

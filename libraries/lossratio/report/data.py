@@ -29,17 +29,17 @@ _INTEGRITY = (
 
 
 def json_report(runs: Sequence[Run]) -> str:
-    """Makes a JSON report: whole results with their doubts, tests without a result, and problems."""
+    """Makes a JSON report: whole results with their notes, tests without a result, and problems."""
     data = {"format": REPORT_FORMAT, "runs": [_as_json(run) for run in runs]}
     return json.dumps(data, indent=1) + "\n"
 
 
 def _as_json(run: Run) -> dict[str, Any]:
     results = []
-    for result, doubts in zip(run.results, run.doubts, strict=True):
+    for result, notes in zip(run.results, run.notes, strict=True):
         fields = {
             "result": result.model_dump(mode="json"),
-            "doubts": [asdict(doubt) for doubt in doubts],
+            "notes": [asdict(note) for note in notes],
             "failure": run.failure_of(result),
         }
         results.append(fields)

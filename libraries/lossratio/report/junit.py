@@ -18,7 +18,7 @@ from lossratio.drawing import xml_text
 from lossratio.records import Rate
 from lossratio.report.formats import ReportFormat
 from lossratio.report.run import CutOff, Run
-from lossratio.results import Outcome, TestResult, aggregate_of, findings_of, message
+from lossratio.results import SHOWN, Outcome, TestResult, aggregate_of, as_text, findings_of
 from lossratio.units import trials_counted
 
 
@@ -48,8 +48,9 @@ def junit_report(runs: Sequence[Run]) -> str:
 
 
 def _cases(run: Run) -> Iterator[Case]:
-    for result, doubts in zip(run.results, run.doubts, strict=True):
-        yield _case(result, tuple(map(str, doubts)), run.failure_in_spite_of(result))
+    for result, notes in zip(run.results, run.notes, strict=True):
+        shown = [note for note in notes if note.weight in SHOWN]
+        yield _case(result, as_text(shown), run.failure_in_spite_of(result))
 
     for cut_off in run.cut_off:
         message = f"cut off after {trials_counted(cut_off.trials)}"
@@ -128,7 +129,7 @@ def _names(cut_off: CutOff) -> tuple[str, str]:
     return cut_off.suite, cut_off.test
 
 
-def _case(result: TestResult, doubts: tuple[str, ...], failure: str | None) -> Case:
+def _case(result: TestResult, said: str, failure: str | None) -> Case:
     findings = list(findings_of([result]))
     reasons = [
         f"{finding.quantity}: {finding.reason}"
@@ -165,7 +166,7 @@ def _case(result: TestResult, doubts: tuple[str, ...], failure: str | None) -> C
         seconds=result.took_s,
         state=state,
         message=why,
-        output="\n".join((message(result), *(f"Doubt: {doubt}" for doubt in doubts))),
+        output=said,
         properties=values,
     )
 

@@ -14,13 +14,16 @@ from lossratio.results import (
     NONE_LOST,
     Finding,
     LatencyPoint,
+    NoteKind,
     Outcome,
     TestResult,
     Traffic,
+    Weight,
     caveats_of,
     common_name,
     findings_of,
     format_frames_per_second,
+    notes_of,
     number_of,
     share_missing_in_words,
     view_of,
@@ -123,7 +126,8 @@ class FindingRow:
         """The value; for a kind without a single value, such as a confirmation, its sentence."""
         if self.finding.has_value or self.result.error is not None:
             return self.value
-        return " ".join(view_of(self.result).sentences(self.result)) or self.value
+        notes = notes_of(self.result, (), Weight.HEADLINE)
+        return " ".join(note.text for note in notes) or self.value
 
     @property
     def quoted_in_words(self) -> str:
@@ -478,7 +482,8 @@ def value_names(results: Sequence[TestResult]) -> str:
 
 def terms_in_words(results: Sequence[TestResult]) -> str:
     """The abbreviations in the names of quantities, spelled out, with a space before them; empty: there are none."""
-    terms = dict.fromkeys(term for result in results for term in view_of(result).terms(result))
+    notes = (note for result in results for note in notes_of(result, (), Weight.PROVENANCE))
+    terms = dict.fromkeys(note.text for note in notes if note.kind is NoteKind.TERM)
     return "".join(f" {term}" for term in terms)
 
 

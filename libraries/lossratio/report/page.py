@@ -30,7 +30,7 @@ from lossratio.report.overview import (
     value_names,
 )
 from lossratio.report.run import Run, cycles_left_alone
-from lossratio.results import Conditions, Picture, TestResult, view_of
+from lossratio.results import Conditions, Picture, TestResult, Weight, view_of
 from lossratio.units import counted, range_in_words, results_counted, tests_counted
 
 PAGE_NAME = "lossratio.html"
@@ -132,8 +132,8 @@ def _sections(
 
     sections: list[Section] = []
     searches: dict[str, Mapping[str, JsonValue]] = {}
-    results = [(run, *pair) for run in runs for pair in zip(run.results, run.doubts, strict=True)]
-    for run, result, doubts in results:
+    results = [(run, *pair) for run in runs for pair in zip(run.results, run.notes, strict=True)]
+    for run, result, notes in results:
         view = view_of(result)
         name = section_name(len(sections) + 1)
         charts = view.charts(result) if is_large else None
@@ -150,10 +150,11 @@ def _sections(
         shown = body(
             run=run.path if len(runs) > 1 else None,
             result=result,
-            doubts=doubts,
+            notes={
+                weight.value: [one for one in notes if one.weight is weight] for weight in Weight
+            },
             failure=run.failure_in_spite_of(result),
             pictures=[one for one in all_pictures if one.svg or one.table],
-            view=view,
         )
         under_these = conditions(
             result=result, of_kind=view.conditions(result), frame_size=describe_frame_size

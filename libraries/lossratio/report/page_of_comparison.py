@@ -21,7 +21,7 @@ from lossratio.report.comparison import (
 )
 from lossratio.report.overview import describe_frame_size
 from lossratio.report.run import Run
-from lossratio.results import Doubt, Finding, Outcome, TestResult, aggregate_of, build_of, number_of
+from lossratio.results import Finding, Note, Outcome, TestResult, aggregate_of, build_of, number_of
 from lossratio.units import FRAMES_PER_SECOND, range_in_words
 
 _FEW, _MANY = 3, 200
@@ -51,7 +51,7 @@ class _Value:
     side: str
     run: Run
     finding: Finding
-    doubts: tuple[Doubt, ...]
+    doubts: tuple[Note, ...]
 
     @property
     def in_words(self) -> str:

@@ -16,14 +16,15 @@ from lossratio.errors import ReportError, SearchError
 from lossratio.exit_status import FAILURES
 from lossratio.report.failures import Skipped, SkippedTest, Unmeasured, failures_of, skips_of
 from lossratio.results import (
-    Doubt,
+    Note,
     Outcome,
     RunDirectory,
     TestIdentity,
     TestResult,
-    doubts_of,
+    Weight,
     format_loss,
     kind_of_journal,
+    notes_of,
     read_result,
     result_stems,
     withdrawn_in_words,
@@ -116,9 +117,16 @@ class Run:
         return None
 
     @cached_property
-    def doubts(self) -> tuple[tuple[Doubt, ...], ...]:
+    def notes(self) -> tuple[tuple[Note, ...], ...]:
+        """What each result says besides its numbers."""
+        return tuple(notes_of(result, self.results) for result in self.results)
+
+    @cached_property
+    def doubts(self) -> tuple[tuple[Note, ...], ...]:
         """The doubts about each result."""
-        return tuple(doubts_of(self.results))
+        return tuple(
+            tuple(note for note in notes if note.weight is Weight.DOUBT) for notes in self.notes
+        )
 
 
 def is_run(path: Path) -> bool:

@@ -22,13 +22,12 @@ from lossratio.results.device import (
     what_differs as what_differs,
 )
 from lossratio.results.doubts import (
-    LOOK_FOR_DECLINE as LOOK_FOR_DECLINE,
-    LOOK_FOR_GAIN as LOOK_FOR_GAIN,
-    Doubt as Doubt,
-    DoubtKind as DoubtKind,
-    generator_stalls as generator_stalls,
+    OF_STALLS as OF_STALLS,
+    drift as drift,
     least_news as least_news,
     only_late as only_late,
+    spells as spells,
+    stalls_that_decided as stalls_that_decided,
     time_dependence_in as time_dependence_in,
 )
 from lossratio.results.ends import (
@@ -48,13 +47,14 @@ from lossratio.results.findings import (
     caveats_of as caveats_of,
     differing_aspects as differing_aspects,
     digest_of as digest_of,
-    doubts_about as doubts_about,
     doubts_of as doubts_of,
     dut_versions as dut_versions,
     findings_of as findings_of,
     generator_of as generator_of,
     loss_places_in as loss_places_in,
     message as message,
+    notes_of as notes_of,
+    provenance as provenance,
 )
 from lossratio.results.frame_integrity import (
     faults_with_sizes as faults_with_sizes,
@@ -94,6 +94,19 @@ from lossratio.results.model import (
     TestResult as TestResult,
     TestRun as TestRun,
 )
+from lossratio.results.note import (
+    SHOWN as SHOWN,
+    Note as Note,
+    NoteKind as NoteKind,
+    Rule as Rule,
+    Weight as Weight,
+    as_text as as_text,
+    caveat as caveat,
+    doubt as doubt,
+    headline as headline,
+    numbers as numbers,
+    rule as rule,
+)
 from lossratio.results.offered import (
     LEAST_UNSENT as LEAST_UNSENT,
     Offered as Offered,
@@ -122,6 +135,12 @@ from lossratio.results.repair import (
     results_lost as results_lost,
     results_set_aside as results_set_aside,
     unreadable_in as unreadable_in,
+)
+from lossratio.results.rules import (
+    OF_ALL_KINDS as OF_ALL_KINDS,
+    OVER_TIME as OVER_TIME,
+    USUAL as USUAL,
+    memory as memory,
 )
 from lossratio.results.run_directory import (
     Claim as Claim,
@@ -156,6 +175,7 @@ from lossratio.results.view import (
     Rfc2544Row as Rfc2544Row,
     View as View,
     csit_rate as csit_rate,
+    head as head,
     quick_goals_in as quick_goals_in,
     view_of as view_of,
 )

@@ -6,14 +6,16 @@ All doubts are computed from the trials in result files, also from those of earl
 import math
 from bisect import bisect_left, bisect_right, insort
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
-from enum import Enum
 from itertools import groupby, pairwise, takewhile
 from statistics import NormalDist, fmean, pstdev
+from typing import NamedTuple
 
+from lossratio.results.model import TestResult
+from lossratio.results.note import NoteKind, Rule, doubt
 from lossratio.results.trials import Trial, foreign_frames_of
+from lossratio.results.wording import per_interface
 from lossratio.trials import most_lost_in_bursts
-from lossratio.units import format_frame_rate, format_ratio, trials_counted
+from lossratio.units import format_ratio, trials_counted
 
 TIME_SIGNIFICANCE = 0.001
 """Time matters if the probability that trials of a constant SUT look like this, over all loads, is below this value."""
@@ -34,70 +36,16 @@ _ROUNDING = 1e-6
 """Share by which a change may exceed a resolution by rounding alone."""
 
 
-class DoubtKind(str, Enum):
-    """Kinds of doubts; a trend follows doubts as well as rates."""
+class TimeDependence(NamedTuple):
+    """That the outcome at a load depends on its time."""
 
-    DRIFT = "drift"
-    """Later trials at the same load differ from earlier ones: the SUT throttles, heats up, or fills a table."""
-    TWO_BANDS = "two bands"
-    """Forwarding rates at one load are in two groups, e.g. because workers share the traffic unevenly."""
-    SPELLS = "spells"
-    """Successive trials at a load are alike: the SUT has slow spells, a changing clock, or a memory."""
-    MRR_BELOW_PDR = "MRR below PDR"
-    """The forwarding rate at maximum load is lower than at a smaller load: the SUT degrades under overload."""
-    LATE_FRAMES = "late frames"
-    """Frames came back after the wait for frames in flight; they count as lost."""
-    GENERATOR_DROPS = "generator drops"
-    """The generator itself dropped frames that came back; the SUT did not lose them."""
-    FULL_RINGS = "full rings"
-    """A ring of the testbed had no room for frames on their way to the SUT; they count as unsent."""
-    GENERATOR_STALLS = "generator stalls"
-    """The generator stalled and then sent a burst. Without that burst, a trial may have met its goal."""
-    UNSENT = "unsent frames"
-    """The generator left so many frames unsent that the load was not offered; the value may describe the generator."""
-    CONTRADICTED = "contradicted by a later trial"
-    """A trial after the search, at a load that met a goal, lost far more than the goal allows."""
-    INTEGRITY = "frame integrity"
-    """Frames came back more than once, changed, truncated, padded or misdelivered; they do not count as received."""
-    MEMORY = "memory of the device"
-    """The device forwards less right after a trial or a loss than after a rest, and the rests between trials are too
-    short."""
-    LOSS_AT_ANY_LOAD = "loss at any load"
-    """Trials at small and large loads lose the same, so the load is not the cause."""
-    CHANCE = "zone of chance"
-    """Over more than a goal's width, chance decides whether trials are lossy: another search may end elsewhere."""
-    LOSS_BESIDE_RESET = "loss beside the reset"
-    """Frames were lost before a reset, or after it outside of its longest outage; they are not in the reset time."""
-    UNEVEN = "uneven load"
-    """One worker or receive queue of the SUT takes far more frames than its share; its limit is not the SUT's."""
-    FOREIGN_FRAMES = "foreign frames"
-    """Frames that belong to no trial came out of the testbed: they take capacity, and may hide losses."""
-    UNSTEADY = "unsteady times"
-    """Repetitions took very different times, so that their median means little."""
-    TESTBED_CHANGED = "testbed changed"
-    """A node was suspended, starved or paused around a trial that still counts."""
+    kind: NoteKind
+    """Drift or spells."""
+    text: str
+    """The observation."""
 
 
-LOOK_FOR_DECLINE = "Look for throttling, and for tables that fill up"
-"""What to do if the SUT gets slower."""
-LOOK_FOR_GAIN = "Look for a clock frequency that rises, and for work that ended"
-"""What to do if the SUT gets faster."""
-
-
-@dataclass(frozen=True)
-class Doubt:
-    """A doubt about one result."""
-
-    kind: DoubtKind
-    """Kind of the doubt."""
-    reason: str
-    """The observation, and what to do about it or look for, in words without a full stop at the end."""
-
-    def __str__(self) -> str:
-        return f"{self.kind.value}: {self.reason}"
-
-
-def stopped_forwarding_in(trials: Sequence[Trial]) -> Doubt | None:
+def stopped_forwarding_in(trials: Sequence[Trial]) -> str | None:
     """Finds that the SUT lost every frame from some trial on, although it forwarded frames at such a load before."""
     dead = list(takewhile(_lost_everything, reversed(trials)))
     if len(dead) < STOPPED_LEAST_TRIALS:
@@ -107,11 +55,9 @@ def stopped_forwarding_in(trials: Sequence[Trial]) -> Doubt | None:
     before = trials[: len(trials) - len(dead)]
     if not any(trial.load_per_interface_fps >= least and _rate(trial) > 0.0 for trial in before):
         return None
-    return Doubt(
-        DoubtKind.DRIFT,
+    return (
         f"from trial {dead[-1].number} on, all {len(dead)} trials lost every frame, although frames passed at such a "
-        "load before: the SUT, or a link to it, stopped working during the measurement. Look for a crash of the SUT or "
-        "a broken link, and measure again",
+        "load before: the SUT, or a link to it, stopped working during the measurement"
     )
 
 
@@ -120,7 +66,9 @@ def _lost_everything(trial: Trial) -> bool:
     return bool(trial.sent_frames) and trial.missing.lost_by_sut == trial.sent_frames
 
 
-def time_dependence_in(trials: Sequence[Trial]) -> Doubt | None:
+def time_dependence_in(
+    trials: Sequence[Trial], written: Callable[[float], str] = per_interface
+) -> TimeDependence | None:
     """Finds that the outcome at a load depends on its time: the SUT drifts, or has spells.
 
     Trials at one load are compared by the ranks of their forwarding rates: with their order (Kendall's rank
@@ -129,22 +77,28 @@ def time_dependence_in(trials: Sequence[Trial]) -> Doubt | None:
     doubt if the sums' probability is below `TIME_SIGNIFICANCE`. Frames that the tester left out can also create an
     order. So the order must appear both in the measured forwarding rates, and in the rates that would have been
     measured if the tester had sent and counted all frames.
+
+    Args:
+        trials: The trials that count.
+        written: Writes a load.
     """
-    measured = _time_dependence(trials)
+    measured = _time_dependence(trials, written)
     if measured is None or not _tester_took_part(trials):
         return measured
-    offered = _time_dependence([_as_offered(trial) for trial in trials])
+    offered = _time_dependence([_as_offered(trial) for trial in trials], written)
     if offered is not None and _alike(measured, offered):
         return measured
     return None
 
 
-def _alike(one: Doubt, other: Doubt) -> bool:
-    """Whether two doubts say the same, apart from the size."""
-    return one.kind is other.kind and (" less " in one.reason) == (" less " in other.reason)
+def _alike(one: TimeDependence, other: TimeDependence) -> bool:
+    """Whether both say the same, apart from the size."""
+    return one.kind is other.kind and (" less " in one.text) == (" less " in other.text)
 
 
-def _time_dependence(trials: Sequence[Trial]) -> Doubt | None:
+def _time_dependence(
+    trials: Sequence[Trial], written: Callable[[float], str]
+) -> TimeDependence | None:
     groups = [
         group
         for group in _repeated(trials, ORDER_LEAST_TRIALS)
@@ -161,12 +115,11 @@ def _time_dependence(trials: Sequence[Trial]) -> Doubt | None:
 
         group = max(groups, key=lambda group: _spells(_scores(group))[0])
         loads = "1 load" if len(groups) == 1 else f"{len(groups)} loads"
-        return Doubt(
-            DoubtKind.SPELLS,
+        return TimeDependence(
+            NoteKind.SPELLS,
             f"at {loads}, trials forward about as much as the previous trial at the same load, "
-            f"for example at {format_frame_rate(group[0].load_per_interface_fps)} per interface: "
-            "the SUT has spells that outlast trials, and the result depends on when each load was "
-            "measured. Look for a clock frequency that changes, and for other work on the SUT",
+            f"for example at {written(group[0].load_per_interface_fps)}: "
+            "the SUT has spells that outlast trials, and the result depends on when each load was measured",
         )
 
     group = max(groups, key=lambda group: math.copysign(1.0, trend) * _trend(_scores(group))[0])
@@ -174,15 +127,16 @@ def _time_dependence(trials: Sequence[Trial]) -> Doubt | None:
     first, last = (sum(map(_rate, part)) / len(part) for part in (group[:third], group[-third:]))
     change = format_ratio(abs(last - first) / first) if first else "all"
 
-    return Doubt(
-        DoubtKind.DRIFT,
-        f"the last third of {len(group)} trials at {format_frame_rate(group[0].load_per_interface_fps)} per interface "
-        f"forwards {change} {'more' if trend > 0.0 else 'less'} than the first third. "
-        f"{LOOK_FOR_GAIN if trend > 0.0 else LOOK_FOR_DECLINE}",
+    return TimeDependence(
+        NoteKind.DRIFT,
+        f"the last third of {len(group)} trials at {written(group[0].load_per_interface_fps)} "
+        f"forwards {change} {'more' if trend > 0.0 else 'less'} than the first third",
     )
 
 
-def two_bands_in(trials: Sequence[Trial]) -> Doubt | None:
+def two_bands_in(
+    trials: Sequence[Trial], written: Callable[[float], str] = per_interface
+) -> str | None:
     """Finds two bands of forwarding rates at one load: the highest load that shows them.
 
     The widest gap between neighbouring rates separates the bands; the gap must be wide compared with both bands. Frames
@@ -191,15 +145,18 @@ def two_bands_in(trials: Sequence[Trial]) -> Doubt | None:
     # The forwarding rates of trials that ended early are for other lengths of time.
     whole = (trial for trial in trials if trial.decided_after_s is None)
     for group in _repeated(whole, BANDS_LEAST_TRIALS):
-        measured = _two_bands(group)
+        measured = _two_bands(group, written)
         if measured is None:
             continue
-        if not _tester_took_part(group) or _two_bands(list(map(_as_offered, group))) is not None:
+        if (
+            not _tester_took_part(group)
+            or _two_bands(list(map(_as_offered, group)), written) is not None
+        ):
             return measured
     return None
 
 
-def _two_bands(group: Sequence[Trial]) -> Doubt | None:
+def _two_bands(group: Sequence[Trial], written: Callable[[float], str]) -> str | None:
     """Two bands of forwarding rates in the trials at one load."""
     rates = sorted(_rate(trial) for trial in group)
     cut = max(range(1, len(rates)), key=lambda index: rates[index] - rates[index - 1])
@@ -211,23 +168,14 @@ def _two_bands(group: Sequence[Trial]) -> Doubt | None:
     enough = min(len(low), len(high)) >= BANDS_LEAST_SHARE * len(rates)
     if not enough or gap < BANDS_LEAST_GAP_RATIO * high[0] or gap < BANDS_GAP_OVER_RANGE * widest:
         return None
-    return Doubt(
-        DoubtKind.TWO_BANDS,
-        f"at {format_frame_rate(group[0].load_per_interface_fps)} per interface, "
-        f"{len(low)} trials forward at most {format_frame_rate(low[-1])}, and {len(high)} "
-        f"trials at least {format_frame_rate(high[0])}. Look for workers that share the traffic unevenly",
+    return (
+        f"at {written(group[0].load_per_interface_fps)}, {len(low)} trials forward at most {written(low[-1])}, "
+        f"and {len(high)} trials at least {written(high[0])}"
     )
 
 
-def late_frames(trials: Sequence[Trial]) -> Doubt | None:
-    """Reports frames that count as lost but that the SUT did not lose because they came back after the wait."""
-    counts = [trial.missing.late for trial in trials]
-    missing = sum(trial.missing.total for trial in trials)
-    return only_late(counts, missing, "")
-
-
-def only_late(counts: Sequence[int], missing: int, which: str) -> Doubt | None:
-    """The doubt that the missing frames of some trials were only late; None: none was late.
+def only_late(counts: Sequence[int], missing: int, which: str) -> Iterator[str]:
+    """Says that missing frames were only late; nothing if none was late.
 
     Args:
         counts: The late frames of each trial.
@@ -235,95 +183,30 @@ def only_late(counts: Sequence[int], missing: int, which: str) -> Doubt | None:
         which: The words that say which trials these are, after a blank; empty: all.
     """
     late = sum(counts)
-    if not late:
-        return None
-    affected = f"{trials_counted(sum(count > 0 for count in counts))}{which}"
-    return Doubt(
-        DoubtKind.LATE_FRAMES,
-        f"{late:,} of the {missing:,} missing frames were only late: in {affected}, they came "
-        "back after the wait for frames in flight. They count as lost although the SUT did not "
-        "lose them. With a longer wait (settle of the generator) they might count as received",
-    )
+    if late:
+        affected = f"{trials_counted(sum(count > 0 for count in counts))}{which}"
+        yield (
+            f"{late:,} of the {missing:,} missing frames were only late: in {affected}, they came "
+            "back after the wait for frames in flight. They count as lost although the SUT did not "
+            "lose them. With a longer wait (settle of the generator) they might count as received"
+        )
 
 
-def doubts_about_frames(trials: Sequence[Trial]) -> Iterator[Doubt]:
-    """Doubts about frames that belong to no trial, or did not pass the testbed itself."""
-    for kind, counts, text in (
-        (
-            DoubtKind.FOREIGN_FRAMES,
-            (sum(map(foreign_frames_of, trial.directions)) for trial in trials),
-            "in {trials}, the generator's ports received {frames} frames that belong to no trial: "
-            "they come from other senders, have a foreign payload, or are copies of earlier "
-            "frames. They use capacity, and if the generator counts all frames of a port, they "
-            "hide the loss of as many frames. Look for other senders on these links, and for the "
-            "device's own frames",
-        ),
-        (
-            DoubtKind.FULL_RINGS,
-            (sum(way.refused_frames for way in trial.directions) for trial in trials),
-            "the generator's port, or the ring of 256 frames of a veth link behind it, had no "
-            "room for {frames} frames in {trials}. They never reached the SUT and count as "
-            "unsent; the SUT may forward more. Stop other work on the testbed's machine",
-        ),
-        (
-            DoubtKind.GENERATOR_DROPS,
-            (trial.missing.generator_drops for trial in trials),
-            "the generator dropped {frames} frames that came back in {trials}: the SUT did not "
-            "lose them, and may forward more. Look at the rings, the CPUs and the interrupts of the TG",
-        ),
-    ):
-        some = [count for count in counts if count]
-
-        if some:
-            yield Doubt(
-                kind, text.format(frames=f"{sum(some):,}", trials=trials_counted(len(some)))
-            )
-
-
-def generator_stalls(trials: Iterable[Trial], allowed: Sequence[float]) -> Doubt | None:
-    """Reports stalls of the generator that may have decided a trial: without the burst, the loss may have met a goal.
+def stalls_that_decided(trials: Iterable[Trial], allowed: Sequence[float]) -> Iterator[str]:
+    """Says which stalls of the generator may have decided a trial: without the burst, the loss may have met a goal.
 
     Args:
         trials: The trials of the result.
         allowed: The loss ratio that each goal allows.
     """
     stalls = [stall for trial in trials if (stall := _deciding_stall(trial, allowed))]
-    if not stalls:
-        return None
-    return Doubt(
-        DoubtKind.GENERATOR_STALLS,
-        f"in {trials_counted(len(stalls))} the generator was stalled for up to "
-        f"{max(stalls) * 1e3:.3g} ms, and then sent too fast, to catch up. That burst alone "
-        "explains the loss beyond what is allowed; the SUT may forward more at a constant load. Stop other work on the "
-        "generator's machine",
-    )
-
-
-def testbed_changed(trials: Iterable[Trial]) -> Doubt | None:
-    """Reports changes of the testbed around trials that still count."""
-    standing = [
-        (trial.number, incident)
-        for trial in trials
-        for incident in trial.incidents
-        # A shortage at a DUT did no harm if the DUT forwarded all frames in time.
-        if incident.done == "stands" and (incident.guilty != "DUT" or _may_be_of_dut(trial))
-    ]
-    if not standing:
-        return None
-
-    number, first = standing[0]
-    affected = len({number for number, _ in standing})
-    statement = (
-        f"{affected} trials count although the testbed changed around them, beginning with trial "
-        f"{number}"
-    )
-    if affected == 1:
-        statement = f"trial {number} counts although the testbed changed around it"
-
-    return Doubt(
-        DoubtKind.TESTBED_CHANGED,
-        f"{statement}: {first.change}. Measure again while nothing disturbs the testbed",
-    )
+    if stalls:
+        yield (
+            f"in {trials_counted(len(stalls))} the generator was stalled for up to "
+            f"{max(stalls) * 1e3:.3g} ms, and then sent too fast, to catch up. That burst alone "
+            "explains the loss beyond what is allowed; the SUT may forward more at a constant load. Stop other work on "
+            "the generator's machine"
+        )
 
 
 def _may_be_of_dut(trial: Trial) -> bool:
@@ -439,3 +322,129 @@ def least_news(wanted: float, resolution: float | None) -> float:
     # A width is relative to the upper bound, but a change is relative to the lower bound. The rest is a margin for
     # rounding.
     return max(wanted, resolution / (1.0 - resolution) * (1.0 + _ROUNDING))
+
+
+@doubt(
+    NoteKind.DRIFT,
+    f"The order of {DRIFT_LEAST_TRIALS} or more trials at loads that were repeated (Kendall's rank correlation), and "
+    f"{STOPPED_LEAST_TRIALS} trials at the end without any frame. A change that a steady SUT shows in less than one of "
+    f"{1.0 / TIME_SIGNIFICANCE:,.0f} measurements.",
+)
+def drift(result: TestResult) -> Iterator[str]:
+    """The SUT changes over time. A device that stops is not said to drift as well."""
+    stopped = stopped_forwarding_in(result.evidence)
+    if stopped is not None:
+        yield stopped
+        return
+    found = time_dependence_in(result.evidence, result.written)
+    if found is not None and found.kind is NoteKind.DRIFT:
+        yield found.text
+
+
+@doubt(
+    NoteKind.SPELLS,
+    f"Trials at loads that were repeated, {DRIFT_LEAST_TRIALS} or more, each beside the previous one at its load "
+    "(serial rank correlation), likewise.",
+)
+def spells(result: TestResult) -> Iterator[str]:
+    """The SUT is slow for some trials in a row."""
+    found = time_dependence_in(result.evidence, result.written)
+    if found is not None and found.kind is NoteKind.SPELLS:
+        yield found.text
+
+
+@doubt(
+    NoteKind.TWO_BANDS,
+    f"{BANDS_LEAST_TRIALS} or more trials at a load: two groups of forwarding rates, at least "
+    f"{format_ratio(BANDS_LEAST_GAP_RATIO)} and {BANDS_GAP_OVER_RANGE:g} times their width apart.",
+)
+def two_bands(result: TestResult) -> Iterator[str]:
+    """Forwarding rates at a load are in two groups."""
+    found = two_bands_in(result.evidence, result.written)
+    if found is not None:
+        yield found
+
+
+@doubt(
+    NoteKind.LATE_FRAMES, "The counters of frames that came back after the wait: any such frame."
+)
+def late_frames(result: TestResult) -> Iterator[str]:
+    """Frames count as lost that the SUT did not lose because they came back after the wait."""
+    counts = [trial.missing.late for trial in result.evidence]
+    yield from only_late(counts, sum(trial.missing.total for trial in result.evidence), "")
+
+
+def _counted(kind: NoteKind, evidence: str, frames_in: Callable[[Trial], int], text: str) -> Rule:
+    """A rule for frames of trials that are counted, whose text says in how many trials there were how many frames."""
+
+    def find(result: TestResult) -> Iterator[str]:
+        some = [frames for trial in result.evidence if (frames := frames_in(trial))]
+        if some:
+            yield text.format(frames=f"{sum(some):,}", trials=trials_counted(len(some)))
+
+    return doubt(kind, evidence)(find)
+
+
+foreign_frames = _counted(
+    NoteKind.FOREIGN_FRAMES,
+    "The generator's counters: more frames of others than devices send to find each other.",
+    lambda trial: sum(map(foreign_frames_of, trial.directions)),
+    "in {trials}, the generator's ports received {frames} frames that belong to no trial: "
+    "they come from other senders, have a foreign payload, or are copies of earlier "
+    "frames. They use capacity, and if the generator counts all frames of a port, they "
+    "hide the loss of as many frames. Look for other senders on these links, and for the "
+    "device's own frames",
+)
+full_rings = _counted(
+    NoteKind.FULL_RINGS,
+    "The generator's counters of frames for which a ring had no room: any such frame.",
+    lambda trial: sum(way.refused_frames for way in trial.directions),
+    "the generator's port, or the ring of 256 frames of a veth link behind it, had no "
+    "room for {frames} frames in {trials}. They never reached the SUT and count as "
+    "unsent; the SUT may forward more",
+)
+generator_drops = _counted(
+    NoteKind.GENERATOR_DROPS,
+    "The generator's counters of its own drops: any such frame.",
+    lambda trial: trial.missing.generator_drops,
+    "the generator dropped {frames} frames that came back in {trials}: the SUT did not "
+    "lose them, and may forward more",
+)
+OF_STALLS = (
+    "The generator's longest delay in each trial, and the frames of the burst after it: losses that such a burst alone "
+    "may have caused."
+)
+"""The test for stalls."""
+
+
+@doubt(NoteKind.GENERATOR_STALLS, OF_STALLS)
+def generator_stalls(result: TestResult) -> Iterator[str]:
+    """Stalls decided a trial of a measurement in which any loss counts."""
+    yield from stalls_that_decided(result.evidence, [0.0])
+
+
+@doubt(
+    NoteKind.TESTBED_CHANGED,
+    "The state of each node before and after each trial: clocks, starvation, PAUSE frames, other senders.",
+)
+def testbed_changed(result: TestResult) -> Iterator[str]:
+    """The testbed changed around trials that still count."""
+    standing = [
+        (trial.number, incident)
+        for trial in result.evidence
+        for incident in trial.incidents
+        # A shortage at a DUT did no harm if the DUT forwarded all frames in time.
+        if incident.done == "stands" and (incident.guilty != "DUT" or _may_be_of_dut(trial))
+    ]
+    if not standing:
+        return
+
+    number, first = standing[0]
+    affected = len({number for number, _ in standing})
+    statement = (
+        f"{affected} trials count although the testbed changed around them, beginning with trial "
+        f"{number}"
+    )
+    if affected == 1:
+        statement = f"trial {number} counts although the testbed changed around it"
+    yield f"{statement}: {first.change}. Measure again while nothing disturbs the testbed"

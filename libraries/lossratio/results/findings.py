@@ -1,4 +1,4 @@
-"""The findings of results of all kinds: their aspects, caveats and doubts, and the message of a test."""
+"""The findings of results of all kinds: their aspects, caveats and notes, and the message of a test."""
 
 import hashlib
 import json
@@ -8,10 +8,10 @@ from typing import TypeAlias
 
 from pydantic import JsonValue
 
-from lossratio.results import doubts
 from lossratio.results.device import what_differs
 from lossratio.results.losses import LossPlaces
 from lossratio.results.model import Outcome, TestResult
+from lossratio.results.note import SHOWN, Note, NoteKind, Weight, as_text
 from lossratio.results.quantity import Finding
 from lossratio.results.trials import Trial
 from lossratio.results.view import view_of
@@ -25,14 +25,6 @@ _GOAL = "goal"
 _UNIT = "unit"
 _DEVICE = "device"
 _DIGEST_LENGTH = 16
-
-
-def message(result: TestResult, doubts: Sequence[doubts.Doubt] = ()) -> str:
-    """The message of a Robot test: a few lines of plain text with the result, the doubts about it and its caveats.
-
-    Every number has its unit and the name of its quantity beside it, so that each line makes sense alone.
-    """
-    return view_of(result).message(result, doubts)
 
 
 def findings_of(results: Iterable[TestResult]) -> Iterator[Finding]:
@@ -157,7 +149,8 @@ def caveats_of(finding: Finding) -> list[str]:
     """Caveats of a value: facts that its reader needs, and that the number does not show."""
     result = finding.result
     caveats = [] if finding.reason is None else [finding.outcome_in_words]
-    caveats += view_of(result).caveats(result)
+    remarks = notes_of(result, (), Weight.REMARK, Weight.PROVENANCE)
+    caveats += [note.text for note in remarks if note.kind is NoteKind.CAVEAT]
     if finding.outcome is not Outcome.FAILED:
         caveats += [remark for remark in result.remarks if remark.startswith(FORCED)]
     return caveats
@@ -179,11 +172,32 @@ def loss_places_in(trials: Sequence[Trial], deciding: Iterable[float] = ()) -> L
     return loss_places(trials, deciding)
 
 
-def doubts_of(results: Sequence[TestResult]) -> list[tuple[doubts.Doubt, ...]]:
+def notes_of(
+    result: TestResult, results: Sequence[TestResult] = (), *weights: Weight
+) -> tuple[Note, ...]:
+    """What a result says besides its numbers, the heaviest first.
+
+    Args:
+        result: The result.
+        results: The results of its run, because some doubts need two of them; empty: only this one.
+        weights: The weights of the notes; none: all.
+    """
+    return view_of(result).notes(result, results or [result], *weights)
+
+
+def doubts_of(results: Sequence[TestResult]) -> list[tuple[Note, ...]]:
     """The doubts about each result of one run, in their order; a doubt that needs two results belongs to the MRR."""
-    return [doubts_about(result, results) for result in results]
+    return [notes_of(result, results, Weight.DOUBT) for result in results]
 
 
-def doubts_about(result: TestResult, results: Sequence[TestResult]) -> tuple[doubts.Doubt, ...]:
-    """The doubts about one of the results of a run."""
-    return view_of(result).doubts_about(result, results)
+def message(result: TestResult, results: Sequence[TestResult] = ()) -> str:
+    """The message of a Robot test: a few lines of plain text with everything except the provenance.
+
+    Every number has its unit and the name of its quantity beside it, so that each line makes sense alone.
+    """
+    return as_text(notes_of(result, results, *SHOWN))
+
+
+def provenance(result: TestResult) -> str:
+    """How a result was measured, in lines that pages fold; empty: there is nothing to say."""
+    return as_text(notes_of(result, (), Weight.PROVENANCE))

@@ -5,7 +5,7 @@ A failed or irregular test has its own outcome: no number in the file replaces a
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from enum import Enum
@@ -17,10 +17,12 @@ from lossratio.errors import ReportError
 from lossratio.records import Record, UtcTime
 from lossratio.results.conditions import Conditions, MaxLoad
 from lossratio.results.losses import LossPlaces
+from lossratio.results.note import SHOWN, Note, as_text
 from lossratio.results.pictures import Picture
 from lossratio.results.queue_drops import QueueDrops
 from lossratio.results.trials import Trial
-from lossratio.results.wording import in_columns
+from lossratio.results.wording import in_columns, per_interface
+from lossratio.units import FRAMES_PER_SECOND, Unit
 from lossratio.wrong_values import refused_in_words
 
 if TYPE_CHECKING:
@@ -78,11 +80,20 @@ class TestIdentity(Record):
 class ShowsResults(Protocol):
     """What a result needs from the view that shows it, which is a `lossratio.results.View`."""
 
-    def message(self, result: Any, doubts: Any) -> str:
-        """All lines about a result, with the doubts about it."""
+    if_unsent: ClassVar[str]
+    """What it means for the result if a load was not offered."""
 
-    def doubts_about(self, result: Any, results: Any) -> Any:
-        """The doubts about a result of a run with these results."""
+    def notes(self, result: Any, results: Any, *weights: Any) -> tuple[Note, ...]:
+        """What a result of a run with these results says besides its numbers."""
+
+    def is_provenance(self, remark: str) -> bool:
+        """Whether a remark of a result only says how it was measured."""
+
+    def findings(self, result: Any) -> Iterator[Any]:
+        """Its findings without those that it declares."""
+
+    def offered(self, result: Any, finding: Any) -> Sequence[Any]:
+        """The traffic on which a value is based."""
 
     def quantities(self, result: Any) -> Iterator[Any]:
         """All its findings."""
@@ -110,6 +121,8 @@ class TestResult(Record):
     """The field with the record that has all numbers; None: they are in several fields."""
     shown_by: ClassVar[Callable[[], ShowsResults] | None] = None
     """The view of results of this class, set by the kind when it is created."""
+    unit: ClassVar[Unit] = FRAMES_PER_SECOND
+    """The unit of its loads."""
     has_goals: ClassVar[bool] = False
     """Whether it comes from a search for goals, each of which may have a conditional throughput."""
     format: Literal["lossratio-result/2"] = FORMAT
@@ -138,6 +151,17 @@ class TestResult(Record):
     queue_drops: QueueDrops | None = None
     """What the receive queues of the DUTs dropped; null: no frame was lost, or the devices do not count the frames that
     each queue drops."""
+
+    def written(self, *loads: float) -> str:
+        """A load of its trials, or two, in words: ``100.00 kfps per interface``, or ``100 connections/s``."""
+        if self.unit is FRAMES_PER_SECOND:
+            return per_interface(*loads)
+        return " to ".join(dict.fromkeys(map(self.unit.format, loads)))
+
+    @property
+    def evidence(self) -> list[Trial]:
+        """The trials that count."""
+        return [trial for trial in self.trials if trial.is_evidence]
 
     @property
     def queues_in_words(self) -> str | None:
@@ -176,9 +200,8 @@ class TestResult(Record):
         return f"<{type(self).__name__} {self.test.name}: {values}>"
 
     def __str__(self) -> str:
-        """The lines that the console shows, with the doubts about the result as if it were the only result of a run."""
-        view = self.view()
-        return in_columns(view.message(self, view.doubts_about(self, [self])))
+        """The lines that the console shows, as if this were the only result of a run."""
+        return in_columns(as_text(self.view().notes(self, [self], *SHOWN)))
 
     def _repr_html_(self) -> str:
         return self.view().table(self)

@@ -1,12 +1,12 @@
 """The traffic that the generator offered, and the doubt about loads that it did not offer."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple
 
-from lossratio.results.doubts import Doubt, DoubtKind
 from lossratio.results.trials import Trial
-from lossratio.results.wording import rate_in_words
-from lossratio.units import format_frame_rate, format_ratio
+from lossratio.results.wording import per_interface, rate_in_words
+from lossratio.trials import STALL
+from lossratio.units import format_ratio
 
 LEAST_UNSENT = 0.01
 """Share of a load's frames. Fewer unsent frames cause no doubt: they cannot move a value by the minimum change (1 %)
@@ -85,12 +85,24 @@ def unsent_share(offered: Iterable[Offered]) -> float:
 
 
 def unsent_frames(
-    offered: Iterable[Offered], what: str = "the trials", consequence: str = FOR_SMALLER_LOADS
-) -> Doubt | None:
-    """Reports the loads that the generator did not offer in the trials on which values are based."""
+    offered: Iterable[Offered],
+    what: str = "the trials",
+    consequence: str = FOR_SMALLER_LOADS,
+    lateness: float = 0.0,
+    written: Callable[[float], str] = per_interface,
+) -> Iterator[str]:
+    """Says which loads the generator did not offer in the trials on which values are based; nothing if it did.
+
+    Args:
+        offered: The traffic of these trials.
+        what: The trials, in words.
+        consequence: What it means for the result.
+        lateness: The longest delay of a sender, in seconds. Only if there was one, the machine may have other work.
+        written: Writes a load.
+    """
     shares = _unsent_shares(offered)
     if not shares:
-        return None
+        return
 
     share, load = max(shares)
     others = len(shares) - 1
@@ -100,11 +112,12 @@ def unsent_frames(
         rest = f", and more than {format_ratio(LEAST_UNSENT)} at {loads}"
         these = "These loads were"
 
-    return Doubt(
-        DoubtKind.UNSENT,
+    remedy = "Measure at a load that it can send"
+    if lateness > STALL:
+        remedy += f". A sender was late by up to {lateness * 1e3:.3g} ms: stop other work on the generator's machine"
+    yield (
         f"the generator left {format_ratio(share)} of the frames unsent in {what} at "
-        f"{format_frame_rate(load)} per interface{rest}. {these} not offered, {consequence}. Stop "
-        "other work on the generator's machine, or measure at a load that it can send",
+        f"{written(load)}{rest}. {these} not offered, {consequence}. {remedy}"
     )
 
 

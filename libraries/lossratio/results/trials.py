@@ -20,7 +20,14 @@ from lossratio.trials import (
     TrialResult,
     missing_frames,
 )
-from lossratio.units import counted, format_frame_rate, format_ratio, range_in_words, trials_counted
+from lossratio.units import (
+    FRAMES_PER_SECOND,
+    Unit,
+    counted,
+    format_ratio,
+    range_in_words,
+    trials_counted,
+)
 
 FEW_FOREIGN = 10
 """Up to this many foreign frames, per second and in a trial, are usual: devices find each other with them (ARP,
@@ -295,8 +302,13 @@ def format_loss(loss_ratio: float, decided_after: float | None) -> str:
     return f"at least {loss} (ended after {decided_after:.3g} s)"
 
 
-def trials_in_words(trials: Iterable[Trial]) -> str:
-    """Formats a line for each trial: its end in seconds, its load per interface, its rule and its reason."""
+def trials_in_words(trials: Iterable[Trial], unit: Unit = FRAMES_PER_SECOND) -> str:
+    """Formats a line for each trial: its end in seconds, its load per interface, its rule and its reason.
+
+    Args:
+        trials: The trials.
+        unit: The unit of their loads.
+    """
     lines = ["Why each trial was measured:"]
     passed = 0.0
 
@@ -309,7 +321,7 @@ def trials_in_words(trials: Iterable[Trial]) -> str:
         if trial.missing.not_lost:
             loss += f" ({trial.missing.not_lost})"
         lines.append(
-            f"{trial.number:>4}  at {passed:>6.1f} s  {format_frame_rate(trial.load_per_interface_fps):>11} "
+            f"{trial.number:>4}  at {passed:>6.1f} s  {unit.format(trial.load_per_interface_fps):>11} "
             f"for {trial.duration_s:.4g} s  loss {loss:<9}  {reason}".rstrip()
         )
     return "\n".join(lines)

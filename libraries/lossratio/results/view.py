@@ -12,15 +12,13 @@ from pydantic import JsonValue
 
 from lossratio.errors import ReportError
 from lossratio.records import Rate, Record
-from lossratio.results.closing_lines import closing_lines, provenance_lines
-from lossratio.results.common_doubts import common_doubts
-from lossratio.results.doubts import Doubt, generator_stalls
 from lossratio.results.model import TestResult
+from lossratio.results.note import OF_SUCCESS, Note, Rule, Weight, numbers
 from lossratio.results.offered import FOR_SMALLER_LOADS, Offered, offered_in
 from lossratio.results.pictures import Charts, Picture
 from lossratio.results.quantity import Finding, shown_in
-from lossratio.results.trials import Trial
-from lossratio.results.wording import format_interval, value_line
+from lossratio.results.rules import USUAL
+from lossratio.results.wording import format_interval
 from lossratio.units import FRAMES_PER_SECOND, Unit, trials_counted
 
 ResultT = TypeVar("ResultT", bound=TestResult)
@@ -75,6 +73,12 @@ def csit_rate(rate: Rate) -> dict[str, Any]:
     }
 
 
+@numbers
+def _outcome(result: TestResult) -> Iterator[str]:
+    """The outcome."""
+    yield f"{result.kind}: {result.outcome.value}"
+
+
 class View(Generic[ResultT]):
     """The view of one kind's results. The defaults show the outcome, and the quantities that the result declares."""
 
@@ -97,51 +101,31 @@ class View(Generic[ResultT]):
     if_unsent: ClassVar[str] = FOR_SMALLER_LOADS
     """What it means for the result if the generator did not offer a load on which a value is based."""
 
-    def lines(self, result: ResultT) -> Iterator[str]:
-        """The result in words, without the last lines of all kinds; a failed result has one common line instead."""
-        yield f"{result.kind}: {result.outcome.value}"
+    rules: ClassVar[tuple[Rule, ...]] = (_outcome, *USUAL)
+    """What makes the notes of results: first the kind's own rules, then those of all kinds."""
 
-    def sentences(self, result: ResultT) -> Iterator[str]:
-        """What was found, for people who read nothing else: these come first, directly followed by the doubts."""
-        yield from ()
+    def notes(
+        self, result: ResultT, results: Sequence[TestResult], *weights: Weight
+    ) -> tuple[Note, ...]:
+        """What a result says besides its numbers, the heaviest first.
 
-    def terms(self, result: ResultT) -> Iterator[str]:
-        """Abbreviations in the names of its quantities, spelled out: a sentence for each, once per page."""
-        yield from ()
-
-    def message(self, result: ResultT, doubts: Sequence[Doubt] = ()) -> str:
-        """The lines about a result: its `sentences`, the doubts about it, and its `details`."""
-        first = () if result.error is not None else self.sentences(result)
-        doubtful = (f"Doubt: {doubt}" for doubt in doubts)
-        return "\n".join([*first, *doubtful, self.details(result)])
+        Args:
+            result: The result.
+            results: The results of its run; some notes need two of them.
+            weights: The weights of the notes; none: all.
+        """
+        left_out = frozenset() if result.error is None else OF_SUCCESS
+        return tuple(
+            note
+            for weight in weights or Weight
+            for rule in self.rules
+            if rule.weight is weight and rule.kind not in left_out
+            for note in rule.notes(result, results)
+        )
 
     def is_provenance(self, remark: str) -> bool:
         """Whether a remark of a result only says how it was measured."""
         return False
-
-    def provenance(self, result: ResultT) -> str:
-        """How the result was measured, in lines that pages fold; empty: there is nothing to say."""
-        notes = [remark for remark in result.remarks if self.is_provenance(remark)]
-        return "\n".join(provenance_lines(result, notes))
-
-    def details(self, result: ResultT) -> str:
-        """`lines`, the quantities that the result declares, and the last lines of all kinds."""
-        notes = [remark for remark in result.remarks if not self.is_provenance(remark)]
-        if result.error is not None:
-            failed = f"failed, no result: {result.error}"
-            return "\n".join([failed, *closing_lines(result, notes)])
-
-        lines = [*self.lines(result)]
-        for shown, value in shown_in(result):
-            lines.append(value_line(shown.quantity, value, shown.unit))
-        return "\n".join([*lines, *closing_lines(result, notes)])
-
-    def head(self, result: ResultT, words: str) -> str:
-        """The first line of a result, with the reason if it is irregular."""
-        reason = getattr(result, "reason", None)
-        if reason is None:
-            return words
-        return f"{words}, irregular: {reason}"
 
     def pictures(self, result: ResultT) -> Iterator[Picture]:
         """The pictures on the page, in their order."""
@@ -158,10 +142,6 @@ class View(Generic[ResultT]):
     def log(self, result: ResultT) -> Iterator[Picture | str]:
         """Pictures and texts for Robot Framework's log at the end of the measurement."""
         yield from self.pictures(result)
-
-    def warnings(self, result: ResultT) -> Iterator[str]:
-        """Warnings on the console at the end of the measurement."""
-        yield from ()
 
     def overviews(self, results: Sequence[ResultT]) -> Iterator[str]:
         """Sections about several results of a run together, as HTML; they come before the sections of the tests."""
@@ -209,8 +189,8 @@ class View(Generic[ResultT]):
         trials = trials_counted(len(result.trials))
         name = html.escape(f"{result.test.name}: {result.outcome.value}, {trials}")
         doubts = [
-            f"<p>Doubt: {html.escape(str(doubt))}</p>"
-            for doubt in self.doubts_about(result, [result])
+            f"<p>{html.escape(doubt.line)}</p>"
+            for doubt in self.notes(result, [result], Weight.DOUBT)
         ]
         return f"<table><caption>{name}</caption>{''.join(lines)}</table>{''.join(doubts)}"
 
@@ -232,34 +212,9 @@ class View(Generic[ResultT]):
         """
         return {}
 
-    def caveats(self, result: ResultT) -> Iterator[str]:
-        """Caveats of a value: facts that its reader needs, and that the number does not show."""
-        yield from ()
-
-    def stalls(self, result: ResultT, trials: Sequence[Trial]) -> Doubt | None:
-        """The doubt whether stalls of the generator decided the result."""
-        return generator_stalls(trials, [0.0])
-
     def offered(self, result: ResultT, finding: Finding) -> Sequence[Offered]:
         """The traffic on which a value is based. Unsent frames of this traffic cause a doubt, not a verdict."""
         return offered_in(trial for trial in result.trials if trial.is_evidence)
-
-    def doubts_about(self, result: ResultT, results: Sequence[TestResult]) -> tuple[Doubt, ...]:
-        """All doubts about a result: those that every kind may have, and those that only this kind has.
-
-        Args:
-            result: The result.
-            results: The results of its run; some doubts need two of them.
-        """
-        trials = [trial for trial in result.trials if trial.is_evidence]
-        offered = [self.offered(result, finding) for finding in self.findings(result)]
-        stalls = self.stalls(result, trials)
-        common = common_doubts(result, trials, offered, stalls, if_unsent=self.if_unsent)
-        return (*common, *self.doubts(result, results))
-
-    def doubts(self, result: ResultT, results: Sequence[TestResult]) -> Iterator[Doubt]:
-        """Further doubts that only this kind has."""
-        yield from ()
 
     def telemetry(self, result: ResultT) -> Sequence[Record]:
         """Telemetry: reports of devices around separate trials."""
@@ -282,6 +237,12 @@ class View(Generic[ResultT]):
         raise ReportError(
             f"{result.test.full_name} is of kind {result.kind!r}, which does not exist in CSIT."
         )
+
+
+def head(result: TestResult, words: str) -> str:
+    """The first line of numbers, with the reason if the result is irregular."""
+    reason = getattr(result, "reason", None)
+    return words if reason is None else f"{words}, irregular: {reason}"
 
 
 def _cells(finding: Finding) -> tuple[str, str, str, str]:

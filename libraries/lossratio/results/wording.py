@@ -87,6 +87,15 @@ def value_line(label: str, value: Rate | float | str | None, unit: Unit = FRAMES
     return f"  {label:<{_LABEL_WIDTH}}  {value}"
 
 
+def per_interface(*loads: float) -> str:
+    """A load, or two, in words, e.g. ``100.00 kfps per interface``.
+
+    Args:
+        loads: Frames per second.
+    """
+    return f"{' to '.join(dict.fromkeys(map(format_frame_rate, loads)))} per interface"
+
+
 def load_per_interface(load: MaxLoad) -> str:
     """Formats a maximum load, e.g. ``400,000 fps per interface``."""
     return f"{format_frames_per_second(load.rate.per_interface_fps)} per interface"

@@ -14,8 +14,9 @@ from lossratio.measurements.confirmation import Confirmation, ConfirmationReques
 from lossratio.measurements.soak import SoakResult
 from lossratio.report.markdown import markdown_report
 from lossratio.report.run import read_run
-from lossratio.results.findings import message
+from lossratio.results.findings import message, notes_of
 from lossratio.results.model import Outcome
+from lossratio.results.note import Weight
 from lossratio.results.run_directory import read_result
 from lossratio.testbed.opening import open_testbed
 from lossratio.trials.trial import TrialResult
@@ -117,14 +118,14 @@ def test_ten_trials_that_lose_single_frames_outweigh_an_assumed_batch(targets, l
 def test_a_certainty_is_said_to_be_about_states_that_the_trials_had(tmp_path):
     request = ConfirmationRequest(profile=PROFILE, load=50e3, loss_ratio=1e-5, batch=1)
     result = measure(Confirmation(), open_testbed(SIMULATED), request, place(tmp_path))
-    _, about = ConfirmationView().sentences(result)
+    _, about = notes_of(result, (), Weight.HEADLINE)
     # With a probability of 2.5 %, a state that one out of so many trials has is in none of the twelve.
     assert (1.0 - 1.0 / result.statement.unseen_burst_trials) ** 12 == pytest.approx(0.025)
-    assert "fewer than one out of 3.8 of them" in about
+    assert "fewer than one out of 3.8 of them" in about.text
     contradicted = measure(
         Confirmation(), open_testbed(SIMULATED), request.but(load=200e3, loss_ratio=1e-3), place(tmp_path / "above")
     )
-    assert not any("certainty is about" in said for said in ConfirmationView().sentences(contradicted))
+    assert "certainty is about" not in message(contradicted)
 
 
 def test_the_plan_and_the_headline_say_how_many_frames_are_lost_at_a_time(tmp_path):

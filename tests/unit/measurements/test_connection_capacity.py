@@ -18,11 +18,12 @@ from lossratio.measurements.connection_capacity import (
     CapacityRequest,
     CapacitySearch,
     ConnectionCapacity,
-    ConnectionCapacityView,
     capacity_values,
 )
 from lossratio.nodes import CommandResult
 from lossratio.results import Outcome, findings_of, message
+from lossratio.results.findings import notes_of
+from lossratio.results.note import Weight
 from lossratio.testbed.opening import open_testbed
 from lossratio.traffic import load_profile
 from lossratio.trials import TrialInput, TrialOutput, TrialResult, run_search
@@ -101,7 +102,7 @@ def test_a_stall_does_not_explain_the_losses_of_a_full_table(tmp_path, more_lost
     result, _ = found_by(open_testbed(file), tmp_path)
     # The trials that barely fill the table: so few lost connections could be those of a burst.
     trials = tuple(stalled(trial, more_lost) if 0 < trial.lost_frames < 50 else trial for trial in result.trials)
-    doubts = ConnectionCapacityView().doubts_about(result.model_copy(update={"trials": trials}), [result])
+    doubts = notes_of(result.model_copy(update={"trials": trials}), (), Weight.DOUBT)
     assert ["generator was stalled" in str(doubt) for doubt in doubts] == [True] * is_doubtful
 
 

@@ -3,12 +3,21 @@
 from __future__ import annotations
 
 import re
+from functools import partial
+from types import SimpleNamespace
 
 import pytest
+from report_examples import counted_trial
 
 from lossratio import open_testbed
-from lossratio.results import View, message
+from lossratio.measurements.connection_mrr import ConnectionMrrResult
+from lossratio.measurements.throughput import ThroughputResult
+from lossratio.results import message
+from lossratio.results.doubts import two_bands
 from lossratio.results.kinds import built_in_kinds
+from lossratio.results.note import NoteKind, Weight
+from lossratio.results.trials import describe_trials
+from lossratio.trials.journal_lines import JournalEntry
 
 WAY = "frames/s of 64 B each way"
 NUMBER = r"[\d.]+"
@@ -78,6 +87,32 @@ def test_only_frames_of_several_sizes_have_an_average(device):
 
 def test_every_kind_has_a_sentence():
     kinds = built_in_kinds()
-    without = [kind.name for kind in kinds if type(kind.view()).sentences is View.sentences]
+    without = [kind.name for kind in kinds if NoteKind.FOUND not in {rule.kind for rule in kind.view().rules}]
     assert len(kinds) > 10
     assert without == []
+
+
+def test_every_doubt_names_its_test():
+    rules = {rule for kind in built_in_kinds() for rule in kind.view().rules if rule.weight is Weight.DOUBT}
+    assert len(rules) > 20
+    assert [rule.kind for rule in rules if not rule.evidence.endswith(".")] == []
+
+
+def test_a_load_of_connections_is_written_in_connections():
+    classes = [kind.result for kind in built_in_kinds()]
+    written = {one: one.written(one, 100.0) for one in classes if "Connection" in one.__name__}
+    assert len(written) == 5
+    assert set(written.values()) == {"100 connections/s"}
+    assert ThroughputResult.written(ThroughputResult, 100.0) == "100 fps per interface"
+
+
+def test_doubts_write_loads_as_their_kind_does():
+    result = SimpleNamespace(
+        evidence=trials_of_two_bands(), written=partial(ConnectionMrrResult.written, ConnectionMrrResult)
+    )
+    (said,) = two_bands(result)
+    assert said.startswith("at 100,000 connections/s, 6 trials forward at most 95,000 connections/s, and 6 trials at ")
+
+
+def trials_of_two_bands():
+    return describe_trials([JournalEntry(counted_trial(100_000.0, lost=lost)) for lost in [10, 5_000] * 6])

@@ -12,9 +12,9 @@ from lossratio.measurements.look_for_memory import remarks_on_memory
 from lossratio.measurements.throughput import SearchRequest, find_conditional_throughput
 from lossratio.measurements.throughput.goals import NdrPdrGoals
 from lossratio.mlrsearch import NDR, PDR
-from lossratio.results.doubts import DoubtKind
 from lossratio.results.findings import doubts_of
 from lossratio.results.model import MEMORY_REMARK
+from lossratio.results.note import NoteKind
 from lossratio.testbed.opening import open_testbed
 
 REQUEST = SearchRequest(goals=(NDR, PDR), profile=PROFILE)
@@ -54,7 +54,7 @@ def test_a_black_box_that_remembers_trials_is_found_before_the_search(tmp_path, 
     (remark,) = (remark for remark in result.remarks if "in trials of 0.5 s at 40.000 kfps" in remark)
     assert remark.startswith(MEMORY_REMARK) is remembers
     doubts = [doubt.kind for doubt in doubts_of([result])[0]]
-    assert (DoubtKind.MEMORY in doubts) is remembers
+    assert (NoteKind.MEMORY in doubts) is remembers
     if remembers:
         # The bucket is full again after one second.
         assert "a rest of 1 s helps (rest=)" in remark

@@ -21,7 +21,7 @@ from lossratio.measurements.reset import ResetRequest, ResettingMeasurer, comman
 from lossratio.measurements.reset_times import reset_time
 from lossratio.measurements.rfc2544.chapters import CHAPTERS
 from lossratio.report import read_run, render
-from lossratio.results import DoubtKind, Outcome, doubts_of, findings_of, message, read_result
+from lossratio.results import NoteKind, Outcome, doubts_of, findings_of, message, read_result
 from lossratio.results.contradictions import contradictions_of
 from lossratio.testbed import open_testbed
 from lossratio.traffic import load_profile
@@ -191,7 +191,7 @@ def test_loss_outside_of_the_outage_does_not_count_and_is_a_doubt(testbed_of, tm
         assert time.lost_beside_frames > 1000
         assert time.loss_method_s == pytest.approx(time.time_stamp_s, abs=2 * frame)
     ((doubt,),) = doubts_of([result])
-    assert doubt.kind is DoubtKind.LOSS_BESIDE_RESET
+    assert doubt.kind is NoteKind.LOSS_BESIDE_RESET
 
 
 def test_a_reset_without_further_loss_has_no_doubt(testbed_of, tmp_path):

@@ -10,6 +10,7 @@ from report_examples import counted_trial, dropping_trial, stalled_trial, throug
 
 from lossratio.measurements.throughput import failed_search
 from lossratio.measurements.throughput.experiments import LongerTrial
+from lossratio.measurements.throughput.lines import terms
 from lossratio.measurements.throughput.sentence import sentences
 from lossratio.mlrsearch import NDR, PDR
 from lossratio.report.overview import FindingRow
@@ -21,7 +22,6 @@ from lossratio.results import (
     in_trials_without_loss,
     message,
     rate_in_words,
-    view_of,
 )
 from lossratio.simulation import SmoothKnee
 from lossratio.simulation.constant_capacity import SharpKnee
@@ -155,7 +155,7 @@ def test_a_stream_that_lost_frames_in_some_trials_is_not_without_loss(lossy, wor
 def test_ndr_is_only_called_without_loss_if_the_goal_allows_no_lossy_trials(exceed_ratio):
     goals = tuple(replace(goal, exceed_ratio=exceed_ratio) for goal in (NDR, PDR))
     result = throughput_of([*[counted_trial(100_000.0)] * 21, *[counted_trial(100_400.0, lost=3000)] * 21], goals=goals)
-    ndr, pdr = view_of(result).terms(result)
+    ndr, pdr = terms(result)
     allowed = ", except in as many trials as the goal allows (exceed ratio)" if exceed_ratio else ""
     assert ndr == f"NDR is the non-drop rate: the most that is forwarded without loss{allowed}."
     assert pdr.endswith(f"while a small share may be lost{allowed}.")
@@ -164,7 +164,7 @@ def test_ndr_is_only_called_without_loss_if_the_goal_allows_no_lossy_trials(exce
 def test_a_goal_that_is_called_ndr_and_allows_loss_is_not_called_without_loss():
     goals = (replace(NDR, name="MY_NDR", loss_ratio=0.001),)
     result = throughput_of([counted_trial(100_000.0)] * 21, goals=goals)
-    assert list(view_of(result).terms(result)) == []
+    assert list(terms(result)) == []
 
 
 def test_what_the_generator_limited_is_not_proved():
@@ -264,7 +264,7 @@ def test_a_message_begins_with_the_sentences_and_a_failed_result_has_none():
     result = throughput(SharpKnee(capacity=200_000.0))
     first = [*sentences(result)]
     assert message(result).splitlines()[: len(first)] == first
-    assert view_of(result).details(result).startswith(f"{NDR.name} (loss ratio at most 0 %)")
+    assert message(result).splitlines()[len(first)].startswith(f"{NDR.name} (loss ratio at most 0 %)")
     assert PDR.name in first[1]
 
 

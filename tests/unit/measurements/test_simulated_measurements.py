@@ -28,6 +28,7 @@ from lossratio.measurements.throughput.view import ThroughputView
 from lossratio.mlrsearch import NDR, PDR, SearchGoal
 from lossratio.mlrsearch.classification import Tally
 from lossratio.results.conditions import LoadOrigin
+from lossratio.results.findings import message
 from lossratio.results.model import Outcome
 from lossratio.results.run_directory import read_result
 from lossratio.testbed.opening import open_testbed
@@ -126,7 +127,7 @@ def test_a_sequential_search_reports_its_promise_and_is_never_called_rfc_9971_or
     assert len(result.trials) < 0.75 * len(usual.trials)
     view = ThroughputView()
     promise = "if trials are independent, a bound is wrong with a probability of 5 % at most (indifference 20 %)"
-    assert sum(promise in line for line in view.lines(result)) == 2
+    assert sum(promise in line for line in message(result).splitlines()) == 2
     assert promise in view.conditions(result)
     assert "sequential" not in view.conditions(usual)
     for statement in compliance_of(result):

@@ -5,7 +5,7 @@ from report_examples import counted_trial, run, setup, throughput_of
 from lossratio.measurements.throughput.evidence import search_fields
 from lossratio.measurements.throughput.rest import is_about_rest
 from lossratio.mlrsearch import NDR, goal_result
-from lossratio.results import DoubtKind
+from lossratio.results import NoteKind
 from lossratio.results.findings import doubts_of
 from lossratio.trials.journal_lines import JournalEntry
 from lossratio.trials.trial import TrialResult
@@ -23,7 +23,7 @@ def rested(load, **counts):
 def memories_in(trials):
     """The doubts about a memory that comes from the trial after a rest."""
     (doubts,) = doubts_of([throughput_of([*SEARCHED, *trials], (NDR,))])
-    return [doubt.reason for doubt in doubts if doubt.kind is DoubtKind.MEMORY and "passed after" in doubt.reason]
+    return [doubt.text for doubt in doubts if doubt.kind is NoteKind.MEMORY and "passed after" in doubt.text]
 
 
 def remarks_on(trials):

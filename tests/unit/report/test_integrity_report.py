@@ -6,12 +6,11 @@ import scipy
 from hypothesis import given, strategies as st
 from report_examples import STARTED, conditions, mrr, mrr_result
 
-from lossratio.results.doubts import DoubtKind
-from lossratio.results.findings import doubts_of, message
+from lossratio.results.findings import doubts_of, message, provenance
 from lossratio.results.frame_integrity import FrameIntegrity, integrity_of
 from lossratio.results.model import TestIdentity, TestRun
+from lossratio.results.note import NoteKind
 from lossratio.results.trials import share_missing_in_words
-from lossratio.results.view import view_of
 from lossratio.traffic.answers import Answer
 from lossratio.traffic.checks import check_at_low_rate
 from lossratio.trials.counters import LatencyCounters
@@ -42,7 +41,7 @@ def result(generator=None, **counters):
 
 
 def doubts(of):
-    return [doubt.reason for doubt in doubts_of([of])[0] if doubt.kind is DoubtKind.INTEGRITY]
+    return [doubt.text for doubt in doubts_of([of])[0] if doubt.kind is NoteKind.INTEGRITY]
 
 
 def test_none_of_a_sample_is_a_bound_by_the_rule_of_three():
@@ -52,9 +51,9 @@ def test_none_of_a_sample_is_a_bound_by_the_rule_of_three():
 
 def test_the_bound_of_a_sample_is_rounded_up():
     # The bound is 3 / 700 = 0.42857 %.
-    provenance = view_of(mrr()).provenance(result(examined_frames=700))
-    assert "Frames examined: 700 of 1,000 that came back. " in provenance
-    assert "the share of all frames with a fault is below 0.43 %." in provenance
+    folded = provenance(result(examined_frames=700))
+    assert "Frames examined: 700 of 1,000 that came back. " in folded
+    assert "the share of all frames with a fault is below 0.43 %." in folded
 
 
 @given(faults=st.integers(1, 500), times=st.integers(2, 50))
@@ -67,7 +66,7 @@ def test_so_many_of_a_sample_are_a_bound_that_one_of_twenty_samples_breaks(fault
 def test_all_frames_examined_and_none_at_fault_need_no_bound():
     clean = result(examined_frames=1000, reordered_frames=4)
     examined = "Frames examined: 1,000 of 1,000 that came back. Each came back once and unchanged."
-    assert examined in view_of(clean).provenance(clean)
+    assert examined in provenance(clean)
     assert examined not in message(clean)
     assert "Frames that arrived after a frame sent later (RFC 4737): 4 (0.4 %)." in message(clean)
     assert doubts(clean) == []
@@ -121,7 +120,7 @@ def test_frames_that_came_back_with_a_fault_are_not_said_to_be_lost(fault, words
 def test_where_nobody_looked_nothing_is_claimed():
     counted = result()
     assert integrity_of(counted) is None
-    assert "Frames examined" not in message(counted) + view_of(counted).provenance(counted)
+    assert "Frames examined" not in message(counted) + provenance(counted)
 
 
 class Agent:
@@ -145,7 +144,7 @@ def test_a_generator_that_only_counts_is_checked_by_its_latency_frames_and_the_r
     (reason,) = doubts(checked)
     assert "of 1,000 frames examined before the first trial: 10 duplicated (about 1 %, at most 1.7 %)" in reason
     assert "as many copies may hide lost ones" in reason
-    assert "Not checked in frames that came back: anything in trials." in view_of(checked).provenance(checked)
+    assert "Not checked in frames that came back: anything in trials." in provenance(checked)
 
 
 def test_a_generator_that_examines_trials_is_not_asked_for_latency():

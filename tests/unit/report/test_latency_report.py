@@ -172,9 +172,7 @@ def test_frames_beyond_the_sent_ones_are_no_loss_of_the_latency_trial():
     said = "the latency trial lost 0 %; 30,000 more frames came back than were sent"
     assert load_line(measured) == f"latency at 100.00 kfps per interface; {said}"
     latency_result = result(measured)
-    assert next(view_of(latency_result).sentences(latency_result)).startswith(
-        "Latency: at 100,000 frames/s of 64 B each"
-    )
+    assert message(latency_result).startswith("Latency: at 100,000 frames/s of 64 B each")
     assert "missing" not in message(latency_result)
     search = throughput().model_copy(update={"latency": (measured,)})
     assert doubts_of([search]) == [()]

@@ -8,7 +8,7 @@ from report_examples import MAX_LOAD, conditions, mrr, trials_of_any_kind
 
 from lossratio.errors import SearchError
 from lossratio.measurements.mrr import MRR_TRIAL_DURATION, NOTHING_LOST, MrrRequest, maximum_receive_rate
-from lossratio.results import message, view_of
+from lossratio.results import caveats_of, findings_of, message, view_of
 from lossratio.simulation.constant_capacity import SharpKnee
 from lossratio.trials.trial import TrialResult
 from lossratio.trials.trial_input import TrialInput
@@ -99,8 +99,9 @@ def test_the_mean_lies_among_the_values_and_the_deviation_within_their_range(tri
 
 
 def test_a_sut_that_loses_nothing_is_remarked_on():
-    assert mrr(SharpKnee(capacity=1e7), max_rate=380_000).remarks == (NOTHING_LOST,)
-    assert mrr(SharpKnee(capacity=300_000.0)).remarks == ()
+    for capacity, caveats in ((1e7, [NOTHING_LOST]), (300_000.0, [])):
+        (finding,) = findings_of([mrr(SharpKnee(capacity=capacity), max_rate=380_000)])
+        assert caveats_of(finding) == caveats
 
 
 def test_a_knee_forwards_its_capacity():
@@ -112,14 +113,14 @@ def test_a_single_trial_shows_no_standard_deviation():
     (finding,) = view.quantities(mrr(trials=1))
     assert finding.value is not None
     assert finding.deviation is None
-    assert not any("standard deviation" in line for line in view.lines(mrr(trials=1)))
-    assert any("standard deviation" in line for line in view.lines(mrr(trials=2)))
+    assert "standard deviation" not in message(mrr(trials=1))
+    assert "standard deviation" in message(mrr(trials=2))
 
 
 def mrr_of(*received):
     result = mrr(SharpKnee(capacity=200_000.0), trials=1, load=100_000.0)
     found = maximum_receive_rate([trial(received)], result.conditions)
-    return next(iter(view_of(result).sentences(result.model_copy(update={"mrr": found}))))
+    return message(result.model_copy(update={"mrr": found})).splitlines()[0]
 
 
 def test_a_rate_is_each_way_only_if_both_directions_forward_it():
@@ -138,7 +139,7 @@ def test_a_frame_that_came_back_is_not_hidden_by_rounding():
 def test_values_at_low_rates_are_not_rounded_to_whole_frames():
     result = mrr(SharpKnee(capacity=200_000.0), trials=1, load=100_000.0)
     found = maximum_receive_rate([trial((5, 6))], result.conditions)
-    lines = [*view_of(result).lines(result.model_copy(update={"mrr": found}))]
+    lines = message(result.model_copy(update={"mrr": found})).splitlines()
     assert "  values                  5.5 fps per interface" in lines
 
 
@@ -148,7 +149,7 @@ def test_frames_that_came_back_corrupted_are_beside_the_loss():
     way = one.directions[0]
     corrupted = (replace(way, received_frames=way.received_frames - 6, corrupted_frames=6), *one.directions[1:])
     spoilt = result.model_copy(update={"trials": (one.model_copy(update={"directions": corrupted}),)})
-    (line,) = (line for line in view_of(result).lines(spoilt) if line.startswith("  loss "))
+    (line,) = (line for line in message(spoilt).splitlines() if line.startswith("  loss "))
     assert "of the frames sent; 6 frames came back corrupted, which counts as loss; 0 frames unsent" in line
 
 

@@ -28,7 +28,7 @@ from lossratio.report.page import report_page
 from lossratio.report.run import Run
 from lossratio.results import TestResult, findings_of, format_frames_per_second, format_interval, message, view_of
 from lossratio.results.conditions import LoadOrigin
-from lossratio.results.doubts import Doubt, DoubtKind
+from lossratio.results.findings import provenance
 from lossratio.simulation.constant_capacity import SharpKnee
 from lossratio.trials.trial import TrialResult
 from lossratio.trials.trial_input import Exchange, TrialInput
@@ -58,11 +58,11 @@ def test_the_message_of_a_regular_search():
 
 
 def test_doubts_come_directly_after_the_sentences():
-    result = throughput_of(REGULAR)
-    doubts = (Doubt(DoubtKind.DRIFT, "later trials forward less"),)
-    first, second, third, *_ = message(result, doubts).splitlines()
-    assert first.startswith("NDR: forwards 100,000 frames/s")
-    assert second == "Doubt: drift: later trials forward less"
+    late = replace(REGULAR[-1].output, loss_ratio=3e-5, lost_frames=3, late_frames=3)
+    doubted = throughput_of([*REGULAR, replace(REGULAR[-1], output=late)])
+    first, second, third, *_ = message(doubted).splitlines()
+    assert first.startswith("NDR: ")
+    assert second.startswith("Doubt: late frames: 3 of the 66 missing frames were only late")
     assert third == "NDR (loss ratio at most 0 %): regular"
 
 
@@ -85,7 +85,7 @@ def test_stalls_of_the_generator_are_reported():
     stalls = "The generator was stalled for up to 43.2 ms, in one of the trials. It then"
     stalls = f"{stalls} sent faster than the load to catch up."
     # That is how it was measured: pages fold it, and the console shows it if it is asked to.
-    assert view_of(result).provenance(result).splitlines()[-1] == stalls
+    assert provenance(result).splitlines()[-1] == stalls
     assert stalls not in message(result)
     page = unescape(report_page([Run(Path("run"), (result,))], "A run"))
     folded = page.partition("<details><summary>How it was measured</summary>")[2].partition("</details>")[0]
@@ -147,14 +147,17 @@ def test_the_message_of_an_mrr_measurement():
         "MRR: forwards 380,000 frames/s of 64 B each way at the maximum load of 400,000 "
         "in trials of 1 s: no frame is lost, and the "
         "generator left 4.999 % unsent; the SUT may forward more.",
+        "Doubt: unsent frames: the generator left 4.999 % of the frames unsent in the trials at 400.00 kfps per "
+        "interface. This load was not offered, so the numbers of these trials are for smaller loads. Measure at a "
+        "load that it can send",
         "MRR (10 trials at maximum load, 400,000 fps per interface): frames forwarded over the actual time",
         "  mean                       380,000 fps per interface     760,000 fps aggregate, L1 510.72 Mbit/s",
         "  standard deviation            0.00 fps per interface        0.00 fps aggregate, L1 0 bit/s",
         f"  values                  {'380,000 ' * 10}fps per interface",
         "  loss                    0 % of the frames sent; 399,920 frames unsent, which does not count as loss",
+        "Note: no frame was lost at maximum load: the SUT may forward more",
         "Aggregate is per interface x 2 (port0>port1, port1>port0); frames of 64 bytes; 10 trials in 10.0 s.",
         "The generator could not send 399,920 frames, in 10 of the trials.",
-        "Note: no frame was lost at maximum load: the SUT may forward more",
     ]
 
 
@@ -318,7 +321,7 @@ def test_attempts_are_named_with_all_their_reasons():
     first, *rest = base.trials
     trials = (first.model_copy(update={"repeats": 2, "repairs": ("TG rebooted", "TG still boots")}), *rest)
     result = base.model_copy(update={"trials": trials})
-    text = view_of(result).provenance(result)
+    text = provenance(result)
     assert "because the generator faltered or miscounted, or the testbed changed: 2." in text
     # The second repair was tried because the first one failed: the trial was measured again once.
     assert "Attempts to repair the infrastructure before a trial was measured again: 2." in text

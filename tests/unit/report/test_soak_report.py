@@ -19,9 +19,9 @@ from lossratio.plrsearch import Verdict
 from lossratio.report.csit import csit_export
 from lossratio.report.page import report_page
 from lossratio.report.run import Run
-from lossratio.results.doubts import DoubtKind
 from lossratio.results.findings import doubts_of, findings_of, message
 from lossratio.results.model import Outcome
+from lossratio.results.note import NoteKind
 from lossratio.trials.journal_lines import JournalEntry
 from lossratio.trials.trial import TrialResult
 from lossratio.trials.trial_input import TrialInput
@@ -46,8 +46,8 @@ def test_a_trial_with_a_long_stall_is_set_aside_and_marked_in_the_picture():
 def test_stalls_that_may_have_moved_the_critical_load_out_of_its_interval_are_a_doubt():
     trials = [*TRIALS, stalled(0.0012, duration=2.0), stalled(0.0009, duration=2.0)]
     ((doubt,),) = doubts_of([known_to(0.0005, trials)])
-    assert doubt.kind is DoubtKind.GENERATOR_STALLS
-    assert doubt.reason.startswith("in 1 trial with loss, the generator was stalled for up to 0.06 % of their duration")
+    assert doubt.kind is NoteKind.GENERATOR_STALLS
+    assert doubt.text.startswith("in 1 trial with loss, the generator was stalled for up to 0.06 % of their duration")
 
 
 @pytest.mark.parametrize(

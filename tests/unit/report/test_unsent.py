@@ -23,8 +23,9 @@ from lossratio.mlrsearch import NDR, PDR
 from lossratio.report.comparison import Verdict, compare, comparison_table
 from lossratio.report.run import Run
 from lossratio.results import Ends, LoadOrigin, LossPattern, LossPlaces, agreed_change, at_most
-from lossratio.results.doubts import DoubtKind, time_dependence_in, two_bands_in
+from lossratio.results.doubts import time_dependence_in, two_bands_in
 from lossratio.results.findings import doubts_of
+from lossratio.results.note import NoteKind
 from lossratio.results.run_directory import RunDirectory
 from lossratio.results.trials import describe_trials
 from lossratio.runs.robot_run import RunRequest
@@ -83,8 +84,8 @@ def kinds_of(result):
 
 def test_an_mrr_of_a_starved_generator_is_a_doubt_with_its_size():
     (doubt,) = doubts_of([measured(0.3, 0.55)])[0]
-    assert doubt.kind is DoubtKind.UNSENT
-    assert doubt.reason.startswith(
+    assert doubt.kind is NoteKind.UNSENT
+    assert doubt.text.startswith(
         "the generator left 42.5 % of the frames unsent in the trials at 20.000 kfps per interface"
     )
 
@@ -95,7 +96,7 @@ def test_frames_that_cannot_move_a_value_by_what_a_comparison_counts_are_no_doub
 
 
 def test_one_stall_counts_with_its_share_of_all_equal_trials():
-    assert kinds_of(measured(0.5, *[0.0] * 9)) == [DoubtKind.UNSENT]
+    assert kinds_of(measured(0.5, *[0.0] * 9)) == [NoteKind.UNSENT]
 
 
 def test_a_frame_loss_rate_whose_load_was_not_offered_is_a_doubt_about_that_load():
@@ -103,10 +104,10 @@ def test_a_frame_loss_rate_whose_load_was_not_offered_is_a_doubt_about_that_load
     trials = [starved_trial(0.0), starved_trial(0.2, load=10_000.0), starved_trial(0.0, load=5_000.0)]
     maximum = test_run.conditions.max_load(LOAD, LoadOrigin.GENERATOR, link_limit=LINK_LIMIT)
     (doubt,) = doubts_of([result_of(FrameLossRate(), test_run, maximum, [JournalEntry(trial) for trial in trials])])[0]
-    assert doubt.kind is DoubtKind.UNSENT
-    assert "the generator left 20 % of the frames unsent in the trials at 10.000 kfps per interface" in doubt.reason
+    assert doubt.kind is NoteKind.UNSENT
+    assert "the generator left 20 % of the frames unsent in the trials at 10.000 kfps per interface" in doubt.text
     # It says nothing about what the SUT can forward.
-    assert "This load was not offered, so the numbers of these trials are for smaller loads" in doubt.reason
+    assert "This load was not offered, so the numbers of these trials are for smaller loads" in doubt.text
 
 
 LIMITED = [*[counted_trial(1e5)] * 40, *[counted_trial(1.004e5, unsent=30_000)] * 40]
@@ -114,8 +115,8 @@ LIMITED = [*[counted_trial(1e5)] * 40, *[counted_trial(1.004e5, unsent=30_000)] 
 
 def test_an_upper_bound_of_the_generator_is_a_doubt_and_unsent_frames_above_it_are_none():
     (doubt,) = doubts_of([throughput_of(LIMITED)])[0]
-    assert doubt.kind is DoubtKind.UNSENT
-    assert "This load was not offered, and the SUT may forward more" in doubt.reason
+    assert doubt.kind is NoteKind.UNSENT
+    assert "This load was not offered, and the SUT may forward more" in doubt.text
     lossy = [*[counted_trial(1e5)] * 40, *[counted_trial(1.004e5, lost=3_000)] * 40]
     assert kinds_of(throughput_of([*lossy, counted_trial(2e5, unsent=90_000)])) == []
 
@@ -124,14 +125,14 @@ def test_latency_at_a_load_that_was_not_offered_is_a_doubt_about_the_search():
     search = throughput(SharpKnee(capacity=300_000.0))
     late = at(1e5, counters()).model_copy(update={"duration_s": 1.0, "loss_ratio": 0.3, "unsent_frames": 60_000})
     (doubt,) = doubts_of([search.model_copy(update={"latency": (late,)})])[0]
-    assert doubt.kind is DoubtKind.UNSENT
+    assert doubt.kind is NoteKind.UNSENT
     assert (
         "the generator left 30 % of the frames unsent in the trials after the search at 100.00 kfps per interface"
-        in doubt.reason
+        in doubt.text
     )
     # Nothing of this is about what the search found.
-    assert "This load was not offered, so the numbers of these trials are for smaller loads" in doubt.reason
-    assert "may forward more" not in doubt.reason
+    assert "This load was not offered, so the numbers of these trials are for smaller loads" in doubt.text
+    assert "may forward more" not in doubt.text
 
 
 @pytest.mark.parametrize(("more", "others"), [((6e4,), "another load"), ((6e4, 4e4), "2 other loads")])
@@ -142,7 +143,7 @@ def test_unsent_frames_after_a_search_at_several_loads_are_told_of_all_loads(mor
     (doubt,) = doubts_of([throughput(SharpKnee(capacity=3e5)).model_copy(update={"latency": (*latency, worst)})])[0]
     # At the two largest loads, the generator left less than 1 % unsent.
     several = "30 % of the frames unsent in the trials after the search at 80.000 kfps per interface, and more than 1 %"
-    assert f"{several} at {others}. These loads were not offered, so" in doubt.reason
+    assert f"{several} at {others}. These loads were not offered, so" in doubt.text
 
 
 def test_a_starved_generator_is_no_regression_of_the_sut():
@@ -363,13 +364,13 @@ def test_a_change_is_the_smaller_one_of_both_lists_and_none_if_they_differ_in_it
 
 def test_a_starved_mrr_does_not_say_that_the_sut_degrades_under_overload():
     degraded = mrr(SharpKnee(capacity=200_000.0))
-    assert [doubt.kind for doubt in doubts_of([throughput(), degraded])[1]] == [DoubtKind.MRR_BELOW_PDR]
+    assert [doubt.kind for doubt in doubts_of([throughput(), degraded])[1]] == [NoteKind.MRR_BELOW_PDR]
     trials = [
         trial.model_copy(update={"unsent_frames": trial.sent_frames // 2, "sent_frames": trial.sent_frames // 2})
         for trial in degraded.trials
     ]
     starved = degraded.model_copy(update={"trials": tuple(trials)})
-    assert [doubt.kind for doubt in doubts_of([throughput(), starved])[1]] == [DoubtKind.UNSENT]
+    assert [doubt.kind for doubt in doubts_of([throughput(), starved])[1]] == [NoteKind.UNSENT]
 
 
 def later(search, load, lost_ratio, seconds=1.0):
@@ -381,11 +382,11 @@ def later(search, load, lost_ratio, seconds=1.0):
 @pytest.mark.parametrize(
     ("load", "lost", "doubts"),
     [
-        (135e3, 0.23, [DoubtKind.CONTRADICTED]),
-        (135e3, 0.0101, [DoubtKind.CONTRADICTED]),
+        (135e3, 0.23, [NoteKind.CONTRADICTED]),
+        (135e3, 0.0101, [NoteKind.CONTRADICTED]),
         (135e3, 0.0099, []),
         (149.9e3, 0.0149, []),
-        (149.9e3, 0.0151, [DoubtKind.CONTRADICTED]),
+        (149.9e3, 0.0151, [NoteKind.CONTRADICTED]),
         (300e3, 0.5, []),
     ],
 )
@@ -397,14 +398,14 @@ def test_a_latency_trial_that_loses_what_the_search_found_to_pass_contradicts_it
 def test_a_longer_trial_may_lose_what_a_bucket_of_50_ms_held():
     # A policer of rate r passes r (T + 0.05 s): at the bound of trials of 1 s, 4 % less in trials of 5 s.
     assert later(throughput(), 135e3, 0.049, seconds=5.0) == []
-    assert later(throughput(), 135e3, 0.051, seconds=5.0) == [DoubtKind.CONTRADICTED]
+    assert later(throughput(), 135e3, 0.051, seconds=5.0) == [NoteKind.CONTRADICTED]
 
 
 def test_a_trial_that_contradicts_a_search_lost_a_share_of_the_frames_that_were_sent():
     counted = {"duration_s": 5.0, "loss_ratio": 0.48, "unsent_frames": 13_500}
     latency = at(135e3, counters()).model_copy(update=counted)
     (doubt,) = doubts_of([throughput().model_copy(update={"latency": (latency,)})])[0]
-    assert "lost 47.47 % of the sent frames, and NDR allows 0 %" in doubt.reason
+    assert "lost 47.47 % of the sent frames, and NDR allows 0 %" in doubt.text
     assert load_line(latency).endswith(
         "48 % of the latency trial's frames are missing (13,500 unsent, 47.47 % of the sent ones lost)"
     )
@@ -429,7 +430,7 @@ def test_the_trial_of_telemetry_contradicts_a_search_as_well():
     load = search.goals[1].result.relevant_lower_bound
     trial = telemetry_trial().model_copy(update={"load": load, "goal": "PDR", "duration_s": 1.0})
     sent = round(load.aggregate_fps)
-    for received, doubts in ((sent, []), (round(0.9 * sent), [DoubtKind.CONTRADICTED])):
+    for received, doubts in ((sent, []), (round(0.9 * sent), [NoteKind.CONTRADICTED])):
         counted = trial.model_copy(update={"sent_frames": sent, "received_frames": received})
         assert kinds_of(search.model_copy(update={"telemetry": (counted,)})) == doubts
 
@@ -465,15 +466,15 @@ def test_late_frames_of_a_later_trial_contradict_no_search_and_are_told():
     asked = {"load": load, "goal": "PDR", "duration_s": 1.0, "sent_frames": sent, "received_frames": received}
     trial = telemetry_trial().model_copy(update={**asked, "late_frames": sent - received})
     for more in ({"latency": (latency,)}, {"telemetry": (trial,)}):
-        assert kinds_of(search.model_copy(update=more)) == [DoubtKind.LATE_FRAMES]
+        assert kinds_of(search.model_copy(update=more)) == [NoteKind.LATE_FRAMES]
     held = round(0.05 * frames) + sent - received
     (doubts,) = doubts_of([search.model_copy(update={"latency": (latency,), "telemetry": (trial,)})])
     (doubt,) = doubts
-    assert str(doubt).startswith(f"{DoubtKind.LATE_FRAMES.value}: {held:,} of the {held:,} missing frames were only")
+    assert str(doubt).startswith(f"{NoteKind.LATE_FRAMES.value}: {held:,} of the {held:,} missing frames were only")
     assert "in 2 trials after the search, they came back" in str(doubt)
     # Where 2 % of the frames were lost, and not late, that is the device's.
     fewer = trial.model_copy(update={"late_frames": sent - received - round(0.02 * sent)})
-    assert DoubtKind.CONTRADICTED in kinds_of(search.model_copy(update={"telemetry": (fewer,)}))
+    assert NoteKind.CONTRADICTED in kinds_of(search.model_copy(update={"telemetry": (fewer,)}))
 
 
 def test_a_busy_device_behind_a_generator_that_gets_slower_has_no_drift_and_no_bands():

@@ -37,9 +37,9 @@ from lossratio.report import render
 from lossratio.report.run import Run
 from lossratio.results.conditions import LoadOrigin
 from lossratio.results.contradictions import contradictions_of
-from lossratio.results.doubts import DoubtKind
 from lossratio.results.findings import doubts_of, findings_of, message
 from lossratio.results.model import Outcome
+from lossratio.results.note import NoteKind
 from lossratio.results.view import CsitExportError, view_of
 from lossratio.simulation.constant_capacity import ConstantLoss, SharpKnee
 from lossratio.testbed.loads import LoadRange
@@ -198,7 +198,7 @@ def test_loss_within_the_goal_does_not_excuse_a_burst():
 def test_bursts_are_a_doubt_only_if_an_upper_bound_rests_on_them(steady, stalled, doubts):
     with_bursts = [stalled_trial(100_400.0, lost=3, stall=0.003)] * stalled
     result = throughput_of([*BELOW, *[counted_trial(100_400.0, lost=3)] * steady, *with_bursts])
-    found = [doubt.reason for doubt in doubts_of([result])[0] if doubt.kind is DoubtKind.GENERATOR_STALLS]
+    found = [doubt.text for doubt in doubts_of([result])[0] if doubt.kind is NoteKind.GENERATOR_STALLS]
     assert len(found) == doubts
     assert all("the loss beyond what is allowed; the SUT may forward more" in reason for reason in found)
 
@@ -221,7 +221,7 @@ def test_trials_without_stalls_alone_may_prove_a_bound(steady, limit, doubts):
     at_upper += [stalled_trial(100_400.0, lost=lost, stall=0.001) for lost in steady]
     assert judged([*BELOW, *at_upper]) == limit
     result = throughput_of([*BELOW, *at_upper])
-    found = [doubt for doubt in doubts_of([result])[0] if doubt.kind is DoubtKind.GENERATOR_STALLS]
+    found = [doubt for doubt in doubts_of([result])[0] if doubt.kind is NoteKind.GENERATOR_STALLS]
     assert len(found) == doubts
 
 

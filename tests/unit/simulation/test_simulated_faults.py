@@ -5,9 +5,9 @@ import pytest
 from lossratio.errors import TopologyError
 from lossratio.measurements.measurement import TestPlace
 from lossratio.measurements.mrr import MrrRequest, measure_mrr
-from lossratio.results.doubts import DoubtKind
 from lossratio.results.findings import doubts_of
 from lossratio.results.model import TestIdentity
+from lossratio.results.note import NoteKind
 from lossratio.results.run_directory import RunDirectory
 from lossratio.simulation import ConstantLoss, FrameFaults, SimulatedMeasurer
 from lossratio.testbed.opening import open_testbed
@@ -43,7 +43,7 @@ def measured(directory, faults, integrity=Integrity.DOUBT):
 
 def test_a_simulated_testbed_shows_what_becomes_of_a_dut_with_faults(tmp_path):
     result = measured(tmp_path, "{duplicated: 1 %}")
-    assert DoubtKind.INTEGRITY in {doubt.kind for doubt in doubts_of([result])[0]}
+    assert NoteKind.INTEGRITY in {doubt.kind for doubt in doubts_of([result])[0]}
     assert measured(tmp_path, "{duplicated: 1 %}", Integrity.OFF).trials[0].directions[0].examined_frames is None
     with pytest.raises(IntegrityError, match="duplicated"):
         measured(tmp_path, "{duplicated: 1 %}", Integrity.FAIL)

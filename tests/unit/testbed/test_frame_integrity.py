@@ -19,12 +19,11 @@ from lossratio.measurements.mrr import MrrRequest, measure_mrr
 from lossratio.measurements.throughput import NdrPdrGoals, SearchRequest, find_conditional_throughput
 from lossratio.report import render
 from lossratio.report.run import read_run
-from lossratio.results.doubts import DoubtKind
-from lossratio.results.findings import doubts_of, message
+from lossratio.results.findings import doubts_of, message, provenance
 from lossratio.results.frame_integrity import integrity_of
 from lossratio.results.model import Outcome
+from lossratio.results.note import NoteKind
 from lossratio.results.run_directory import read_result
-from lossratio.results.view import view_of
 from lossratio.runs.verdicts import failure_kind
 from lossratio.testbed.opening import open_testbed
 from lossratio.testbed.running_traffic import start_traffic
@@ -83,8 +82,8 @@ def test_a_dut_that_loses_a_hundredth_and_repeats_another_has_that_loss_and_a_do
     assert east.examined_frames == east.received_frames + east.duplicated_frames
     assert west.duplicated_frames == west.corrupted_frames == 0
     (doubts,) = doubts_of([result])
-    (doubt,) = (doubt for doubt in doubts if doubt.kind is DoubtKind.INTEGRITY)
-    assert "of 8,000 frames that came back, all were examined: 40 duplicated (0.5 %)" in doubt.reason
+    (doubt,) = (doubt for doubt in doubts if doubt.kind is NoteKind.INTEGRITY)
+    assert "of 8,000 frames that came back, all were examined: 40 duplicated (0.5 %)" in doubt.text
     assert "Frames examined: 8,000 of 8,000 that came back. 40 duplicated (0.5 %)" in message(result)
     (row,) = csv.DictReader(io.StringIO(render("csv", [read_run(tmp_path)])))
     assert (row["examined_frames"], row["duplicated_frames"]) == ("8000", "40")
@@ -108,10 +107,8 @@ def test_frames_that_come_back_as_they_were_sent_give_no_doubt_and_a_bound(bridg
     seen = integrity_of(result)
     assert (seen.faults, seen.reordered) == ({}, 0)
     assert seen.most(0) == 3.0 / seen.examined
-    assert "Each came back once and unchanged; the share of all frames with a fault is below" in view_of(
-        result
-    ).provenance(result)
-    assert not [doubt for doubt in doubts_of([result])[0] if doubt.kind is DoubtKind.INTEGRITY]
+    assert "Each came back once and unchanged; the share of all frames with a fault is below" in provenance(result)
+    assert not [doubt for doubt in doubts_of([result])[0] if doubt.kind is NoteKind.INTEGRITY]
 
 
 def test_a_dut_that_corrupts_fails_the_test_where_that_was_asked_for_and_the_trial_is_kept(faulty, tmp_path):
@@ -131,7 +128,7 @@ def test_the_field_that_differs_in_trials_is_named_with_the_profile_that_expects
         measure_mrr(testbed, request(integrity=Integrity.FAIL), place(tmp_path / "fail"))
     assert f"{ONLY_DSCP}. For a device that marks frames, give the profile 'is_marked: true'" in str(caught.value)
     result = measure_mrr(testbed, request(), place(tmp_path / "doubt"))
-    (reason,) = (doubt.reason for doubt in doubts_of([result])[0] if doubt.kind is DoubtKind.INTEGRITY)
+    (reason,) = (doubt.text for doubt in doubts_of([result])[0] if doubt.kind is NoteKind.INTEGRITY)
     assert f"{ONLY_DSCP}. For a device that marks frames" in reason
     assert f"none of these count as received. {ONLY_DSCP}." in message(result)
     page = render("html", [read_run(tmp_path / "doubt")])
@@ -160,7 +157,7 @@ def test_a_dut_that_translates_addresses_is_measured_where_nobody_looks(faulty, 
     result = measure_mrr(testbed, request(integrity=Integrity.OFF), place(tmp_path))
     assert result.mrr.lost_frames == 0
     assert integrity_of(result) is None
-    assert "Not checked in frames that came back: anything" in view_of(result).provenance(result)
+    assert "Not checked in frames that came back: anything" in provenance(result)
 
 
 def test_traffic_apart_from_trials_and_latency_trials_are_examined_too(faulty, tmp_path):
@@ -205,8 +202,8 @@ def test_a_dut_that_drops_and_repeats_equal_parts_of_many_frames_does_not_pass(k
         assert direction.duplicated_frames == pytest.approx(40, abs=3)
         assert direction.sent_frames - direction.received_frames >= 38
     (doubts,) = doubts_of([result])
-    (doubt,) = (doubt for doubt in doubts if doubt.kind is DoubtKind.INTEGRITY)
-    assert re.search(r"that came back, all were examined: \d+ duplicated \((0\.9|1)", doubt.reason)
+    (doubt,) = (doubt for doubt in doubts if doubt.kind is NoteKind.INTEGRITY)
+    assert re.search(r"that came back, all were examined: \d+ duplicated \((0\.9|1)", doubt.text)
     (goal,) = found.goals
     assert (goal.result.relevant_lower_bound, goal.result.regular) == (None, False)
 

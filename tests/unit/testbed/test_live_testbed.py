@@ -19,9 +19,9 @@ from waiting import wait_until
 from lossratio.errors import DutError, NodeError, NotMeasuredHereError, TopologyError
 from lossratio.measurements.mrr import MrrRequest, measure_mrr
 from lossratio.nodes import NodeProcess, NodeSession
-from lossratio.results.doubts import DoubtKind
 from lossratio.results.findings import doubts_of
 from lossratio.results.model import Outcome
+from lossratio.results.note import NoteKind
 from lossratio.results.run_directory import read_result
 from lossratio.testbed import local
 from lossratio.testbed.local import LocalTestbed
@@ -126,7 +126,7 @@ def test_late_frames_of_the_last_trial_are_reported(policed, log_in, tmp_path, u
     (trial,) = result.trials
     assert 0 < trial.missing.late <= trial.lost_frames
     # CPU time that the host takes is a doubt, too.
-    assert DoubtKind.LATE_FRAMES in [doubt.kind for doubt in doubts_of([result])[0]]
+    assert NoteKind.LATE_FRAMES in [doubt.kind for doubt in doubts_of([result])[0]]
 
 
 def test_the_result_states_where_and_how_it_was_measured(policed, kept, tmp_path):

@@ -1,5 +1,7 @@
 """TRex with statistics of single streams: what a trial says about each stream, and what contradicts its ports."""
 
+from types import SimpleNamespace
+
 import pytest
 from at_least_one import at_least_one
 from performed import perform
@@ -7,8 +9,7 @@ from trex_lab import generator, trial
 from trex_stand_in import Server
 
 from lossratio.agent.core.protocol import AgentError
-from lossratio.results import DoubtKind
-from lossratio.results.doubts import doubts_about_frames
+from lossratio.results.doubts import foreign_frames
 from lossratio.trials.causes import MissingFrames
 from lossratio.trials.counters import NegativeLossError, output_from_counters
 from lossratio.trials.trial_input import TrialInput
@@ -69,9 +70,8 @@ def test_copies_do_not_make_up_for_lost_frames_and_order_is_reported():
 def test_frames_of_others_are_a_doubt_where_they_hide_loss_and_an_error_where_they_do_not():
     west, east = trial(Server(foreign=7, lost=(0.01, 0.0)), modes=ON)
     trials = [Trialled((west, east))]
-    (doubt,) = doubts_about_frames(trials)
-    assert doubt.kind is DoubtKind.FOREIGN_FRAMES
-    assert "received 7 frames that belong to no trial" in doubt.reason
+    (doubt,) = foreign_frames(SimpleNamespace(evidence=trials))
+    assert "received 7 frames that belong to no trial" in doubt
     with pytest.raises(NegativeLossError):
         output_from_counters(TrialInput(1.0, 10_000.0), trial(Server(foreign=7), modes=ON))
 
@@ -88,7 +88,7 @@ class Trialled:
 def test_trials_without_statistics_or_foreign_frames_are_no_doubt():
     for server, modes in ((Server(), ON), (Server(foreign=7, lost=(0.01, 0.0)), None)):
         directions = trial(server, modes=modes)
-        assert list(doubts_about_frames([Trialled(directions)])) == []
+        assert list(foreign_frames(SimpleNamespace(evidence=[Trialled(directions)]))) == []
 
 
 def test_streams_that_sent_other_frames_than_their_port_are_an_error():

@@ -38,6 +38,7 @@ from lossratio.measurements.latency.result import (
     name_load,
 )
 from lossratio.results import (
+    USUAL,
     Conditions,
     Finding,
     LatencyPoint,
@@ -46,7 +47,9 @@ from lossratio.results import (
     Trial,
     View,
     frames_in_words,
+    headline,
     load_in_words,
+    numbers,
 )
 from lossratio.units import format_ratio
 
@@ -74,43 +77,47 @@ class _Curve:
     points: list[tuple[float, float]]
 
 
+@headline
+def _found(result: LatencyResult) -> Iterator[str]:
+    """The latency at the largest load without loss, or else at the smallest load: the worst of its directions."""
+    measured = sorted(
+        (at_load for at_load in result.latency if at_load.is_measured),
+        key=lambda at_load: at_load.load.per_interface_fps,
+    )
+    if not measured:
+        return
+
+    lossless = [at_load for at_load in measured if at_load.missing_ratio == 0.0]
+    shown = lossless[-1] if lossless else measured[0]
+    asked, frames = shown.load.per_interface_fps, frames_in_words(result.conditions)
+    load = load_in_words(asked, () if shown.offered is None else (shown.offered,), frames)
+    length = "" if shown.duration_s is None else f" in a trial of {shown.duration_s:.4g} s"
+    ways = [one for one in shown.directions if one.error is None]
+    means = [one.mean_us for one in ways if one.mean_us is not None]
+    most = [one.most_us for one in ways if one.most_us is not None]
+    slower = " in the slower direction" if len(ways) > 1 else ""
+
+    takes = []
+    if means:
+        takes.append(f"{format_microseconds(max(means))} on average{slower}")
+    if most:
+        takes.append(f"{format_microseconds(max(most))} at most")
+    unknown = [one.direction for one in shown.directions if one.error is not None]
+    but = f", but nothing is known about {' and '.join(unknown)}" if unknown else ""
+    lost = "" if lossless else f", of which {format_ratio(shown.missing_ratio or 0.0)} are missing"
+    yield f"Latency: at {load}{length}{lost}, a frame takes {' and '.join(takes)}{but}."
+
+
+@numbers
+def _numbers(result: LatencyResult) -> Iterator[str]:
+    """Some lines for each load."""
+    return latency_lines(result.latency, result.trials)
+
+
 class LatencyView(View[LatencyResult]):
     """How latency at given loads is shown."""
 
-    def sentences(self, result: LatencyResult) -> Iterator[str]:
-        """The latency at the largest load without loss, or else at the smallest load: the worst of its directions."""
-        measured = sorted(
-            (at_load for at_load in result.latency if at_load.is_measured),
-            key=lambda at_load: at_load.load.per_interface_fps,
-        )
-        if not measured:
-            return
-
-        lossless = [at_load for at_load in measured if at_load.missing_ratio == 0.0]
-        shown = lossless[-1] if lossless else measured[0]
-        asked, frames = shown.load.per_interface_fps, frames_in_words(result.conditions)
-        load = load_in_words(asked, () if shown.offered is None else (shown.offered,), frames)
-        length = "" if shown.duration_s is None else f" in a trial of {shown.duration_s:.4g} s"
-        ways = [one for one in shown.directions if one.error is None]
-        means = [one.mean_us for one in ways if one.mean_us is not None]
-        most = [one.most_us for one in ways if one.most_us is not None]
-        slower = " in the slower direction" if len(ways) > 1 else ""
-
-        takes = []
-        if means:
-            takes.append(f"{format_microseconds(max(means))} on average{slower}")
-        if most:
-            takes.append(f"{format_microseconds(max(most))} at most")
-        unknown = [one.direction for one in shown.directions if one.error is not None]
-        but = f", but nothing is known about {' and '.join(unknown)}" if unknown else ""
-        lost = (
-            "" if lossless else f", of which {format_ratio(shown.missing_ratio or 0.0)} are missing"
-        )
-        yield f"Latency: at {load}{length}{lost}, a frame takes {' and '.join(takes)}{but}."
-
-    def lines(self, result: LatencyResult) -> Iterator[str]:
-        """Some lines for each load."""
-        return latency_lines(result.latency, result.trials)
+    rules = (_found, _numbers, *USUAL)
 
     def pictures(self, result: LatencyResult) -> Iterator[Picture]:
         """Latency over percentile and over load."""

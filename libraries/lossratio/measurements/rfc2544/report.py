@@ -16,7 +16,7 @@ from lossratio.measurements.rfc2544.chapters import CHAPTERS
 from lossratio.measurements.rfc2544.compliance import Requirement, requirements_of, verdict_of
 from lossratio.measurements.rfc2544.run import Rfc2544Part, Rfc2544Run, Rfc2544Test
 from lossratio.results import (
-    Doubt,
+    Note,
     aggregate_of,
     doubts_of,
     findings_of,
@@ -67,7 +67,7 @@ def rfc2544_report(run: Rfc2544Run) -> Rfc2544Report:
         requirements=requirements,
         verdict=verdict_of(requirements),
         results=results,
-        words=[message(result, doubts) for result, doubts in zip(results, doubted, strict=True)],
+        words=[message(result, results) for result in results],
     )
     text = io.StringIO()
     writer = csv.DictWriter(text, _COLUMNS, lineterminator="\n")
@@ -83,7 +83,7 @@ def rfc2544_report(run: Rfc2544Run) -> Rfc2544Report:
     return Rfc2544Report(page, _as_json(run, requirements, doubts), text.getvalue())
 
 
-def _doubts_of_parts(run: Rfc2544Run, doubted: Iterable[Sequence[Doubt]]) -> list[Sequence[Doubt]]:
+def _doubts_of_parts(run: Rfc2544Run, doubted: Iterable[Sequence[Note]]) -> list[Sequence[Note]]:
     """The doubts about each part of a run; a part without a result has none."""
     of_results = iter(doubted)
     return [() if part.result is None else next(of_results) for part in run.parts]
@@ -147,7 +147,7 @@ def values_of(part: Rfc2544Part) -> Iterator[dict[str, Any]]:
 
 
 def _as_json(
-    run: Rfc2544Run, requirements: Sequence[Requirement], doubts: Sequence[Sequence[Doubt]]
+    run: Rfc2544Run, requirements: Sequence[Requirement], doubts: Sequence[Sequence[Note]]
 ) -> str:
     settings = {
         test.value: request.settings.model_dump(mode="json")
@@ -171,7 +171,7 @@ def _as_json(
     return json.dumps(data, indent=1) + "\n"
 
 
-def _part_as_json(part: Rfc2544Part, doubts: Iterable[Doubt]) -> dict[str, Any]:
+def _part_as_json(part: Rfc2544Part, doubts: Iterable[Note]) -> dict[str, Any]:
     result = None
     if part.result is not None:
         result = part.result.model_dump(mode="json", exclude={"trials"})
@@ -180,7 +180,7 @@ def _part_as_json(part: Rfc2544Part, doubts: Iterable[Doubt]) -> dict[str, Any]:
         "frame_size": part.frame_size,
         "test": part.test.value,
         "problem": part.problem,
-        "doubts": [{"kind": doubt.kind.value, "reason": doubt.reason} for doubt in doubts],
+        "doubts": [{"kind": doubt.kind.value, "text": doubt.text} for doubt in doubts],
         "values": list(values_of(part)),
         "result": result,
     }

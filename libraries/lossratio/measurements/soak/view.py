@@ -4,7 +4,7 @@ import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from operator import attrgetter
-from typing import Any, ClassVar
+from typing import Any, ClassVar, cast
 
 import numpy as np
 from pydantic import JsonValue
@@ -31,16 +31,22 @@ from lossratio.measurements.soak.result import CriticalLoad, SoakLimit, SoakResu
 from lossratio.plrsearch import LossBounds, target_in_words
 from lossratio.records import Rate
 from lossratio.results import (
-    Doubt,
-    DoubtKind,
+    OF_ALL_KINDS,
+    OVER_TIME,
     Estimate,
     Finding,
+    NoteKind,
     Outcome,
     Picture,
     Trial,
     View,
+    Weight,
+    doubt,
     frames_in_words,
+    headline,
+    numbers,
     rate_in_words,
+    rule,
     value_line,
 )
 from lossratio.trials import STALL
@@ -70,8 +76,55 @@ _SETTLED_SHARE = 0.25
 """After this share of the time, the picture shows the whole interval."""
 
 
+@headline
+def _stated(result: SoakResult) -> Iterator[str]:
+    """The stated load."""
+    yield from cast(SoakView, result.view()).sentences(result)
+
+
+@numbers
+def _lines(result: SoakResult) -> Iterator[str]:
+    """The critical load, with its interval."""
+    yield from cast(SoakView, result.view()).lines(result)
+
+
+@rule(Weight.PROVENANCE, NoteKind.CAVEAT)
+def _scope(result: SoakResult) -> Iterator[str]:
+    """The scope of the stated load, which the numbers have, too."""
+    critical_load = result.critical_load
+    if critical_load is not None and critical_load.reason is None:
+        yield scope_in_words(critical_load)
+
+
+@doubt(
+    NoteKind.GENERATOR_STALLS,
+    "The generator's longest delay in each trial with loss: a share of the trial beyond half of the interval.",
+)
+def _stalls(result: SoakResult) -> Iterator[str]:
+    """Stalls that were too short for their trials to be set aside, but may have moved the critical load."""
+    critical_load = result.critical_load
+    stalled = [
+        trial
+        for trial in result.evidence
+        if trial.lateness_s > STALL and trial.missing.without_tester
+    ]
+    if critical_load is None or not stalled:
+        return
+    share = max(trial.lateness_s / trial.duration_s for trial in stalled)
+    width = critical_load.most_95.per_interface_fps - critical_load.least_95.per_interface_fps
+    if share * critical_load.stated.per_interface_fps > 0.5 * width:
+        yield (
+            f"in {trials_counted(len(stalled))} with loss, the generator was stalled for up to "
+            f"{format_ratio(share)} of their duration, and then sent a burst. A SUT that cannot buffer the burst "
+            f"may forward up to {format_ratio(share)} more at a constant load. Stop other work on the generator's "
+            "machine"
+        )
+
+
 class SoakView(View[SoakResult]):
     """How a soak test is shown."""
+
+    rules = (_stated, _lines, _scope, _stalls, *OF_ALL_KINDS, *OVER_TIME)
 
     csit_type = "soak"
     method = "PLRsearch (draft-vpolak-bmwg-plrsearch-02)"
@@ -152,17 +205,6 @@ class SoakView(View[SoakResult]):
             fit_table(result, critical_load) if critical_load is not None and known else "",
         )
 
-    def warnings(self, result: SoakResult) -> Iterator[str]:
-        """The warning that the critical load is irregular."""
-        if result.critical_load is not None and result.critical_load.reason is not None:
-            yield f"irregular: {result.critical_load.reason}"
-
-    def caveats(self, result: SoakResult) -> Iterator[str]:
-        """The scope of the stated load."""
-        critical_load = result.critical_load
-        if critical_load is not None and critical_load.reason is None:
-            yield scope_in_words(critical_load)
-
     def findings(self, result: SoakResult) -> Iterator[Finding]:
         """The verified load or the critical load.
 
@@ -191,27 +233,6 @@ class SoakView(View[SoakResult]):
     def aspects(self, result: SoakResult, finding: Finding) -> Mapping[str, JsonValue]:
         """The target loss ratio."""
         return {"goal": {"target_loss_ratio": result.target_loss_ratio}}
-
-    def stalls(self, result: SoakResult, trials: Sequence[Trial]) -> Doubt | None:
-        """Stalls that were too short for their trials to be set aside, but may have moved the critical load."""
-        critical_load = result.critical_load
-        stalled = [
-            trial for trial in trials if trial.lateness_s > STALL and trial.missing.without_tester
-        ]
-        if critical_load is None or not stalled:
-            return None
-        share = max(trial.lateness_s / trial.duration_s for trial in stalled)
-        width = critical_load.most_95.per_interface_fps - critical_load.least_95.per_interface_fps
-
-        if share * critical_load.stated.per_interface_fps <= 0.5 * width:
-            return None
-        return Doubt(
-            DoubtKind.GENERATOR_STALLS,
-            f"in {trials_counted(len(stalled))} with loss, the generator was stalled for up to "
-            f"{format_ratio(share)} of their duration, and then sent a burst. A SUT that cannot buffer the burst "
-            f"may forward up to {format_ratio(share)} more at a constant load. Stop other work on the generator's "
-            "machine",
-        )
 
     def csit(self, result: SoakResult) -> dict[str, Any]:
         """The critical load, minus and plus a standard deviation; if loads were chosen as in CSIT, what CSIT reports.

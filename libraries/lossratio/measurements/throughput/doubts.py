@@ -1,85 +1,93 @@
 """Doubts about a search: whether the SUT stayed the same, the load causes the loss, and chance does not decide."""
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 from lossratio import mlrsearch
+from lossratio.measurements.telemetry import uneven_loads
 from lossratio.measurements.throughput.later_trials import LEAST_CHANGE
-from lossratio.measurements.throughput.limits import level_in_words
+from lossratio.measurements.throughput.limits import is_bound_of_bursts, level_in_words
 from lossratio.measurements.throughput.rest import passed_after_rest
 from lossratio.measurements.throughput.result import GoalsResult
 from lossratio.results import (
-    LOOK_FOR_DECLINE,
-    LOOK_FOR_GAIN,
-    Doubt,
-    DoubtKind,
-    Trial,
+    OF_STALLS,
+    UNEVEN_TIMES,
+    NoteKind,
+    doubt,
+    drift,
     faulty_in_words,
-    format_interval,
-    time_dependence_in,
+    memory,
+    spells,
+    stalls_that_decided,
 )
 from lossratio.trials import TrialResult
-from lossratio.units import format_frame_rate, format_ratio
+from lossratio.units import format_ratio
 
 
-def doubts_of_search(result: GoalsResult) -> Iterator[Doubt]:
-    """The doubts that the trials and bounds of a search raise."""
-    rested = _rested(result)
-    for doubt in _constancy_doubts(result.trials, result.passed_before):
-        if rested is None or doubt.kind is not rested.kind:
-            yield doubt
-    if rested is not None:
-        yield rested
-    yield from _chance(result)
+@doubt(
+    NoteKind.DRIFT,
+    f"{drift.evidence} And the losses of earlier and later trials at the same loads, against a knee that moves.",
+)
+def drift_of_search(result: GoalsResult) -> Iterator[str]:
+    """The SUT changes over time; if it warms up, what would help."""
+    general = [*drift(result)]
+    found = _inconstancy(result)
+    if found is not None and found.change is not mlrsearch.Change.REMEMBERS_LOSS:
+        elapsed = sum(trial.elapsed_s for trial in result.trials)
+        is_spell = any(spells(result))
+        if _warms_up(found, elapsed) if general else not is_spell:
+            general = [_trend(found, elapsed)]
+    yield from general
 
 
-def _evidence(result: GoalsResult) -> list[TrialResult]:
-    """The trials that count."""
-    return [trial.as_result() for trial in result.trials if trial.is_evidence]
+@doubt(
+    NoteKind.MEMORY,
+    "Trials right after a loss against others, at the same or a higher load, and one trial above the bounds after a "
+    "rest, if there was one.",
+)
+def memory_of_search(result: GoalsResult) -> Iterator[str]:
+    """The SUT remembers a loss for longer than the rest between trials."""
+    yield from memory(result)
+    passed = passed_after_rest(
+        [trial.as_result() for trial in result.evidence], _upper_bounds(result)
+    )
+    found = _inconstancy(result)
+    if passed is not None:
+        yield _rested(*passed, result.written(passed[0].load))
+    elif found is not None and found.change is mlrsearch.Change.REMEMBERS_LOSS:
+        yield _memory(found)
 
 
-def _constancy_doubts(trials: Sequence[Trial], passed_before: str | None) -> Iterator[Doubt]:
-    """The doubts whether the SUT stayed the same during the search, and whether the load is the cause of the loss."""
-    evidence = [trial for trial in trials if trial.is_evidence]
-    results = [trial.as_result() for trial in trials]
-    warm_ups = {number for number, trial in enumerate(trials) if not trial.is_evidence}
-    found = mlrsearch.inconstancy_in(results, warm_ups)
-    if found is not None and found.change is mlrsearch.Change.REMEMBERS_LOSS:
-        yield Doubt(DoubtKind.MEMORY, _memory(found))
-    elif found is not None:
-        elapsed = sum(result.elapsed for result in results)
-        general = time_dependence_in(evidence)
-        is_drift = general is not None and general.kind is DoubtKind.DRIFT
-        if general is None or (is_drift and _warms_up(found, elapsed)):
-            yield Doubt(DoubtKind.DRIFT, _trend(found, elapsed))
-
-    level = mlrsearch.level_loss_in([trial.as_result() for trial in evidence])
-    if level is not None:
-        faulty = faulty_in_words(evidence)
-        look = "Look for loss on a link, a dead queue, and stalls"
-        if faulty:
-            look = f"Look at the frames with a fault, which count as lost: {faulty}"
-        if passed_before is not None:
-            look = f"But {passed_before}: look for what is used up, such as credits, a table or a license"
-        yield Doubt(
-            DoubtKind.LOSS_AT_ANY_LOAD,
-            f"{level_in_words(level)}; the load is not the cause. {look}",
-        )
+def _inconstancy(result: GoalsResult) -> mlrsearch.Inconstancy | None:
+    """How the SUT changed during the search, or remembers a loss; None: neither was seen."""
+    warm_ups = {number for number, trial in enumerate(result.trials) if not trial.is_evidence}
+    return mlrsearch.inconstancy_in([trial.as_result() for trial in result.trials], warm_ups)
 
 
-def _rested(result: GoalsResult) -> Doubt | None:
-    """The doubt that the SUT passes more after a rest, based on the trial at the end of the search."""
-    passed = passed_after_rest(_evidence(result), _upper_bounds(result))
-    if passed is None:
-        return None
-    trial, upper = passed
+@doubt(
+    NoteKind.LOSS_AT_ANY_LOAD,
+    "The losses of trials at small and large loads: the same share, number or time at all of them.",
+)
+def loss_at_any_load(result: GoalsResult) -> Iterator[str]:
+    """The load is not the cause of the loss."""
+    level = mlrsearch.level_loss_in([trial.as_result() for trial in result.evidence])
+    if level is None:
+        return
+    faulty = faulty_in_words(result.evidence)
+    look = f". Look at the frames with a fault, which count as lost: {faulty}" if faulty else ""
+    if result.passed_before is not None:
+        look = f". But {result.passed_before}: look for what is used up, such as credits, a table or a license"
+    yield f"{level_in_words(level, result.written)}; the load is not the cause{look}"
+
+
+def _rested(trial: TrialResult, upper: float, load: str) -> str:
+    """That a trial passed above the highest upper bound after a rest, in words."""
     rest = trial.input.rest
-    return Doubt(
-        DoubtKind.MEMORY,
-        f"a trial of {trial.duration:g} s at {format_frame_rate(trial.load)} per interface, "
+    return (
+        f"a trial of {trial.duration:g} s at {load}, "
         f"{format_ratio(trial.load / upper - 1.0)} above the upper bound, passed after a rest of {rest:g} s: the SUT "
         f"may remember a loss for longer than the rest between trials, or the trial passed by chance. rest={rest:g} s "
-        "between trials would show which",
+        "between trials would show which"
     )
 
 
@@ -91,25 +99,47 @@ def _upper_bounds(result: GoalsResult) -> Iterator[tuple[float, float]]:
             yield upper.per_interface_fps, report.goal.loss_ratio
 
 
-def _chance(result: GoalsResult) -> Iterator[Doubt]:
-    """The doubt, for each goal, whether another search finds its bounds, because only chance decides around them."""
+@doubt(
+    NoteKind.CHANCE,
+    f"The share of lossy trials at each load: 30 to 70 % over more than {format_ratio(LEAST_CHANGE)} of the load.",
+)
+def chance(result: GoalsResult) -> Iterator[str]:
+    """Another search may not find the bounds of a goal, because only chance decides around them."""
     for report in result.goals:
-        if report.result is None:
+        zone = None if report.result is None else report.result.zone
+        if zone is None or zone.width <= LEAST_CHANGE:
             continue
-        zone = report.result.zone
-        if zone is not None and zone.width > LEAST_CHANGE:
-            if any(bound is not None for bound in report.bounds):
-                found = f"found the bounds {format_interval(*report.bounds)}, but another search"
-            else:
-                found = "found no bounds, and another search"
+        ends = result.written(*(end.per_interface_fps for end in zone.ends))
+        yield (
+            f"from {ends}, 30 to 70 % of trials lose more than {report.goal.name} allows: another search may find any "
+            f"load in this zone, and a change of {format_ratio(LEAST_CHANGE)} would go unnoticed. Compare zones, or "
+            "choose another goal"
+        )
 
-            yield Doubt(
-                DoubtKind.CHANCE,
-                f"from {format_interval(*zone.ends)} per interface, 30 to 70 % of trials lose more than "
-                f"{report.goal.name} allows. This search {found} may find any load in this zone. A change of "
-                f"{format_ratio(LEAST_CHANGE)} would go unnoticed; results repeat only outside the zone. Compare "
-                "zones, or choose another goal",
-            )
+
+@doubt(
+    NoteKind.UNEVEN,
+    f"The devices' counters in the newest telemetry trial: a worker or receive queue with {UNEVEN_TIMES:g} times its "
+    "share or more.",
+)
+def uneven(result: GoalsResult) -> Iterator[str]:
+    """A DUT is not one SUT: the load of its workers or receive queues is uneven."""
+    for dut in result.telemetry[-1].duts if result.telemetry else ():
+        yield from uneven_loads(dut.node, dut.workers, dut.queues)
+
+
+@doubt(NoteKind.GENERATOR_STALLS, OF_STALLS)
+def stalls(result: GoalsResult) -> Iterator[str]:
+    """Stalls decided the result. Without them, some upper bound would not be an upper bound."""
+    is_proved = all(
+        report.result.relevant_upper_bound is not None
+        and not is_bound_of_bursts(result.evidence, report.result.relevant_upper_bound, report.goal)
+        for report in result.goals
+        if report.result is not None
+    )
+    if not is_proved:
+        allowed = [report.goal.loss_ratio for report in result.goals]
+        yield from stalls_that_decided(result.evidence, allowed)
 
 
 def _memory(found: mlrsearch.Inconstancy) -> str:
@@ -132,12 +162,6 @@ def _memory(found: mlrsearch.Inconstancy) -> str:
     )
 
 
-def with_one_drift(doubts: Sequence[Doubt]) -> tuple[Doubt, ...]:
-    """The doubts with only the last drift: if a search has a drift of its own, this one also says what would help."""
-    drifts = [doubt for doubt in doubts if doubt.kind is DoubtKind.DRIFT]
-    return tuple(doubt for doubt in doubts if doubt not in drifts[:-1])
-
-
 def _warms_up(found: mlrsearch.Inconstancy, elapsed: float) -> bool:
     """Whether the SUT is slower only in the first half of a search, so that a warm-up would help."""
     return found.change is mlrsearch.Change.FASTER and found.after <= elapsed / 2.0
@@ -147,9 +171,9 @@ def _trend(found: mlrsearch.Inconstancy, elapsed: float) -> str:
     """How earlier and later trials differ, in words. `elapsed` is the time that the search took, in seconds."""
     less = f"forward up to {format_ratio(found.less)} less than {found.strong}"
     if found.change is mlrsearch.Change.SLOWER:
-        return f"{found.weak} trials {less} earlier ones at the same loads: the SUT gets slower. {LOOK_FOR_DECLINE}"
+        return f"{found.weak} trials {less} earlier ones at the same loads: the SUT gets slower"
     if not _warms_up(found, elapsed):
-        return f"{found.weak} trials {less} later ones at the same loads: the SUT gets faster. {LOOK_FOR_GAIN}"
+        return f"{found.weak} trials {less} later ones at the same loads: the SUT gets faster"
     return (
         f"{found.weak} trials in the first {found.after:.3g} s {less} later ones at the same loads: the SUT warms "
         f"up; warm_up={found.after:.3g} s would help"

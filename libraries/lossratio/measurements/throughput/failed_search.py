@@ -27,7 +27,7 @@ from lossratio.mlrsearch import (
     median_losses,
 )
 from lossratio.results import LossPattern
-from lossratio.units import as_sentence, format_frame_rate
+from lossratio.units import as_sentence
 
 if TYPE_CHECKING:
     from lossratio.testbed import Testbed
@@ -154,7 +154,7 @@ def require_lower_bounds(result: GoalsResult) -> None:
         about_losses = _about_losses(result)
     raise AssertionError(
         f"No load was found that meets the goal: {goals}. The smallest load of the search was "
-        f"{format_frame_rate(least)} per interface. {about_losses}If a search may end without such a load, "
+        f"{result.written(least)}. {about_losses}If a search may end without such a load, "
         "set must_find=False."
     )
 
@@ -195,7 +195,7 @@ def _about_smaller_loads(result: GoalsResult) -> str:
         else:
             share = "would lose a larger share"
 
-        words = as_sentence(level_in_words(level))
+        words = as_sentence(level_in_words(level, result.written))
         if result.passed_before is not None:
             used_up = "Something may be used up, such as credits, a table or a license"
             return f"{words}. But {result.passed_before}. {used_up}. "
@@ -239,6 +239,6 @@ def refuse_generators_limit(reports: Iterable[GoalReport]) -> None:
         goals = "; ".join(f"{report.goal.name}, {format_regularity(report)}" for report in limited)
         raise TesterError(
             f"This says nothing about the device because the generator did not send the requested load: {goals}. "
-            "Stop other work on the generator's machine, or request a load that it can send. If it receives PAUSE "
+            "Request a load that it can send. If it receives PAUSE "
             "frames, switch flow control off (ethtool --pause). Begin a new run: a resumed run keeps these trials."
         )

@@ -6,7 +6,15 @@ from operator import attrgetter, itemgetter
 
 from lossratio.measurements.latency.result import name_load
 from lossratio.measurements.throughput.result import Goal, GoalsResult
-from lossratio.results import ROUNDING, Doubt, DoubtKind, Offered, only_late, unsent_frames
+from lossratio.results import (
+    LEAST_UNSENT,
+    ROUNDING,
+    NoteKind,
+    Offered,
+    doubt,
+    only_late,
+    unsent_frames,
+)
 from lossratio.trials import MissingFrames
 from lossratio.units import format_frame_rate, format_ratio
 
@@ -39,25 +47,43 @@ class _LaterTrial:
         return 0.0
 
 
-def doubts_of_later_trials(result: GoalsResult) -> Iterator[Doubt]:
-    """Doubts about a search from the trials of latency and telemetry that follow it."""
-    trials = [*_of_latency(result), *_of_telemetry(result)]
-    late = [trial.missing.late for trial in trials]
-    only = only_late(late, sum(trial.missing.total for trial in trials), " after the search")
-    if only is not None:
-        yield only
-    unsent = unsent_frames((trial.offered for trial in trials), "the trials after the search")
-    if unsent is not None:
-        yield unsent
+def _after(result: GoalsResult) -> list[_LaterTrial]:
+    """The trials of latency and telemetry that followed the search."""
+    return [*_of_latency(result), *_of_telemetry(result)]
 
-    excesses = list(_excesses(result, trials))
+
+@doubt(NoteKind.LATE_FRAMES, "The counters of trials after the search: any frame after the wait.")
+def late_after_search(result: GoalsResult) -> Iterator[str]:
+    """Missing frames of later trials were only late."""
+    trials = _after(result)
+    missing = sum(trial.missing.total for trial in trials)
+    yield from only_late([trial.missing.late for trial in trials], missing, " after the search")
+
+
+@doubt(
+    NoteKind.UNSENT,
+    f"The counters of trials after the search: more than {format_ratio(LEAST_UNSENT)} unsent at a load.",
+)
+def unsent_after_search(result: GoalsResult) -> Iterator[str]:
+    """Later trials were not offered their load."""
+    offered = (trial.offered for trial in _after(result))
+    yield from unsent_frames(offered, "the trials after the search")
+
+
+@doubt(
+    NoteKind.CONTRADICTED,
+    f"Trials after the search at loads that met a goal: {LEAST_LOST} or more lost frames, and "
+    f"{format_ratio(LEAST_EXCESS)} more than the goal and a bucket of {1e3 * USUAL_BUCKET:.0f} ms explain.",
+)
+def contradicted(result: GoalsResult) -> Iterator[str]:
+    """A later trial contradicts the search."""
+    excesses = list(_excesses(result, _after(result)))
     if excesses:
         _, worst, goal = max(excesses, key=itemgetter(0))
-        yield Doubt(
-            DoubtKind.CONTRADICTED,
+        yield (
             f"the {worst.what} lost {format_ratio(worst.loss_ratio)} of the sent frames, and {goal.name} allows "
             f"{format_ratio(goal.loss_ratio)}, although the search found that this load meets the goal. "
-            f"{_advice(worst.duration, goal.final_trial_duration_s)}",
+            f"{_advice(worst.duration, goal.final_trial_duration_s)}"
         )
 
 

@@ -4,7 +4,7 @@ A controller knows only loss ratios. These include frames that the generator cou
 but were dropped by the generator. So before a goal result is reported, its bounds are judged again without such frames.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from lossratio import results
@@ -270,9 +270,9 @@ def check_generator(
         )
     raise StarvedGeneratorError(
         "The search ends, and this shows nothing about the device's throughput: frames that it did not lose are "
-        f"missing at {format_frame_rate(trial.load)} per interface, a load that the generator can send; {largest}. The "
-        f"generator reports {faults}. Look for other work on the TG, reserve CPUs for the generator, or switch flow "
-        "control off (ethtool --pause) if it receives PAUSE frames. A resumed run measures such trials again."
+        f"missing at {format_frame_rate(trial.load)} per interface, a load that the generator can send; {largest}. "
+        f"The generator reports {faults}. If its sender was late, look for other work on the TG, or reserve CPUs. If "
+        "it receives PAUSE frames, switch flow control off (ethtool --pause). A resumed run measures such trials again."
     )
 
 
@@ -291,8 +291,13 @@ def _faults(output: TrialOutput) -> Iterator[str]:
         yield f"a delay of up to {late * 1e3:.3g} ms"
 
 
-def level_in_words(level: LevelLoss) -> str:
-    """A loss that is the same at any load, in a sentence without a full stop."""
+def level_in_words(level: LevelLoss, written: Callable[..., str]) -> str:
+    """A loss that is the same at any load, in a sentence without a full stop.
+
+    Args:
+        level: The loss.
+        written: Writes loads.
+    """
     if level.unit is LossUnit.SHARE:
         what = "share of the frames"
         lost = format_ratio(level.lost)
@@ -305,5 +310,5 @@ def level_in_words(level: LevelLoss) -> str:
 
     return (
         f"each trial loses the same {what}, {lost}, at each of {level.loads} loads from "
-        f"{format_frame_rate(level.lowest)} to {format_frame_rate(level.highest)} per interface"
+        f"{written(level.lowest, level.highest)}"
     )

@@ -3,7 +3,7 @@
 import statistics
 from collections.abc import Iterator, Sequence
 
-from lossratio.measurements.latency.result import format_microseconds
+from lossratio.measurements.latency.result import format_microseconds, latency_lines
 from lossratio.measurements.throughput.compliance import sequential_rule
 from lossratio.measurements.throughput.result import (
     GoalOutcome,
@@ -15,9 +15,53 @@ from lossratio.measurements.throughput.result import (
 )
 from lossratio.measurements.throughput.sentence import made_by
 from lossratio.records import Rate
-from lossratio.results import Trial, format_interval, rate_in_words, value_line
+from lossratio.results import (
+    NoteKind,
+    Trial,
+    Weight,
+    format_interval,
+    numbers,
+    rate_in_words,
+    rule,
+    value_line,
+)
 from lossratio.trials import DirectionCounters
 from lossratio.units import format_ratio, trials_counted
+
+
+@numbers
+def search_lines(result: GoalsResult) -> Iterator[str]:
+    """Each goal, with its bounds; latency and spread, if they were added."""
+    for report in result.goals:
+        yield from goal_lines(report, result)
+    yield from tried_lines(result)
+    yield from latency_lines(result.latency)
+    yield from spread_lines(result.spread)
+
+
+_TERMS = {
+    "NDR": "NDR is the non-drop rate: the most that is forwarded without loss",
+    "PDR": "PDR is the partial drop rate: the most that is forwarded while a small share may be lost",
+}
+"""The meaning of goals, by the ends of their names, without a full stop."""
+_EXCEPT_IN_SOME = ", except in as many trials as the goal allows (exceed ratio)"
+"""What follows if a goal has an exceed ratio."""
+
+
+@rule(Weight.PROVENANCE, NoteKind.TERM)
+def terms(result: GoalsResult) -> Iterator[str]:
+    """NDR and PDR, if the goals have these names, and allow loss as these terms say."""
+    for end, term in _TERMS.items():
+        allows_loss = end == "PDR"
+        goals = [
+            report.goal
+            for report in result.goals
+            if report.goal.name.endswith(end) and (report.goal.loss_ratio > 0.0) is allows_loss
+        ]
+        if any(goal.exceed_ratio for goal in goals):
+            yield f"{term}{_EXCEPT_IN_SOME}."
+        elif goals:
+            yield f"{term}."
 
 
 def goal_lines(report: GoalReport, result: GoalsResult) -> Iterator[str]:

@@ -20,7 +20,6 @@ from lossratio.mlrsearch import (
 )
 from lossratio.records import Rate, Ratio, Record, Seconds, UtcTime, left_out_if_empty
 from lossratio.results import MaxLoad, Outcome, TestResult
-from lossratio.units import FRAMES_PER_SECOND, Unit
 
 _PDR = "PDR"
 
@@ -245,9 +244,6 @@ class GoalsResult(TestResult):
     """The result of a search with goals, over loads of any unit."""
 
     has_goals: ClassVar[bool] = True
-    unit: ClassVar[Unit] = FRAMES_PER_SECOND
-    """The unit of its loads."""
-
     kind: str
     """The kind of the result."""
     algorithm: str

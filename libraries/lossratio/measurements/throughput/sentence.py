@@ -18,28 +18,27 @@ from lossratio.records import Rate
 from lossratio.results import (
     Trial,
     frames_in_words,
+    headline,
     in_trials_without_loss,
     rate_in_words,
     share_missing_in_words,
 )
 from lossratio.trials import sut_loss_ratio
-from lossratio.units import format_ratio, trials_counted
+from lossratio.units import FRAMES_PER_SECOND, format_ratio, trials_counted
 
 
-def sentences(result: GoalsResult, *, of_connections: bool = False) -> Iterator[str]:
+@headline
+def sentences(result: GoalsResult) -> Iterator[str]:
     """A sentence for each goal: the forwarded rate, and how precisely the limit is known.
 
     If the SUT is as before, it is one sentence for all goals.
-
-    Args:
-        result: The result of the search.
-        of_connections: Whether each frame of the load opens a connection, so that rates are connections per second.
     """
     if result.question is not None:
         yield _about_question(result.question, result)
     if result.is_as_before:
         return
 
+    of_connections = result.unit is not FRAMES_PER_SECOND
     frames = "connections/s" if of_connections else frames_in_words(result.conditions)
     forwards = "establishes" if of_connections else "forwards"
     for report in result.goals:

@@ -2,38 +2,34 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, ClassVar
 
 from pydantic import JsonValue
 
 from lossratio import mlrsearch
 from lossratio.drawing import html_fragment
 from lossratio.measurements import CsitExportError, csit_rate
-from lossratio.measurements.latency.result import latency_lines, latency_points
+from lossratio.measurements.latency.result import latency_points
 from lossratio.measurements.latency.view import (
     csit_latencies,
     latency_over_load_picture,
     latency_picture,
 )
-from lossratio.measurements.telemetry import telemetry_doubts
+from lossratio.measurements.throughput import doubts, later_trials
 from lossratio.measurements.throughput.bounds import bounds_history
 from lossratio.measurements.throughput.compliance import compliance_of, sequential_rule
-from lossratio.measurements.throughput.doubts import doubts_of_search, with_one_drift
-from lossratio.measurements.throughput.later_trials import doubts_of_later_trials
 from lossratio.measurements.throughput.limits import (
-    is_bound_of_bursts,
     is_bound_of_others,
     is_generators_limit,
     is_least,
 )
-from lossratio.measurements.throughput.lines import goal_lines, spread_lines, tried_lines
+from lossratio.measurements.throughput.lines import search_lines, terms
 from lossratio.measurements.throughput.rest import is_about_rest
 from lossratio.measurements.throughput.result import (
     Goal,
     GoalOutcome,
     GoalReport,
     GoalsResult,
-    format_regularity,
     search_goal,
 )
 from lossratio.measurements.throughput.search_picture import draw_loss, draw_search, search_chart
@@ -48,20 +44,19 @@ from lossratio.measurements.throughput.sweeps import (
 )
 from lossratio.records import Rate, Record
 from lossratio.results import (
+    OF_ALL_KINDS,
     Charts,
-    Doubt,
     Finding,
     LatencyPoint,
     Offered,
     Outcome,
     Picture,
     QuestionBefore,
-    TestResult,
-    Trial,
+    Rule,
     View,
     format_frames_per_second,
-    generator_stalls,
     offered_in,
+    spells,
     trials_in_words,
 )
 
@@ -84,15 +79,6 @@ _SEARCH_PICTURES = (
 )
 
 
-_TERMS = {
-    "NDR": "NDR is the non-drop rate: the most that is forwarded without loss",
-    "PDR": "PDR is the partial drop rate: the most that is forwarded while a small share may be lost",
-}
-"""The meaning of goals, by the ends of their names, without a full stop."""
-_EXCEPT_IN_SOME = ", except in as many trials as the goal allows (exceed ratio)"
-"""What follows if a goal has an exceed ratio."""
-
-
 class ThroughputView(View[GoalsResult]):
     """How a search for conditional throughput is shown."""
 
@@ -102,35 +88,26 @@ class ThroughputView(View[GoalsResult]):
     value_name = "conditional throughput"
     if_unsent = "and the SUT may forward more"
 
-    def terms(self, result: GoalsResult) -> Iterator[str]:
-        """NDR and PDR, if its goals have these names, and allow loss as these terms say."""
-        for end, term in _TERMS.items():
-            allows_loss = end == "PDR"
-            goals = [
-                report.goal
-                for report in result.goals
-                if report.goal.name.endswith(end) and (report.goal.loss_ratio > 0.0) is allows_loss
-            ]
-            if any(goal.exceed_ratio for goal in goals):
-                yield f"{term}{_EXCEPT_IN_SOME}."
-            elif goals:
-                yield f"{term}."
+    rules: ClassVar[tuple[Rule, ...]] = (
+        sentences,
+        search_lines,
+        doubts.drift_of_search,
+        spells,
+        doubts.memory_of_search,
+        doubts.loss_at_any_load,
+        doubts.chance,
+        doubts.uneven,
+        doubts.stalls,
+        later_trials.late_after_search,
+        later_trials.unsent_after_search,
+        later_trials.contradicted,
+        terms,
+        *OF_ALL_KINDS,
+    )
 
     def is_provenance(self, remark: str) -> bool:
         """True for remarks on trials after a rest: if such trials matter, there is a doubt."""
         return is_about_rest(remark)
-
-    def sentences(self, result: GoalsResult) -> Iterator[str]:
-        """One sentence for each goal."""
-        return sentences(result)
-
-    def lines(self, result: GoalsResult) -> Iterator[str]:
-        """Each goal, with its bounds; latency and spread, if they were added."""
-        for report in result.goals:
-            yield from goal_lines(report, result)
-        yield from tried_lines(result)
-        yield from latency_lines(result.latency)
-        yield from spread_lines(result.spread)
 
     def pictures(self, result: GoalsResult) -> Iterator[Picture]:
         """The search, loss over load, spectra, latency over load if it is known, and latency if it was added."""
@@ -154,16 +131,8 @@ class ThroughputView(View[GoalsResult]):
         if result.latency:
             yield from self._of_latency(result)
         else:
-            yield trials_in_words(result.trials)
+            yield trials_in_words(result.trials, result.unit)
             yield from self._of_search(result)
-
-    def warnings(self, result: GoalsResult) -> Iterator[str]:
-        """Warnings about irregular goal results, when the search is over."""
-        if result.is_as_before:
-            return
-        for report in result.goals:
-            if report.result is not None and not report.result.regular and not result.latency:
-                yield f"{report.goal.name} is {format_regularity(report)}"
 
     def overviews(self, results: Sequence[GoalsResult]) -> Iterator[str]:
         """Throughput over frame size of the same tests (RFC 2544, section 26.1), and over cores."""
@@ -225,31 +194,6 @@ class ThroughputView(View[GoalsResult]):
         return offered_in(
             one for one in result.trials if one.is_evidence and one.load_per_interface_fps == load
         )
-
-    def stalls(self, result: GoalsResult, trials: Sequence[Trial]) -> Doubt | None:
-        """Stalls that decided the result; None: without them, every upper bound would still be an upper bound."""
-        outcomes = (
-            (report.goal, report.result) for report in result.goals if report.result is not None
-        )
-        is_proved = all(
-            outcome.relevant_upper_bound is not None
-            and not is_bound_of_bursts(trials, outcome.relevant_upper_bound, goal)
-            for goal, outcome in outcomes
-        )
-        if is_proved:
-            return None
-        allowed = [report.goal.loss_ratio for report in result.goals]
-        return generator_stalls(trials, allowed)
-
-    def doubts_about(self, result: GoalsResult, results: Sequence[TestResult]) -> tuple[Doubt, ...]:
-        """All doubts, of which only one is a drift."""
-        return with_one_drift(super().doubts_about(result, results))
-
-    def doubts(self, result: GoalsResult, results: Sequence[TestResult]) -> Iterator[Doubt]:
-        """Doubts whether the SUT stayed the same, whether the load causes the loss, and whether the SUT is one SUT."""
-        yield from doubts_of_search(result)
-        yield from telemetry_doubts(result.telemetry)
-        yield from doubts_of_later_trials(result)
 
     def telemetry(self, result: GoalsResult) -> Sequence[Record]:
         """The trials before and after which the DUTs were asked."""

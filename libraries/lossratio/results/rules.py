@@ -1,0 +1,253 @@
+"""The rules for results of all kinds."""
+
+from collections.abc import Iterator
+
+from lossratio.results import doubts
+from lossratio.results.frame_integrity import (
+    FrameIntegrity,
+    changed_fields_in,
+    fault_lines,
+    faults_with_sizes,
+    integrity_lines,
+    integrity_of,
+)
+from lossratio.results.losses import LEVEL
+from lossratio.results.model import MEMORY_REMARK, TestResult
+from lossratio.results.note import NoteKind, Weight, doubt, numbers, rule
+from lossratio.results.offered import LEAST_UNSENT, unsent_frames, unsent_share
+from lossratio.results.quantity import shown_in
+from lossratio.results.wording import value_line
+from lossratio.trials import LOOK_AT_DUT, LOOK_FOR_COPIES, LOOK_FOR_WAYS, STALL, changes_in_words
+from lossratio.units import counted, format_ratio, trials_counted
+
+
+@rule(Weight.HEADLINE, NoteKind.FAILURE)
+def failure(result: TestResult) -> Iterator[str]:
+    """Why there is no result."""
+    if result.error is not None:
+        yield f"failed, no result: {result.error}"
+
+
+@numbers
+def declared(result: TestResult) -> Iterator[str]:
+    """The quantities that the class of the result declares."""
+    for shown, value in shown_in(result):
+        yield value_line(shown.quantity, value, shown.unit)
+
+
+@doubt(
+    NoteKind.UNSENT,
+    f"The generator's counters at each load that decides: more than {format_ratio(LEAST_UNSENT)} unsent.",
+)
+def unsent(result: TestResult) -> Iterator[str]:
+    """A load on which a value is based was not offered."""
+    view = result.view()
+    offered = (view.offered(result, finding) for finding in view.findings(result))
+    lateness = max((trial.lateness_s for trial in result.evidence), default=0.0)
+    yield from unsent_frames(
+        max(offered, key=unsent_share, default=()),
+        "the trials",
+        view.if_unsent,
+        lateness,
+        result.written,
+    )
+
+
+@doubt(
+    NoteKind.MEMORY,
+    "Trials before the measurement at one load, after a rest and right after another trial: a difference beyond the "
+    "spread of both.",
+)
+def memory(result: TestResult) -> Iterator[str]:
+    """A black box forwards less right after a trial."""
+    yield from (remark for remark in result.remarks if remark.startswith(MEMORY_REMARK))
+
+
+@doubt(
+    NoteKind.INTEGRITY,
+    "Frames that came back, compared with those that were sent, byte by byte: any fault in those examined.",
+)
+def damaged_frames(result: TestResult) -> Iterator[str]:
+    """Frames came back changed, twice or in another order."""
+    seen = integrity_of(result)
+    if seen is None or not seen.faults:
+        return
+
+    examined = f"{seen.examined:,}" if seen.is_sample else "all"
+    text = f"of {seen.arrived:,} frames that came back, {examined} were examined: {faults_with_sizes(seen)}"
+    if seen.before_trials:
+        text = (
+            f"of {examined} frames examined before the first trial: {faults_with_sizes(seen)}. Trials only count "
+            "frames, so as many copies may hide lost ones"
+        )
+    advice = changes_in_words(changed_fields_in(result)) or _advice_on(seen)
+    yield f"{text}. {advice.removesuffix('.')}"
+
+
+def _advice_on(seen: FrameIntegrity) -> str:
+    """What to do about faults if it is not known which fields of the frames changed."""
+    if not seen.corrupted and not seen.wrong_length:
+        return LOOK_FOR_WAYS if seen.misdelivered else LOOK_FOR_COPIES
+    return LOOK_AT_DUT
+
+
+@rule(
+    Weight.REMARK,
+    NoteKind.LOSS_PLACES,
+    "The share lost by direction, flow, size and moment, at the loads that decide: differences that chance makes in "
+    f"less than one of {1.0 / LEVEL:,.0f} results.",
+)
+def loss_places(result: TestResult) -> Iterator[str]:
+    """What lost frames have in common, or what they would have shown."""
+    for sentence in () if result.loss_places is None else result.loss_places.sentences:
+        yield f"Where losses sit: {sentence}."
+
+
+@rule(Weight.REMARK, NoteKind.QUEUES, "The devices' counters of each receive queue: any drop.")
+def queues(result: TestResult) -> Iterator[str]:
+    """The receive queues that dropped lost frames."""
+    if result.queues_in_words is not None:
+        yield f"Receive queues: {result.queues_in_words}."
+
+
+@rule(Weight.REMARK, NoteKind.SCOPE)
+def scope(result: TestResult) -> Iterator[str]:
+    """What the numbers count, and how long the trials took."""
+    load, traffic = result.conditions.load, result.conditions.traffic
+    links = result.conditions.testbed.links
+    over = f" over {links} parallel links" if links > 1 else ""
+    average = " on average" if len(traffic.frame_sizes) > 1 else ""
+    took = sum(trial.elapsed_s for trial in result.trials)
+    yield (
+        f"Aggregate is per interface x {load.aggregate_factor:g} ({load.directions_in_words}){over}; "
+        f"frames of {traffic.average_frame_size_bytes:.6g} bytes{average}; {trials_counted(len(result.trials))} in "
+        f"{took:.1f} s."
+    )
+
+
+@rule(Weight.REMARK, NoteKind.UNSENT, "The generator's counters: any unsent frame.")
+def not_sent(result: TestResult) -> Iterator[str]:
+    """Frames that the generator could not send; if it stood still, what lets it send more."""
+    short = [trial.unsent_frames for trial in result.trials if trial.unsent_frames]
+    if not short:
+        return
+    yield f"The generator could not send {counted(sum(short), 'frame')}, in {_of_the_trials(len(short))}."
+    if any(trial.lateness_s > STALL for trial in result.trials):
+        yield (
+            "The generator would send more if its machine had less other work to do, or if its catch_up in the "
+            "topology file were larger."
+        )
+
+
+@rule(Weight.REMARK, NoteKind.GENERATOR_DROPS, "The generator's counters of its drops: any frame.")
+def dropped(result: TestResult) -> Iterator[str]:
+    """Frames that came back and that the generator dropped."""
+    drops = [frames for trial in result.trials if (frames := trial.missing.generator_drops)]
+    if drops:
+        yield (
+            f"The generator dropped {counted(sum(drops), 'frame')} that came back, in "
+            f"{_of_the_trials(len(drops))}: the SUT did not lose {'it' if sum(drops) == 1 else 'them'}."
+        )
+
+
+@rule(Weight.REMARK, NoteKind.SET_ASIDE)
+def set_aside(result: TestResult) -> Iterator[str]:
+    """Trials that are no evidence."""
+    reasons = [trial.set_aside for trial in result.trials if trial.set_aside is not None]
+    if reasons:
+        yield (
+            f"Set aside, as no evidence about the SUT: {trials_counted(len(reasons))} (the last one "
+            f"because {reasons[-1]})."
+        )
+
+
+faults = rule(Weight.REMARK, NoteKind.INTEGRITY, damaged_frames.evidence)(fault_lines)
+examined = rule(Weight.PROVENANCE, NoteKind.INTEGRITY, damaged_frames.evidence)(integrity_lines)
+
+
+@rule(Weight.REMARK, NoteKind.OBSERVED)
+def observed(result: TestResult) -> Iterator[str]:
+    """What the measurement itself noted."""
+    about = result.view().is_provenance
+    yield from (remark for remark in result.remarks if not about(remark))
+
+
+@rule(Weight.PROVENANCE, NoteKind.OBSERVED)
+def how_observed(result: TestResult) -> Iterator[str]:
+    """What the measurement noted about itself."""
+    about = result.view().is_provenance
+    yield from (remark for remark in result.remarks if about(remark))
+
+
+@rule(Weight.REMARK, NoteKind.SIMULATED)
+def simulated(result: TestResult) -> Iterator[str]:
+    """No frame was sent."""
+    if result.conditions.testbed.is_simulated:
+        yield "Simulated: no frame was sent, and the numbers come from a model."
+
+
+@rule(Weight.PROVENANCE, NoteKind.MAX_LOAD)
+def max_load(result: TestResult) -> Iterator[str]:
+    """What limits the load."""
+    if result.max_load.limits:
+        yield f"Maximum load from: {result.max_load.origin.value}. Limits: {'; '.join(result.max_load.limits)}."
+
+
+@rule(Weight.PROVENANCE, NoteKind.GENERATOR_STALLS, "The generator's longest delay in each trial.")
+def stalled(result: TestResult) -> Iterator[str]:
+    """The generator stood still."""
+    late = [trial.lateness_s for trial in result.trials if trial.lateness_s > STALL]
+    if late:
+        yield (
+            f"The generator was stalled for up to {max(late) * 1e3:.3g} ms, in {_of_the_trials(len(late))}. "
+            "It then sent faster than the load to catch up."
+        )
+
+
+@rule(Weight.PROVENANCE, NoteKind.REPEATS)
+def repeats(result: TestResult) -> Iterator[str]:
+    """Attempts that were measured again, and repairs before them."""
+    again = sum(trial.repeats for trial in result.trials)
+    if again:
+        because = "because the generator faltered or miscounted, or the testbed changed"
+        yield f"Attempts measured again {because}: {again}."
+    repairs = sum(len(trial.repairs) for trial in result.trials)
+    if repairs:
+        yield f"Attempts to repair the infrastructure before a trial was measured again: {repairs}."
+
+
+def _of_the_trials(number: int) -> str:
+    return "one of the trials" if number == 1 else f"{number:,} of the trials"
+
+
+OF_ALL_KINDS = (
+    failure,
+    declared,
+    unsent,
+    doubts.two_bands,
+    doubts.late_frames,
+    doubts.foreign_frames,
+    doubts.full_rings,
+    doubts.generator_drops,
+    doubts.testbed_changed,
+    damaged_frames,
+    loss_places,
+    queues,
+    scope,
+    not_sent,
+    dropped,
+    set_aside,
+    faults,
+    observed,
+    simulated,
+    max_load,
+    stalled,
+    examined,
+    repeats,
+    how_observed,
+)
+"""The rules for all kinds, in the order in which notes of one weight are shown."""
+OVER_TIME = (doubts.drift, doubts.spells, memory)
+"""Rules for all kinds without rules of their own about changes over time."""
+USUAL = (*OF_ALL_KINDS, *OVER_TIME, doubts.generator_stalls)
+"""The rules of a kind that has none of its own."""
