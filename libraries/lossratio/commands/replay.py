@@ -137,16 +137,16 @@ def replayed_load(journal: JournalContents, path: Path, asked: Asked) -> Counted
     min_load = _option_or_journal(asked.min_load, search, "min_load_fps", path)
     max_load = _option_or_journal(asked.max_load, search, "max_load_fps", path)
     likelihood = asked.likelihood or settings.get("likelihood", LikelihoodName.LINE)
+    warm_ups = 0 if settings.get("warm_up_duration_s") is None else 1
     is_same = (asked.target_loss_ratio, asked.min_load, asked.max_load) == (None, None, None)
     if is_same and "timeout_s" in settings:
         again = _searched(settings, (target, min_load, max_load), LikelihoodName(likelihood))
-        for trial in journal.results:
+        for trial in journal.results[warm_ups:]:
             again.next_trial()
             again.record(trial)
         again.next_trial()
         return again.result()
 
-    warm_ups = 0 if settings.get("warm_up_duration_s") is None else 1
     return load_by_counts(
         journal.results[warm_ups:],
         target_loss_ratio=target,

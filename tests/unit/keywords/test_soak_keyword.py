@@ -16,13 +16,12 @@ Suite Teardown    Tear Down Testbed
 SOAK_TESTS = """
 Soak
     ${found}    Find Critical Load    64B    bidirectional=False    timeout=20 s    target_loss_ratio=0.001 %
-    ...    weighting=equal
     Should Be Equal As Numbers    ${found.target_loss_ratio}    0.00001
 After A Search
     Find Conditional Throughput    QUICK_NDR    frame_size=64B
     Find Critical Load    64B    timeout=10 s    warm_start=True    likelihood=poisson
 At Least
-    Find Critical Load    64B    bidirectional=False    timeout=10 s    max_load=60 kpps    likelihood=poisson
+    Find Critical Load    64B    bidirectional=False    timeout=10 s    max_load=60 kpps
 Wrong Ratio
     Find Critical Load    64B    target_loss_ratio=lots
 Confirmed

@@ -79,6 +79,7 @@ def test_most_of_the_traffic_is_at_the_stated_load():
 def test_a_precision_of_half_a_per_cent_ends_a_search_of_a_constant_device_in_two_minutes(spread):
     found, search, _ = searched(SmoothKnee(18e6, spread), 1800.0, precision=0.005)
     assert found.stopped_by is StopReason.PRECISION
+    assert found.long_s is not None
     assert search.elapsed < 120.0
     assert found.verified <= truth(SmoothKnee(18e6, spread)) <= found.contradicted <= 1.005 * found.verified
 
