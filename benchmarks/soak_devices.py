@@ -483,17 +483,17 @@ KINDS = {
 
 SEED = 2026
 """The usual seed of the devices, which makes tables repeatable."""
-LEAST = 0.05
+_LEAST = 0.05
 """Minimum critical load of a device, as a share of its capacity."""
 _RINGS = (512.0, 1024.0, 2048.0, 4096.0, 8192.0, 16384.0)
-PAUSES_EVERY = 0.05, 40.0
+_PAUSES_EVERY = 0.05, 40.0
 """The shortest and longest mean seconds between pauses."""
-PAUSE_LENGTHS, SHORTER_IF_VARIED = (0.3, 6.0), 3.0
+_PAUSE_LENGTHS, _SHORTER_IF_VARIED = (0.3, 6.0), 3.0
 """The shortest and longest pause, as a share of the seconds in which a ring fills up at the capacity; and how much
 shorter pauses are on average if their lengths are exponentially distributed."""
-_HEALTHY = 0.25
+_HEALTHY_SHARE = 0.25
 """Share of the devices that are healthy."""
-_BOTH = 0.2
+_TWO_SHARE = 0.2
 """Share of the others that have two faults."""
 
 
@@ -508,13 +508,13 @@ def family_named(name: str, seed: int = SEED) -> Family:
 def _drawn(number: int, seed: int) -> Family:
     rng = np.random.default_rng([seed, number])
     device = Device(_knee(rng))
-    if rng.random() < _HEALTHY:
+    if rng.random() < _HEALTHY_SHARE:
         if rng.random() < 0.3:
             device = Device(sharp, drawn=normal(_between(rng, 5e-4, 5e-3)))
         return Family(device, True, frozenset({"varies"} if device.drawn else ()))
 
     while True:
-        faults = rng.permutation(len(_FAULTS))[: 1 + (rng.random() < _BOTH)]
+        faults = rng.permutation(len(_FAULTS))[: 1 + (rng.random() < _TWO_SHARE)]
         found, traits = device, ""
         for fault in faults:
             found, more = _FAULTS[fault](found, rng)
@@ -522,7 +522,7 @@ def _drawn(number: int, seed: int) -> Family:
         family = Family(found, False, frozenset(traits.split()))
         # A bucket is that of a sharp knee, and not of a pausing one.
         is_possible = not found.bucket or found.knee is sharp
-        if is_possible and family.critical_load(found.scale(10_000, 1e5)) > LEAST * CAPACITY:
+        if is_possible and family.critical_load(found.scale(10_000, 1e5)) > _LEAST * CAPACITY:
             return family
 
 
@@ -550,15 +550,15 @@ def _batches(device: Device, rng: np.random.Generator) -> tuple[Device, str]:
 
 def _pauses(device: Device, rng: np.random.Generator) -> tuple[Device, str]:
     ring = float(rng.choice(_RINGS))
-    length = ring / CAPACITY * rng.uniform(*PAUSE_LENGTHS)
-    every = _between(rng, *PAUSES_EVERY)
+    length = ring / CAPACITY * rng.uniform(*_PAUSE_LENGTHS)
+    every = _between(rng, *_PAUSES_EVERY)
     kind = rng.integers(4)
     # Table: how lengths and periods of pauses differ.
     pause = (
         Pause(every, length, ring),
         Pause(every, length, ring, jitter=rng.uniform(0.0, 0.4)),
         Pause(every, length, ring, spread=rng.uniform(0.1, 0.8)),
-        Pause(every, length / SHORTER_IF_VARIED, ring, varies=True),
+        Pause(every, length / _SHORTER_IF_VARIED, ring, varies=True),
     )[kind]
     return replace(device, pauses=(*device.pauses, pause)), "pauses"
 

@@ -57,9 +57,6 @@ def bracketed(evidence: Evidence, question: CriticalLoadQuestion, begin: float) 
     gap = ceiling - floor
     if gap <= FINE * ceiling:
         return None
-    forwarded = (1.0 + FINE) * (evidence.best_goodput() or 0.0)
-    if floor < forwarded < ceiling:
-        return forwarded
     aimed = _aimed(evidence)
     if aimed is not None and evidence.counts.load[-1] >= ceiling:
         return min(max(aimed, floor + _INSIDE * gap), ceiling - _INSIDE * gap)

@@ -51,8 +51,6 @@ _CHANGE, _SPREADS = 0.001, 4.0
 _TAIL, _LEAST = 8.0, 0.96
 """Where the capacity varies, this many standard deviations below its mean are held, but no less than this share of the
 least capacity seen."""
-_SHORT = 0.1
-"""Losses that grow with the load along a line come from pauses if these are shorter than this share of a trial."""
 _FEW = 5
 """Short trials at a load before a long one."""
 _ONCE_ROOM = 1.25
@@ -324,12 +322,7 @@ class SearchByCounts:
         if self._reference is not None and evidence.varies(self._reference):
             mean = float(np.mean(self._goodputs))
             self._cap = max(mean - _TAIL * self._spread, _LEAST * min(self._goodputs))
-        held = min(floor or self._question.min_load, self._cap)
-        pause = evidence.fixed_pause()
-        if pause is not None and pause.length_s < _SHORT * self._duration and pause.free_load < held:
-            self._pause = pause
-            self._cap = held = pause.free_load
-        self._held = self._clamped(held)
+        self._held = self._clamped(min(floor or self._question.min_load, self._cap))
 
     def _wants_long(self, evidence: Evidence, held: float) -> bool:
         """Whether a long trial at the held load is due: at first, at the end, and again if it lost frames."""

@@ -36,10 +36,6 @@ class _Distribution(ABC):
     """A distribution of the critical load."""
 
     question: CriticalLoadQuestion
-    mean: float
-    """Mean critical load, in frames per second."""
-    stdev: float
-    """Its standard deviation."""
 
     @abstractmethod
     def below(self, load: float) -> float:
@@ -78,12 +74,12 @@ class FunctionEstimate(_Distribution):
 
     @cached_property
     def mean(self) -> float:
-        """See `_Distribution.mean`."""
+        """Mean critical load, in frames per second."""
         return float((self.masses * self.loads).sum())
 
     @cached_property
     def stdev(self) -> float:
-        """See `_Distribution.stdev`."""
+        """Its standard deviation."""
         return float(np.sqrt((self.masses * (self.loads - self.mean) ** 2).sum()))
 
     def below(self, load: float) -> float:
@@ -120,12 +116,12 @@ class PoissonEstimate(_Distribution):
 
     @cached_property
     def mean(self) -> float:
-        """See `_Distribution.mean`."""
+        """Mean critical load, in frames per second."""
         return float(np.mean([one.mean for one in self.functions]))
 
     @cached_property
     def stdev(self) -> float:
-        """See `_Distribution.stdev`."""
+        """Its standard deviation."""
         variances = [one.stdev**2 + (one.mean - self.mean) ** 2 for one in self.functions]
         return float(np.sqrt(np.mean(variances)))
 

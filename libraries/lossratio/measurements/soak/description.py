@@ -70,6 +70,8 @@ def _pauses(found: CountedLoad) -> SeenPauses | None:
 
 def _plrsearch(model: PoissonEstimate, conditions: Conditions) -> PlrsearchEstimate:
     low, high = model.interval(0.95)
+
+    # Record: the model's estimate, as it stands in a result.
     return PlrsearchEstimate(
         mean=conditions.rate(model.mean),
         stdev=conditions.rate(model.stdev),
