@@ -1,9 +1,15 @@
-"""PLRsearch measured: accuracy, speed beside a Monte Carlo of the draft's kind, and time to an error.
+"""Soak tests measured: judged on devices with a known truth, with real frames, and over many nights.
 
-    python benchmarks/soak.py                       # everything, with few seeds
-    python benchmarks/soak.py stopping --seeds 100
+    python benchmarks/soak.py judge --seconds 60 300 --seeds 3
+    python benchmarks/soak.py judge --seconds 300 --drawn 0 60 --drawn-seed 7 --store judged.jsonl
+    python benchmarks/soak.py judge --kinds
+    python benchmarks/soak.py show "batches of 32" --seconds 300
+    python benchmarks/soak.py frames --device batches --runs 3
+    python benchmarks/soak.py nights --series 300 --years 20
 
-For whole searches of many devices, see `soak_judge.py`.
+A search is *right* if the load that is stated first is .9 to 1.0 of the truth. It is *wrong* if it is regular and above
+the truth, and *in sight* if the losses that decide are not rarer than the result says. Time is simulated, and seeds are
+fixed: a table repeats itself.
 """
 
 from __future__ import annotations
@@ -12,252 +18,223 @@ import argparse
 import json
 import math
 import time
-from collections.abc import Callable, Sequence
-from functools import partial
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from itertools import groupby
+from operator import attrgetter
 from pathlib import Path
-from typing import Any
+from zlib import crc32
 
 import numpy as np
-from soak_cases import CASES, MAX_LOAD, MIN_LOAD, TARGET
-from soak_monte_carlo import monte_carlo
+import soak_nights
+import soak_real_frames
+from soak_devices import CAPACITY, FAMILIES, KINDS, SEED, Family, Pause, family_named
 
-from lossratio.plrsearch import CriticalLoadEstimate, LikelihoodName, PLRsearch, StopReason, Weighting, estimate
-from lossratio.plrsearch.controller import stopping_factor
-from lossratio.plrsearch.likelihood.constant_capacity import PoissonLikelihood
-from lossratio.plrsearch.likelihood.density import Model, Prior
-from lossratio.plrsearch.model.counts import collect
-from lossratio.plrsearch.model.critical_loads import CriticalLoadQuestion
-from lossratio.plrsearch.model.functions import STRETCH
-from lossratio.plrsearch.quadrature import posteriors
-from lossratio.plrsearch.quadrature.constant_capacity import integrate
-from lossratio.simulation import SimulatedMeasurer, SmoothKnee
-from lossratio.trials import TrialInput, TrialOutput, TrialResult, run_search
+from lossratio.plrsearch import CountedLoad, SearchByCounts
+from lossratio.simulation import SimulatedMeasurer
+from lossratio.trials import TrialResult, run_search
 
-QUESTION = CriticalLoadQuestion(TARGET, MIN_LOAD, MAX_LOAD)
-KNOWN_ANSWERS = Path(__file__).parents[1] / "tests" / "unit" / "plrsearch" / "data" / "known-answers.json"
-TIMES = (60.0, 300.0, 1800.0)
 OVERHEAD = 0.5
-STOPS = (
-    ("stretch", 1e-3),
-    ("stretch", 2e-4),
-    ("erf", 2e-4),
-    ("sharp", 1e-4),
-    ("normal 0.4 %", 6e-3),
-    ("normal 0.4 %", 3e-3),
-)
-"""SUTs, and precisions that end searches of them."""
-REPEATS = 5
-MONTE_CARLO_SECONDS = (1.0, 5.0)
-QUADRATURE_ERROR = 0.01
-"""Maximum allowed error of the quadrature, in standard deviations; the accuracy section shows the actual error."""
+"""Seconds that a trial takes beside its traffic."""
+CLOCK = 20e-6
+"""Relative tolerance for a right load: a generator's clock is no better."""
+_CLOSE = 0.05
+"""Numbers in sentences are true within this share."""
+_NEAR = 0.01
+"""Trials within this share of the stated load are near it."""
+
+
+@dataclass(frozen=True)
+class Judgement:
+    """What a search stated, and whether it is right."""
+
+    device: str
+    """Name of the device."""
+    seconds: float
+    """Seconds of the search."""
+    seed: int
+    """Seed of its measurer."""
+    healthy: bool
+    """Whether the device is healthy."""
+    share: float
+    """The stated load as a share of the truth."""
+    right: bool
+    """Whether it is .9 to 1.0."""
+    regular: bool
+    """Whether the result has no doubt."""
+    in_sight: bool
+    """Whether the losses that decide are frequent enough to be seen, as the result says."""
+    covered: bool
+    """Whether the truth is between the verified and the contradicted load."""
+    near: float
+    """Share of the seconds of traffic within 1 % of the stated load."""
+    cpu_s: float
+    """Seconds of CPU."""
+    false: tuple[str, ...]
+    """What the search says and is not so."""
+
+    @property
+    def wrong(self) -> bool:
+        """Whether the result is regular and above the truth."""
+        return self.regular and self.share > 1.0 + CLOCK
 
 
 def main() -> None:
-    """Runs the sections of the command line."""
+    """Runs the sub-command of the command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    sections = {
-        "accuracy": accuracy,
-        "speed": speed,
-        "monte-carlo": monte_carlo_beside,
-        "sooner": sooner,
-        "stopping": stopping,
-    }
-    parser.add_argument("sections", nargs="*", help=f"any of {', '.join(sections)}; all if none is given")
-    parser.add_argument("--seeds", type=int, default=3, help="searches of each kind (default: 3)")
-    parser.add_argument("--first-seed", type=int, default=0, help="seed of the first (default: 0)")
+    commands = parser.add_subparsers(required=True)
+    judge_it = commands.add_parser("judge", help="judge searches of many devices")
+    judge_it.add_argument("--seconds", nargs="+", type=float, default=[60.0, 300.0])
+    judge_it.add_argument("--seeds", type=int, default=1, help="searches of each device and time")
+    judge_it.add_argument("--seed", type=int, default=0, help="seed of the first of them")
+    judge_it.add_argument("--families", nargs="+", default=list(FAMILIES), help="default: all of them")
+    judge_it.add_argument("--kinds", action="store_true", help="the kinds of `KINDS` instead")
+    judge_it.add_argument("--drawn", nargs=2, type=int, metavar=("FIRST", "LAST"), help="drawn devices instead")
+    judge_it.add_argument("--drawn-seed", type=int, default=SEED, help=f"their seed (default: {SEED})")
+    judge_it.add_argument("--store", type=Path, help="JSON lines file that keeps the judgements")
+    judge_it.set_defaults(command=judge)
+    show_it = commands.add_parser("show", help="show the trials of a search")
+    show_it.add_argument("name", help="name of a family or a kind, or 'drawn 17'")
+    show_it.add_argument("--seconds", type=float, default=300.0)
+    show_it.add_argument("--drawn-seed", type=int, default=SEED)
+    show_it.set_defaults(command=show)
+
+    frames_of = commands.add_parser("frames", help="search for the critical load of devices with real frames")
+    soak_real_frames.add_options(frames_of)
+    nights_of = commands.add_parser("nights", help="measure what many nights together show")
+    soak_nights.add_options(nights_of)
+
     arguments = parser.parse_args()
-    unknown = set(arguments.sections) - set(sections)
-    if unknown:
-        parser.error(f"no section {', '.join(sorted(unknown))}")
-    for name in arguments.sections or sections:
-        print(f"\n== {name} ==", flush=True)
-        sections[name](arguments)
+    arguments.command(arguments)
 
 
-def accuracy(_: argparse.Namespace) -> None:
-    """Largest errors against the known answers, in units of each case's own tolerance."""
-    print(f"{'case':50} {'likelihood':10} {'mean':>8} {'stdev':>8} {'log mean':>9} {'quantile':>9} {'evidence':>9}")
-    for case in json.loads(KNOWN_ANSWERS.read_text())["cases"]:
-        for likelihood in ("poisson", "geometric"):
-            estimated, tolerance = _of_case(case, likelihood), case["tolerance"]
-            errors, nothing = np.zeros(5), 1e-18 * case["max_load"]
-            for function in estimated.description.posteriors:
-                name = function.name
-                known = case["expected"][likelihood][name]
-                quantiles = {float(share): load for share, load in known["quantiles"].items()}
-                errors = np.maximum(
-                    errors,
-                    [
-                        abs(function.mean / known["mean"] - 1.0) / tolerance["mean"],
-                        abs(function.stdev - known["stdev"]) / max(tolerance["stdev"] * known["stdev"], nothing),
-                        abs(np.log(function.critical_load) @ function.mass / known["mean_log"] - 1.0)
-                        / tolerance["mean"],
-                        max(abs(function.quantile(share) / load - 1.0) for share, load in quantiles.items())
-                        / tolerance["quantiles"],
-                        abs(function.log_evidence - known["log_evidence"]) / tolerance["log_evidence_abs"],
-                    ],
-                )
-            print(f"{case['name']:50} {likelihood:10} " + " ".join(f"{error:8.2g}" for error in errors), flush=True)
+def judge(arguments: argparse.Namespace) -> None:
+    """Judges searches of devices."""
+    names = list(KINDS) if arguments.kinds else arguments.families
+    if arguments.drawn:
+        names = [f"drawn {number}" for number in range(*arguments.drawn)]
+
+    for seconds in arguments.seconds:
+        judged = []
+        for name in names:
+            family = family_named(name, arguments.drawn_seed)
+            for seed in range(arguments.seed, arguments.seed + arguments.seeds):
+                judged.append(searched(name, family, seconds, seed))
+                _keep(judged[-1], arguments.store)
+        print(f"{seconds:5.0f} s {summary(judged)}", flush=True)
 
 
-def _of_case(case: dict[str, Any], likelihood: str) -> CriticalLoadEstimate:
-    results = [
-        TrialResult(TrialInput(duration, load), TrialOutput(lost / sent, sent_frames=sent, lost_frames=lost))
-        for duration, load, sent, lost in case["trials"]
+def _keep(run: Judgement, store: Path | None) -> None:
+    """Prints a search that is not right, and adds it to the file."""
+    if not run.right or run.wrong or run.false:
+        marks = " wrong" * run.wrong + " irregular" * (not run.regular)
+        print(f"  {run.device:32} {run.share:8.4f}{marks} {'; '.join(run.false)}", flush=True)
+    if store is not None:
+        with store.open("a") as file:
+            file.write(json.dumps(asdict(run), default=float) + "\n")
+
+
+def searched(name: str, family: Family, seconds: float, seed: int) -> Judgement:
+    """A search of a device, judged."""
+    trials: list[TrialResult] = []
+    limits = (family.target, 1e-4 * family.capacity, 1.6 * family.capacity)
+    measurer = SimulatedMeasurer(family.device, seed=crc32(name.encode()) + seed, overhead=OVERHEAD)
+    begun = time.process_time()
+    search = SearchByCounts(*limits, timeout=seconds)
+    found = run_search(search, measurer, on_trial=trials.append)
+    cpu = time.process_time() - begun
+
+    scale = family.scale_at(measurer.now, len(trials))
+    truth = family.critical_load(scale)
+    rarest = family.device.rarest(found.stated, scale, family.target, found.trial_s)
+    only_short = "long" in family.traits and found.long_s is None
+    in_sight = not only_short and not family.lowest and rarest <= found.rarest_s
+    near = sum(trial.duration for trial in trials if abs(trial.load / found.stated - 1.0) <= _NEAR)
+    low, high = found.verified or 0.0, found.contradicted or math.inf
+    share = found.stated / truth
+
+    at_least, at_most = low <= truth * (1.0 + CLOCK), high >= truth * (1.0 - CLOCK)
+    near_share = near / sum(trial.duration for trial in trials)
+
+    # Record: the judgement.
+    return Judgement(
+        device=name,
+        seconds=seconds,
+        seed=seed,
+        healthy=family.healthy,
+        share=share,
+        right=0.9 <= share <= 1.0 + CLOCK,
+        regular=found.is_regular,
+        in_sight=in_sight,
+        covered=at_least and at_most,
+        near=near_share,
+        cpu_s=cpu,
+        false=tuple(untrue(found, family, share, in_sight=in_sight)),
+    )
+
+
+def untrue(found: CountedLoad, family: Family, share: float, *, in_sight: bool) -> list[str]:
+    """What a search says and is not so of a device, at a stated load that is this share of the truth."""
+    device = family.device
+    false = []
+
+    if found.verified is not None and share > 1.0 + CLOCK and in_sight:
+        false.append("verified")
+    if found.changes and "changes" not in family.traits:
+        false.append("changed")
+    if found.once and "once" not in family.traits:
+        false.append("once")
+    if found.batch is not None and not _is_close(found.batch, device.batch):
+        false.append("batch")
+    if found.bucket is not None and not _is_close(found.bucket.frames, device.bucket * CAPACITY):
+        false.append("bucket")
+    if found.pause is not None:
+        pauses = [pause for pause in device.pauses if isinstance(pause, Pause)]
+        told = [(found.pause.length_s, pause.length, found.pause.ring_frames, pause.ring) for pause in pauses]
+        if not any(_is_close(length, true) and _is_close(ring, held) for length, true, ring, held in told):
+            false.append("pause")
+    return false
+
+
+def _is_close(said: float, true: float) -> bool:
+    return math.isclose(said, true, rel_tol=_CLOSE)
+
+
+def summary(runs: Sequence[Judgement]) -> str:
+    """The figures of searches."""
+    healthy = [run for run in runs if run.healthy]
+    regular = [run for run in runs if run.regular]
+    wrong = [run for run in runs if run.wrong]
+    within = sum(1.0 - _NEAR <= run.share <= 1.0 + CLOCK for run in healthy)
+    doubted = sum(not run.regular for run in healthy)
+    tenth, median = np.quantile([run.near for run in runs], [0.1, 0.5])
+    cpu = np.median([run.cpu_s for run in runs])
+
+    parts = [
+        f"right {sum(run.right for run in runs)} of {len(runs)}",
+        f"regular and above {len(wrong)}, in sight {sum(run.in_sight for run in wrong)}",
+        f"healthy: {doubted} of {len(healthy)} irregular, {within} within 1 %",
+        f"irregular {len(runs) - len(regular)}",
+        f"regular and covered {sum(run.covered for run in regular)} of {len(regular)}",
+        f"false {sum(len(run.false) for run in runs)}",
+        f"near {median:.2f} (tenth {tenth:.2f})",
+        f"CPU {cpu:.2f} s",
     ]
-    limits = {name: case[name] for name in ("target_loss_ratio", "min_load", "max_load")}
-    return estimate(results, likelihood=likelihood, **limits)
+    return "; ".join(parts)
 
 
-def speed(_: argparse.Namespace) -> None:
-    """CPU time of an estimate for the result, and of an estimate for choosing a load; the minimum of some repeats."""
-    print(f"{'trials':>7} {'likelihood':10} {'for the result, ms':>19} {'to choose by, ms':>17}")
-    for number, repeats in ((150, REPEATS), (5000, 2)):
-        counts = collect(_trials(number))
-        for likelihood in LikelihoodName:
-            full = _least_time(partial(posteriors, counts, QUESTION, likelihood), repeats)
-            rough = _least_time(partial(posteriors, counts, QUESTION, likelihood, for_selection=True), repeats)
-            print(f"{number:7} {likelihood.value:10} {1e3 * full:19.1f} {1e3 * rough:17.1f}", flush=True)
-
-
-def monte_carlo_beside(_: argparse.Namespace) -> None:
-    """The stretch function's posterior of 150 trials under Poisson: exactly, and by a Monte Carlo of the draft's kind.
-
-    A Monte Carlo's error falls with the root of its time, once its samples are where the posterior is: hence
-    the time for an error of `QUADRATURE_ERROR`.
-    """
-    counts = collect(_trials(150))
-    model = Model(STRETCH, PoissonLikelihood(counts), Prior(MAX_LOAD / 2.0))
-    exact = integrate(model, QUESTION)
-    seconds = _least_time(lambda: integrate(model, QUESTION))
-    trials = list(zip(counts.load.tolist(), counts.exposure.tolist(), counts.lost.astype(int).tolist(), strict=True))
-    print(f"quadrature: {1e3 * seconds:.0f} ms of CPU, within {QUADRATURE_ERROR:g} stdev", flush=True)
-    for budget in MONTE_CARLO_SECONDS:
-        runs = [monte_carlo(trials, TARGET, MAX_LOAD, budget, seed) for seed in range(REPEATS)]
-        error = _rms([(run.mean - exact.mean) / exact.stdev for run in runs])
-        speed = np.mean([run.samples_per_second for run in runs])
-        equal = f"; {QUADRATURE_ERROR:g} in {budget * (error / QUADRATURE_ERROR) ** 2:.3g} s" if error < 1.0 else ""
-        print(
-            f"Monte Carlo: {budget:g} s of CPU, {speed:,.0f} samples/s, rms error {error:.3g} stdev{equal}", flush=True
-        )
-
-
-def _trials(number: int) -> list[TrialResult]:
-    """Trials at distinct loads around the knee of a stretch-shaped SUT."""
-    rng = np.random.default_rng(1)
-    measurer = SimulatedMeasurer(SmoothKnee(18e6, 5e4), seed=1)
-    inputs = [TrialInput(5.1 + 0.1 * min(index, 140), rng.normal(17.6e6, 1e5)) for index in range(number)]
-    return [TrialResult(trial, measurer.measure(trial)) for trial in inputs]
-
-
-def _least_time(task: Callable[[], object], repeats: int = REPEATS) -> float:
-    times = []
-    for _ in range(repeats):
-        started = time.process_time()
-        task()
-        times.append(time.process_time() - started)
-    return min(times)
-
-
-def sooner(arguments: argparse.Namespace) -> None:
-    """Errors after some seconds of search: with CSIT's selection, and with ours.
-
-    No trial depends on how long the search will go on, so the shorter searches are beginnings of the longest one.
-    """
-    ways = {
-        "csit": {"selection": "csit", "likelihood": "geometric", "weighting": Weighting.EQUAL},
-        "poisson": {"likelihood": "poisson"},
-        "varying": {"likelihood": "varying"},
-    }
-    print(f"{'SUT':16} {'way':12} " + " ".join(f"{f'rms at {int(t)} s, %':>18}" for t in TIMES))
-    for name in ("stretch", "erf"):
-        for way, options in ways.items():
-            errors = [
-                _errors_on_the_way(name, seed, options)
-                for seed in range(arguments.first_seed, arguments.first_seed + arguments.seeds)
-            ]
-            print(
-                f"{name:16} {way:12} " + " ".join(f"{_rms(column):18.4f}" for column in np.transpose(errors)),
-                flush=True,
-            )
-
-
-def _errors_on_the_way(name: str, seed: int, options: dict[str, Any]) -> list[float]:
-    """Errors in % after each of `TIMES`, which are sorted."""
-    case = CASES[name]
-    truth = case.critical_load or math.nan
-    results: list[TrialResult] = []
-    controller = PLRsearch(TARGET, MIN_LOAD, MAX_LOAD, timeout=TIMES[-1], **options)
-    run_search(controller, SimulatedMeasurer(case.sut, seed=seed, overhead=OVERHEAD), on_trial=results.append)
-    ends = np.cumsum([result.elapsed for result in results])
-    estimation = {option: options[option] for option in ("likelihood", "weighting") if option in options}
-    return [
-        100.0 * (_estimate(results[: int(np.sum(ends <= seconds))], **estimation).mean / truth - 1.0)
-        for seconds in TIMES
-    ]
-
-
-def _estimate(results: Sequence[TrialResult], **options: Any) -> CriticalLoadEstimate:
-    return estimate(results, target_loss_ratio=TARGET, min_load=MIN_LOAD, max_load=MAX_LOAD, **options)
-
-
-def stopping(arguments: argparse.Namespace) -> None:
-    """How often intervals cover the truth where a search ended because they were narrow.
-
-    First come cheap searches, whose capacities are known to be normal and independent. After each trial, they examine
-    the interval for the mean less 3.7 standard deviations, with as wide a target. Then come whole searches.
-    """
-    rng = np.random.default_rng(1)
-    print(f"{'cheap: stops after about':>26} {'coverage of 1,000':>18} {'if not widened':>15}")
-    for first, usual in ((12, 20), (12, 40), (12, 100), (12, 300), (150, 150), (150, 300), (150, 700)):
-        shares = [_cheap_coverage(rng, first, usual, widened=widened) for widened in (True, False)]
-        print(f"{usual:26} {shares[0]:18.3f} {shares[1]:15.3f}", flush=True)
-    print(f"{'SUT':18} {'precision, %':>13} {'searches':>9} {'coverage':>9} {'trials (median)':>16}")
-    for name, precision in STOPS:
-        runs = [_stopped(name, seed, precision) for seed in _seeds(arguments)]
-        ended = [run for run in runs if run is not None]
-        covered = np.mean([run[0] for run in ended]) if ended else math.nan
-        trials = np.median([run[1] for run in ended]) if ended else math.nan
-        print(f"{name:18} {100.0 * precision:13.3g} {len(ended):9} {covered:9.3f} {trials:16.0f}", flush=True)
-
-
-def _seeds(arguments: argparse.Namespace) -> range:
-    return range(arguments.first_seed, arguments.first_seed + arguments.seeds)
-
-
-def _cheap_coverage(rng: np.random.Generator, first: int, usual: int, *, widened: bool) -> float:
-    """Share of 1,000 searches that cover; if not widened, half of them end after `usual` trials or sooner."""
-    deviations, most = 3.7, 3000
-    scale = math.sqrt(1.0 + 0.5 * deviations**2)
-    number = np.arange(1.0, most + 1.0)
-    wide = 1.96 + 2.4 / number + 10.0 / number**2
-    factor = stopping_factor(number) if widened else np.ones(most)
-    covered = 0
-    for _ in range(1000):
-        capacities = rng.standard_normal(most)
-        mean = np.cumsum(capacities) / number
-        variance = (np.cumsum(capacities**2) - number * mean**2) / np.maximum(number - 1.0, 1.0)
-        stdev = np.sqrt(np.maximum(variance, 1e-12))
-        half = factor * wide * stdev * scale / np.sqrt(number)
-        narrow = (half <= 1.96 * scale / math.sqrt(usual)) & (number >= first)
-        end = int(np.argmax(narrow)) if narrow.any() else most - 1
-        covered += bool(abs(mean[end] - deviations * stdev[end] + deviations) <= half[end])
-    return covered / 1000.0
-
-
-def _stopped(name: str, seed: int, precision: float) -> tuple[bool, int] | None:
-    """Whether the interval covers the truth, and the number of trials; None: precision did not end the search."""
-    case = CASES[name]
-    controller = PLRsearch(TARGET, MIN_LOAD, MAX_LOAD, precision=precision)
-    ended = run_search(controller, SimulatedMeasurer(case.sut, seed=seed, overhead=OVERHEAD))
-    if ended.stopped_by is not StopReason.PRECISION or case.critical_load is None:
-        return None
-    low, high = ended.interval(0.95)
-    return low <= case.critical_load <= high, len(ended.counts)
-
-
-def _rms(values: Sequence[float]) -> float:
-    return float(np.sqrt(np.mean(np.square(values))))
+def show(arguments: argparse.Namespace) -> None:
+    """Shows what each trial of a search lost, and what the search says."""
+    family = family_named(arguments.name, arguments.drawn_seed)
+    trials: list[TrialResult] = []
+    limits = (family.target, 1e-4 * family.capacity, 1.6 * family.capacity)
+    search = SearchByCounts(*limits, timeout=arguments.seconds)
+    measurer = SimulatedMeasurer(family.device, seed=crc32(arguments.name.encode()), overhead=OVERHEAD)
+    found = run_search(search, measurer, on_trial=trials.append)
+    truth = family.critical_load(family.scale_at(search.elapsed, search.trials))
+    for (load, seconds), same in groupby(trials, attrgetter("load", "duration")):
+        print(f"{load / truth:8.4f}, {seconds:g} s:", *(trial.output.lost_frames for trial in same))
+    print(found.statement, *found.sentences, found.reason or "regular", sep="\n")
 
 
 if __name__ == "__main__":

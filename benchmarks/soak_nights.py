@@ -1,14 +1,14 @@
 """Soak tests of many nights together: coverage of their interval, steps found within three nights, false alarms.
 
-python benchmarks/soak_nights.py --series 300 --years 20
+python benchmarks/soak.py nights --series 300 --years 20
 """
 
 from __future__ import annotations
 
+import argparse
 from dataclasses import dataclass
 from datetime import datetime, timedelta, timezone
 
-import click
 import numpy as np
 
 from lossratio.history.nights import STEP, all_nights, night_starts
@@ -57,11 +57,15 @@ class Varying:
         return np.add(by_chance, varying)
 
 
-@click.command()
-@click.option("--series", "count", default=300, show_default=True, help="Series of each device.")
-@click.option("--years", default=20, show_default=True, help="Years of nights in which false alarms are counted.")
-@click.option("--nights", default=10, show_default=True, help="Nights of the interval.")
-def main(count: int, years: int, nights: int) -> None:
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Adds the options of this measurement to those of a command."""
+    parser.add_argument("--series", type=int, default=300, help="series of each device")
+    parser.add_argument("--years", type=int, default=20, help="years of nights in which false alarms are counted")
+    parser.add_argument("--nights", type=int, default=10, help="nights of the interval")
+    parser.set_defaults(command=lambda arguments: measure(arguments.series, arguments.years, arguments.nights))
+
+
+def measure(count: int, years: int, nights: int) -> None:
     """Judges nights whose truth is known: a level, a variation between nights, and chance, all normal.
 
     The variation of a night may be correlated with that of the night before.
@@ -105,7 +109,3 @@ def alarms(away: np.ndarray, chance: float) -> int:
     """Number of steps that the nights show."""
     series = nightly(away, chance)
     return len(night_starts(series, np.arange(len(away)))) - 1
-
-
-if __name__ == "__main__":
-    main()

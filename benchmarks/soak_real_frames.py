@@ -13,6 +13,7 @@ target.
 
 from __future__ import annotations
 
+import argparse
 import json
 import os
 import platform
@@ -24,8 +25,6 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
-
-import click
 
 from lossratio import open_testbed
 from lossratio.dut.xdp import XdpDevice
@@ -114,21 +113,25 @@ DEVICES = {
 """The devices by name. The last one is healthy: some frames are lost because its queues get random shares."""
 
 
-@click.command(help=__doc__)
-@click.option("--seconds", default=300.0, show_default=True, help="Seconds of each search.")
-@click.option("--proof", default=30.0, show_default=True, help="Seconds of the trial at the stated load.")
-@click.option("--runs", default=1, show_default=True, help="Searches of each device.")
-@click.option("--device", "names", multiple=True, type=click.Choice(list(DEVICES)), default=list(DEVICES))
-@click.option("--keep", type=click.Path(path_type=Path), help="Directory of the result files; default: none are kept.")
-def main(seconds: float, proof: float, runs: int, names: tuple[str, ...], keep: Path | None) -> None:
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Adds the options of these searches to those of a command."""
+    parser.add_argument("--seconds", type=float, default=300.0, help="seconds of each search")
+    parser.add_argument("--proof", type=float, default=30.0, help="seconds of the trial at the stated load")
+    parser.add_argument("--runs", type=int, default=1, help="searches of each device")
+    parser.add_argument("--device", nargs="+", choices=DEVICES, default=list(DEVICES))
+    parser.add_argument("--keep", type=Path, help="directory of the result files; default: none are kept")
+    parser.set_defaults(command=measure)
+
+
+def measure(arguments: argparse.Namespace) -> None:
     """Measures, and prints what the results say."""
     with tempfile.TemporaryDirectory() as directory:
-        for name in names:
+        for name in arguments.device:
             text = DEVICES[name].topology.read_text().replace("name: local", f"name: soak-{os.getpid()}", 1)
             file = Path(directory) / "soak.yaml"
             file.write_text(text)
-            for _ in range(runs):
-                search(file, keep or Path(directory), name, seconds, proof)
+            for _ in range(arguments.runs):
+                search(file, arguments.keep or Path(directory), name, arguments.seconds, arguments.proof)
 
 
 def search(file: Path, results: Path, name: str, seconds: float, proof: float) -> None:
@@ -154,10 +157,10 @@ def search(file: Path, results: Path, name: str, seconds: float, proof: float) -
         result = testbed.critical_load(
             64, bidirectional=False, name=name, target_loss_ratio=TARGET, timeout=seconds, min_load=least, max_load=most
         )
-        click.echo(f"{name}: {os.getloadavg()[1]:.0f} programs at work")
-        click.echo(f"    true: {device.known}{box.logged()}")
+        print(f"{name}: {os.getloadavg()[1]:.0f} programs at work")
+        print(f"    true: {device.known}{box.logged()}")
         for line in said(result, device.truth):
-            click.echo(f"    {line}")
+            print(f"    {line}")
         if result.critical_load is None or not proof:
             return
 
@@ -166,7 +169,7 @@ def search(file: Path, results: Path, name: str, seconds: float, proof: float) -
             before = box.counted()
             ready.measurer.measure(TrialInput(proof, load))
             lost, received = (now - then for now, then in zip(box.counted(), before, strict=True))
-        click.echo(f"    then lost {lost} of {received} frames, {lost / received / TARGET:.2f} targets")
+        print(f"    then lost {lost} of {received} frames, {lost / received / TARGET:.2f} targets")
 
 
 def compiled(device: Device, directory: Path) -> Path:
@@ -235,7 +238,3 @@ def said(result: SoakResult, truth: float) -> Iterator[str]:
     yield f"true {truth:,.0f}, stated {stated:,.0f} ({stated / truth:.3f} of it)"
     yield f"{evidence} of {len(result.trials)} trials are evidence"
     yield message(result)
-
-
-if __name__ == "__main__":
-    main()

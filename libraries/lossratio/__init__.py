@@ -1,4 +1,4 @@
-"""Benchmarks the data plane throughput of software networking with MLRsearch (RFC 9971) and PLRsearch.
+"""Benchmarks the data plane throughput of software networking with MLRsearch (RFC 9971) and soak tests.
 
 The package is a Robot Framework keyword library (`lossratio.keywords`) and the Python API below it. You can measure
 with a single line, also in a notebook: ``with open_testbed("local") as testbed: testbed.ndr_pdr("64B")``. For all

@@ -30,8 +30,8 @@ from .mlrsearch import MLRsearch as MLRsearch
 from .mlrsearch import SearchGoal as SearchGoal
 from .mlrsearch import classify as classify
 from .mlrsearch import conditional_throughput as conditional_throughput
-from .plrsearch import PLRsearch as PLRsearch
-from .plrsearch import estimate as estimate
+from .plrsearch import SearchByCounts as SearchByCounts
+from .plrsearch import load_by_counts as load_by_counts
 from .results import RunDirectory as RunDirectory
 from .results import TestIdentity as TestIdentity
 from .results import read_result as read_result

@@ -1,7 +1,7 @@
 *** Settings ***
 Documentation     [Top] TG-DUTs-TG. [Enc] Eth-IPv4-UDP. [Cfg] Linux bridge, policed to 50 kfps each way with bursts of
 ...               20 ms: passes 51 kfps for 1 s. [Ver] NDR and PDR by RFC 9971, MRR at maximum load, critical load by
-...               PLRsearch. [Ref] RFC 2544.
+...               counts. [Ref] RFC 2544.
 
 Resource          lossratio/resources/performance.resource
 

@@ -1,6 +1,6 @@
 *** Settings ***
 Documentation     [Top] TG-DUTs-TG. [Enc] Eth-IPv4. [Cfg] Linux bridge with static addresses. [Ver] NDR and PDR by RFC
-...               9971, MRR at maximum load, critical load by PLRsearch. [Ref] RFC 2544.
+...               9971, MRR at maximum load, critical load by counts. [Ref] RFC 2544.
 
 Resource          lossratio/resources/performance.resource
 

@@ -1,6 +1,6 @@
 *** Settings ***
 Documentation     [Top] TG-DUT1-TG. [Enc] Eth-IPv4-VXLAN-Eth-IPv4. [Cfg] Linux bridge between two VXLAN tunnels. [Ver]
-...               NDR and PDR by RFC 9971, MRR at maximum load, critical load by PLRsearch. [Ref] RFC 2544, RFC 7348.
+...               NDR and PDR by RFC 9971, MRR at maximum load, critical load by counts. [Ref] RFC 2544, RFC 7348.
 Metadata          Frame Sizes    114B 128B 256B 512B 1024B 1280B 1518B IMIX
 
 Resource          lossratio/resources/performance.resource

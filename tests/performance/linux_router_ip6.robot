@@ -1,6 +1,6 @@
 *** Settings ***
 Documentation     [Top] TG-DUTs-TG. [Enc] Eth-IPv6. [Cfg] Linux IPv6 router with one route each way. [Ver] NDR and PDR
-...               by RFC 9971, MRR at maximum load, critical load by PLRsearch. [Ref] RFC 2544, RFC 5180.
+...               by RFC 9971, MRR at maximum load, critical load by counts. [Ref] RFC 2544, RFC 5180.
 Metadata          Frame Sizes    78B 128B 256B 512B 1024B 1280B 1518B IMIX
 
 Resource          lossratio/resources/performance.resource

@@ -1,7 +1,7 @@
 *** Settings ***
 Documentation     [Top] TG-DUTs-TG. [Enc] Eth-IPv4-UDP. [Cfg] Linux IPv4 router, one way, that checks every frame
 ...               against 300 rules in a thread on another CPU. [Ver] NDR and PDR by RFC 9971, MRR at maximum load,
-...               critical load by PLRsearch. [Ref] RFC 2544.
+...               critical load by counts. [Ref] RFC 2544.
 
 Resource          lossratio/resources/performance.resource
 

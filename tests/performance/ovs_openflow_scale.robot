@@ -1,6 +1,6 @@
 *** Settings ***
 Documentation     [Top] TG-DUTs-TG. [Enc] Eth-IPv4. [Cfg] Open vSwitch in user space with 10,000 OpenFlow rules each
-...               way. [Ver] NDR and PDR by RFC 9971, MRR at maximum load, critical load by PLRsearch. [Ref] RFC 2544.
+...               way. [Ver] NDR and PDR by RFC 9971, MRR at maximum load, critical load by counts. [Ref] RFC 2544.
 Metadata          Cores    1 2 4
 
 Resource          lossratio/resources/performance.resource

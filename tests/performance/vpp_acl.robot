@@ -1,7 +1,7 @@
 *** Settings ***
 Documentation     [Top] TG-DUTs-TG. [Enc] Eth-IPv4-UDP. [Cfg] VPP IPv4 routers. The first has 50 rules that no frame
 ...               matches, on the way in (iacl) or out (oacl), without (sl) or with (sf) sessions of 10,000 flows.
-...               [Ver] NDR and PDR by RFC 9971, MRR at maximum load, critical load by PLRsearch. [Ref] RFC 2544.
+...               [Ver] NDR and PDR by RFC 9971, MRR at maximum load, critical load by counts. [Ref] RFC 2544.
 Metadata          Cores    1 2 4
 Metadata          Variant iacl50sl    acl50 iacl acl_stateless
 Metadata          Variant iacl50sf    acl50 iacl acl_stateful acl_stateful=True

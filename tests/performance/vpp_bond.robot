@@ -1,6 +1,6 @@
 *** Settings ***
 Documentation     [Top] TG-DUT1-DUT2-TG. [Enc] Eth-IPv4. [Cfg] Two VPPs as cross-connects. The link between them is an
-...               LACP bond. [Ver] NDR and PDR by RFC 9971, MRR at maximum load, critical load by PLRsearch. [Ref] RFC
+...               LACP bond. [Ver] NDR and PDR by RFC 9971, MRR at maximum load, critical load by counts. [Ref] RFC
 ...               2544, IEEE 802.1AX.
 Metadata          Cores    1 2 4
 

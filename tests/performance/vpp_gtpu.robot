@@ -1,7 +1,7 @@
 *** Settings ***
 Documentation     [Top] TG-DUT1-DUT2-TG. [Enc] Eth-IPv4, between the DUTs IPv4-UDP-GTPU-IPv4. [Cfg] Two VPPs with a
 ...               GTP-U tunnel between them; -reassembly: packets of more than 1043 bytes are fragmented. [Ver] NDR
-...               and PDR by RFC 9971, MRR at maximum load, critical load by PLRsearch. [Ref] RFC 2544, 3GPP TS
+...               and PDR by RFC 9971, MRR at maximum load, critical load by counts. [Ref] RFC 2544, 3GPP TS
 ...               29.281.
 Metadata          Cores    1 2 4
 Metadata          Variant gtpusw-ip4base    encap gtpu

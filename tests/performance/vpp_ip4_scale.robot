@@ -1,7 +1,7 @@
 *** Settings ***
 Documentation     [Top] TG-DUTs-TG. [Enc] Eth-IPv4. [Cfg] VPP IPv4 router with routes to as many single hosts as its
 ...               name says, all of them used; -rnd: in random order. [Ver] NDR and PDR by RFC 9971, MRR at maximum
-...               load, critical load by PLRsearch. [Ref] RFC 2544.
+...               load, critical load by counts. [Ref] RFC 2544.
 Metadata          Differs From CSIT    frames, routes, cores, frame size
 Metadata          Cores    1 2 4
 Metadata          Variant 20k    scale fib_20k routes=20000

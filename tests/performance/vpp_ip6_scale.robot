@@ -1,7 +1,7 @@
 *** Settings ***
 Documentation     [Top] TG-DUTs-TG. [Enc] Eth-IPv6. [Cfg] VPP IPv6 router with routes to as many single hosts as its
 ...               name says, all of them used; -rnd: in random order. [Ver] NDR and PDR by RFC 9971, MRR at maximum
-...               load, critical load by PLRsearch. [Ref] RFC 2544, RFC 5180.
+...               load, critical load by counts. [Ref] RFC 2544, RFC 5180.
 Metadata          Differs From CSIT    frame size
 Metadata          Frame Sizes    78B 128B 256B 512B 1024B 1280B 1518B IMIX
 Metadata          Cores    1 2 4

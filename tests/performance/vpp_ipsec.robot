@@ -1,6 +1,6 @@
 *** Settings ***
 Documentation     [Top] TG-DUT1-DUT2-TG. [Enc] Eth-IPv4, between the DUTs ESP. [Cfg] IPsec tunnels to interfaces.
-...               [Ver] NDR and PDR by RFC 9971, MRR at maximum load, critical load by PLRsearch. [Ref] RFC 4303.
+...               [Ver] NDR and PDR by RFC 9971, MRR at maximum load, critical load by counts. [Ref] RFC 4303.
 Metadata          Tunnels    4 1 40 1000 10000
 Metadata          Algorithms aes256gcm    aes aes_256_gcm
 Metadata          Algorithms aes128gcm    aes aes_128_gcm

@@ -1,6 +1,6 @@
 *** Settings ***
 Documentation     [Top] TG-DUT1-DUT2-TG. [Enc] Eth-IPv4, between the DUTs ESP. [Cfg] IPsec tunnels that policies choose.
-...               [Ver] NDR and PDR by RFC 9971, MRR at maximum load, critical load by PLRsearch. [Ref] RFC 4301.
+...               [Ver] NDR and PDR by RFC 9971, MRR at maximum load, critical load by counts. [Ref] RFC 4301.
 Metadata          Tunnels    4 1000 10000
 Metadata          Lookup    policy policy-flow-cache policy-fastpath
 Metadata          Lookup policy-flow-cache    spd_flow_cache

@@ -1,6 +1,6 @@
 *** Settings ***
 Documentation     [Top] TG-DUT1-DUT2-TG. [Enc] Eth-IPv4, between the DUTs ESP. [Cfg] IPsec, packets of 1043 B at most.
-...               [Ver] NDR and PDR by RFC 9971, MRR at maximum load, critical load by PLRsearch. [Ref] RFC 4303.
+...               [Ver] NDR and PDR by RFC 9971, MRR at maximum load, critical load by counts. [Ref] RFC 4303.
 Metadata          Tunnels    1 1000
 Metadata          Algorithms aes256gcm    aes aes_256_gcm
 Metadata          Algorithms aes128cbc-hmac512sha    aes aes_128_cbc hmac hmac_sha_512

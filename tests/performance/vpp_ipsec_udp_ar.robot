@@ -1,6 +1,6 @@
 *** Settings ***
 Documentation     [Top] TG-DUT1-DUT2-TG. [Enc] Eth-IPv4, between the DUTs UDP-ESP. [Cfg] IPsec in UDP, no replays.
-...               [Ver] NDR and PDR by RFC 9971, MRR at maximum load, critical load by PLRsearch. [Ref] RFC 3948.
+...               [Ver] NDR and PDR by RFC 9971, MRR at maximum load, critical load by counts. [Ref] RFC 3948.
 Metadata          Tunnels    10000
 Metadata          Algorithms aes256gcm    aes aes_256_gcm
 Metadata          Algorithms aes128gcm    aes aes_128_gcm

@@ -1,7 +1,7 @@
 *** Settings ***
 Documentation     [Top] TG-DUT1-TG. [Enc] Dot1q-IPv4. [Cfg] VPP with a bridge domain of two interfaces: for VLAN 100
 ...               in the west, and for VLAN 200 in the east. [Ver] NDR and PDR by RFC 9971, MRR at maximum load,
-...               critical load by PLRsearch. [Ref] RFC 2544, IEEE 802.1Q.
+...               critical load by counts. [Ref] RFC 2544, IEEE 802.1Q.
 Metadata          Cores    1 2 4
 
 Resource          lossratio/resources/performance.resource

@@ -1,7 +1,7 @@
 *** Settings ***
 Documentation     [Top] TG-DUT1-DUT2-TG. [Enc] Eth-IPv4; between the DUTs Dot1q-IPv4. [Cfg] Two VPPs, each with a bridge
 ...               domain of its link to the TG and of an interface for VLAN 100 on the link between the two. [Ver] NDR
-...               and PDR by RFC 9971, MRR at maximum load, critical load by PLRsearch.
+...               and PDR by RFC 9971, MRR at maximum load, critical load by counts.
 ...               [Ref] RFC 2544, IEEE 802.1Q.
 Metadata          Cores    1 2 4
 

@@ -1,6 +1,6 @@
 *** Settings ***
 Documentation     [Top] TG-DUTs-TG. [Enc] Eth-IPv4. [Cfg] VPP with a layer 2 patch. [Ver] NDR and PDR by RFC 9971, MRR
-...               at maximum load, critical load by PLRsearch. [Ref] RFC 2544.
+...               at maximum load, critical load by counts. [Ref] RFC 2544.
 Metadata          Cores    1 2 4
 
 Resource          lossratio/resources/performance.resource

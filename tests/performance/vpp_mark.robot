@@ -1,6 +1,6 @@
 *** Settings ***
 Documentation     [Top] TG-DUTs-TG. [Enc] Eth-IPv4. [Cfg] VPP IPv4 router with a policer of three colours that marks
-...               each frame. [Ver] NDR and PDR by RFC 9971, MRR at maximum load, critical load by PLRsearch. [Ref]
+...               each frame. [Ver] NDR and PDR by RFC 9971, MRR at maximum load, critical load by counts. [Ref]
 ...               RFC 2544, RFC 2698.
 Metadata          Cores    1 2 4
 

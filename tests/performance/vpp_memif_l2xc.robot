@@ -1,6 +1,6 @@
 *** Settings ***
 Documentation     [Top] TG-DUTs-TG. [Enc] Eth. [Cfg] VPP as a cross-connect, connected by memif to a second VPP in a
-...               container. [Ver] NDR and PDR by RFC 9971, MRR at maximum load, critical load by PLRsearch. [Ref] RFC
+...               container. [Ver] NDR and PDR by RFC 9971, MRR at maximum load, critical load by counts. [Ref] RFC
 ...               2544.
 Metadata          Cores    1 2 4
 

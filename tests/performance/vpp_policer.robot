@@ -1,6 +1,6 @@
 *** Settings ***
 Documentation     [Top] TG-DUTs-TG. [Enc] Eth-IPv4. [Cfg] VPP IPv4 router that polices to 50 Mbit/s each way, with
-...               bursts of 20 ms. [Ver] NDR and PDR by RFC 9971, MRR at maximum load, critical load by PLRsearch.
+...               bursts of 20 ms. [Ver] NDR and PDR by RFC 9971, MRR at maximum load, critical load by counts.
 ...               [Ref] RFC 2544, RFC 2697.
 Metadata          Cores    1 2 4
 

@@ -1,7 +1,7 @@
 *** Settings ***
 Documentation     [Top] TG-DUT1-DUT2-TG. [Enc] Eth-IPv6, between the DUTs IPv6-IPv6 or IPv6-SRH-IPv6. [Cfg] Two VPPs,
 ...               each of which steers packets to one or two segments of the other one; -nodecaps: the second one is
-...               behind the path. [Ver] NDR and PDR by RFC 9971, MRR at maximum load, critical load by PLRsearch. [Ref]
+...               behind the path. [Ver] NDR and PDR by RFC 9971, MRR at maximum load, critical load by counts. [Ref]
 ...               RFC 2544, RFC 5180, RFC 8986.
 Metadata          Frame Sizes    78B 128B 256B 512B 1024B 1280B 1518B IMIX
 Metadata          Cores    1 2 4

@@ -1,6 +1,6 @@
 *** Settings ***
 Documentation     [Top] TG-DUTs-TG. [Enc] Eth. [Cfg] VPP as a cross-connect, connected by vhost-user to testpmd in a
-...               virtual machine. [Ver] NDR and PDR by RFC 9971, MRR at maximum load, critical load by PLRsearch.
+...               virtual machine. [Ver] NDR and PDR by RFC 9971, MRR at maximum load, critical load by counts.
 ...               [Ref] RFC 2544.
 Metadata          Cores    1 2 4
 

@@ -1,7 +1,7 @@
 *** Settings ***
 Documentation     [Top] TG-DUTs-TG. [Enc] Eth. [Cfg] VPP as a cross-connect, connected by vhost-user to a second VPP
 ...               in a virtual machine. [Ver] NDR and PDR by RFC 9971, MRR at maximum load, critical load by
-...               PLRsearch. [Ref] RFC 2544.
+...               counts. [Ref] RFC 2544.
 Metadata          Cores    1 2 4
 
 Resource          lossratio/resources/performance.resource

@@ -2,7 +2,7 @@
 Documentation     [Top] TG-DUT1-DUT2-TG. [Enc] Eth-IPv4; between the DUTs Eth-IPv4-VXLAN-Eth-IPv4. [Cfg] Two VPPs, each
 ...               with a bridge domain or a cross-connect between its link to the TG and a VXLAN tunnel to the other
 ...               one. [Ver] NDR and PDR by RFC 9971, MRR at maximum load, critical load by
-...               PLRsearch. [Ref] RFC 2544, RFC 7348.
+...               counts. [Ref] RFC 2544, RFC 7348.
 Metadata          Cores    1 2 4
 Metadata          Variant l2bdbasemaclrn    l2bdmaclrn
 Metadata          Variant l2xcbase    l2xcfwd forwarding=l2xc

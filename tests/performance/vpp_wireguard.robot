@@ -1,6 +1,6 @@
 *** Settings ***
 Documentation     [Top] TG-DUT1-DUT2-TG. [Enc] Eth-IPv4, between the DUTs UDP-WireGuard. [Cfg] WireGuard tunnels.
-...               [Ver] NDR and PDR by RFC 9971, MRR at maximum load, critical load by PLRsearch. [Ref] WireGuard.
+...               [Ver] NDR and PDR by RFC 9971, MRR at maximum load, critical load by counts. [Ref] WireGuard.
 Metadata          Tunnels    1 2 4 8 100 1000
 Metadata          Cores    1 2 4
 

@@ -49,8 +49,8 @@ def test_a_program_says_how_it_is_used(forked, program):
 
 def test_soak_tests_are_judged_by_their_truth(tmp_path):
     store = tmp_path / "judged.jsonl"
-    one = ("judge", "--seconds", "60", "--families", "sharp", "--algorithms", "counts", "--store", str(store))
-    (line,) = printed_by("soak_judge.py", *one).splitlines()
+    one = ("judge", "--seconds", "60", "--families", "sharp", "--store", str(store))
+    (line,) = printed_by("soak.py", *one).splitlines()
     assert "right 1 of 1; regular and above 0, in sight 0; healthy: 0 of 1 irregular, 1 within 1 %" in line
     (run,) = map(json.loads, store.read_text().splitlines())
     assert 0.9 <= run["share"] <= 1.0

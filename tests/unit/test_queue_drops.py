@@ -14,7 +14,6 @@ from report_examples import as_json, counted_trial
 from lossratio.dut.linux.reports import read_queues
 from lossratio.measurements.soak.measure import SoakRequest, find_critical_load
 from lossratio.nodes import CommandResult, DutNode
-from lossratio.plrsearch import LikelihoodName
 from lossratio.report import render
 from lossratio.report.csit import device_metrics
 from lossratio.report.run import read_run
@@ -27,7 +26,7 @@ from lossratio.trials.journal_lines import JournalEntry
 from lossratio.trials.journal_reading import read_journal
 from lossratio.trials.trial_output import QueueCounters
 
-SOAK = SoakRequest(profile=PROFILE, timeout=20.0, likelihood=LikelihoodName.POISSON)
+SOAK = SoakRequest(profile=PROFILE, timeout=20.0)
 
 
 def queues(*counts, interface="dut0", node="DUT1"):

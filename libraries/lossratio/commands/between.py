@@ -56,7 +56,7 @@ def between(
         type=OneOf([_QUICK, "csit"]),
     ),
     soak: float | None = option(
-        "Instead, search for the critical load (PLRsearch) for this long, e.g. 2min.", type=DURATION
+        "Instead, search for the critical load for this long, e.g. 2min.", type=DURATION
     ),
     latency: bool = option("Measure latency, too, at 90, 50 and 10 % of the load found."),
     one_way: bool = option("Send from CLIENT to SERVER only."),

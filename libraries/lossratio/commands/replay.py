@@ -12,11 +12,18 @@ import click
 from lossratio.commands.parameters import FRAME_RATE, RATIO, OneOf, argument, command, option
 from lossratio.errors import SearchError
 from lossratio.input_file import shown_name
-from lossratio.units import range_in_words, trials_counted
+from lossratio.units import as_sentence, range_in_words, trials_counted
 
 if TYPE_CHECKING:
     from lossratio.mlrsearch import SearchResult
-    from lossratio.plrsearch import CriticalLoadEstimate
+    from lossratio.plrsearch import (
+        CountedLoad,
+        CsitSearch,
+        FunctionEstimate,
+        LikelihoodName,
+        PoissonEstimate,
+        SearchByCounts,
+    )
     from lossratio.trials import JournalContents
 
 
@@ -28,7 +35,7 @@ class Asked:
     """The settings of an estimate, which replace those of the journal's search; loads in frames per second."""
 
     target_loss_ratio: float | None = option(
-        "Estimate the critical load at this loss ratio, e.g. 1e-7 or 0.1 %. Default: the soak test's.",
+        "Find the critical load at this loss ratio, e.g. 1e-7 or 0.1 %. Default: the soak test's.",
         metavar="RATIO",
         type=RATIO,
     )
@@ -39,12 +46,8 @@ class Asked:
         "Largest critical load. Default: the search's.", metavar="RATE", type=FRAME_RATE
     )
     likelihood: str | None = option(
-        "How lost frames are modelled. Default: as in the search.",
-        type=OneOf(["geometric", "poisson", "varying"]),
-    )
-    weighting: str | None = option(
-        "How the two fitting functions are weighted. Default: as in the search.",
-        type=OneOf(["evidence", "equal"]),
+        "What the estimate beside the verified load is computed from. Default: as in the search.",
+        type=OneOf(["line", "poisson"]),
     )
 
 
@@ -53,7 +56,7 @@ def replay(journal: Path = argument(), *, asked: Asked) -> None:
     """Compute the result of a search again from the trials in its JOURNAL.
 
     A search for conditional throughput has bounds and a conditional throughput for each goal. A soak test has a
-    critical load. With --target-loss-ratio, the command estimates the critical load from the trials of any journal.
+    critical load. With --target-loss-ratio, the command says what the trials of any journal show about it.
     Loads are per transmitting interface.
     """
     from lossratio.trials import read_journal
@@ -81,7 +84,7 @@ def replay(journal: Path = argument(), *, asked: Asked) -> None:
 
         lines += _describe_search(replayed(contents, f"The journal {journal}").result())
     if not is_throughput or asked.target_loss_ratio is not None:
-        lines += _describe_estimate(replay_estimate(contents, journal, asked))
+        lines += _describe_critical_load(replayed_load(contents, journal, asked))
     for note in _notes_on(contents):
         click.echo(f"Note: {note}", err=True)
     click.echo("\n".join(lines))
@@ -111,14 +114,14 @@ def _journals_in(directory: Path) -> str:
     return f"{shown_name(directory)} is a directory. Name one of its journals: {names}{more}."
 
 
-def replay_estimate(journal: JournalContents, path: Path, asked: Asked) -> CriticalLoadEstimate:
+def replayed_load(journal: JournalContents, path: Path, asked: Asked) -> CountedLoad:
     """The critical load from the trials of any journal. Only a soak test's journal has a target loss ratio of its own.
 
     Raises:
         SearchError: If a figure that the estimate needs is neither in the options nor in the journal, or trials have
             early verdicts.
     """
-    from lossratio.plrsearch import LikelihoodName, Weighting, estimate
+    from lossratio.plrsearch import LikelihoodName, load_by_counts
 
     search = journal.search
     settings: Mapping[str, Any] = (
@@ -130,17 +133,46 @@ def replay_estimate(journal: JournalContents, path: Path, asked: Asked) -> Criti
             "be estimated from them. Use a journal that was measured with early_verdict=off."
         )
 
-    warm_ups = 0 if settings.get("warm_up_duration_s") is None else 1
     target = _option_or_journal(asked.target_loss_ratio, search, "target_loss_ratio", path)
     min_load = _option_or_journal(asked.min_load, search, "min_load_fps", path)
     max_load = _option_or_journal(asked.max_load, search, "max_load_fps", path)
-    return estimate(
+    likelihood = asked.likelihood or settings.get("likelihood", LikelihoodName.LINE)
+    warm_ups = 0 if settings.get("warm_up_duration_s") is None else 1
+    is_same = (asked.target_loss_ratio, asked.min_load, asked.max_load) == (None, None, None)
+    if is_same and "timeout_s" in settings:
+        again = _searched(settings, (target, min_load, max_load), LikelihoodName(likelihood))
+        for trial in journal.results[warm_ups:]:
+            again.next_trial()
+            again.record(trial)
+        again.next_trial()
+        return again.result()
+
+    return load_by_counts(
         journal.results[warm_ups:],
         target_loss_ratio=target,
         min_load=min_load,
         max_load=max_load,
-        likelihood=asked.likelihood or settings.get("likelihood", LikelihoodName.VARYING),
-        weighting=asked.weighting or settings.get("weighting", Weighting.EVIDENCE),
+        likelihood=LikelihoodName(likelihood),
+    )
+
+
+def _searched(
+    settings: Mapping[str, Any], limits: tuple[float, float, float], likelihood: LikelihoodName
+) -> SearchByCounts | CsitSearch:
+    """The search of a soak test, before its first trial."""
+    from lossratio.plrsearch import TIME_FOR_RARE, CsitSearch, SearchByCounts, SelectionName
+
+    rarest = settings.get("rarest_s")
+    seconds = settings["timeout_s"] if rarest is None else TIME_FOR_RARE * rarest
+    if settings.get("selection") == SelectionName.CSIT.value:
+        return CsitSearch(*limits, timeout=seconds)
+    return SearchByCounts(
+        *limits,
+        timeout=seconds,
+        precision=settings.get("precision_ratio"),
+        likelihood=likelihood,
+        duration=settings.get("trial_duration_s"),
+        warm_start=settings.get("warm_start_per_interface_fps", ()),
     )
 
 
@@ -160,27 +192,22 @@ def _describe_search(result: SearchResult) -> Iterator[str]:
         )
 
 
-def _describe_estimate(result: CriticalLoadEstimate) -> Iterator[str]:
+def _describe_critical_load(found: CountedLoad) -> Iterator[str]:
     from lossratio.plrsearch import target_in_words
 
-    target = target_in_words(result.question.target_loss_ratio, result.guard, result.trial_s)
-    yield (
-        f"Critical load ({target}), {result.likelihood.value} likelihood, functions weighted by "
-        f"{result.weighting.value}; per interface:"
-    )
-    for function, weight in zip(result.functions.values(), result.weights, strict=True):
-        numbers = _numbers(function.mean, function.stdev, function.interval(0.95))
-        yield f"  {function.name:<9} {numbers}  weight {weight:.3g}"
-    yield f"  {'combined':<9} {_numbers(result.mean, result.stdev, result.interval(0.95))}"
-    if result.verified is not None:
-        yield f"Highest load verified without a model: {_rate(result.verified)}."
-    yield f"Median: {_rate(result.median)}."
-    yield f"Without a model: {result.guard}."
-    yield from (f"{sentence}." for sentence in result.sentences)
-    if result.limits is not None:
-        yield result.limits
-    yield "The model fits the trials." if result.misfit.fits else "Do not rely on the numbers:"
-    yield from (f"  {reason}" for reason in result.misfit.reasons)
+    yield f"Critical load ({target_in_words(found.target, found.trial_s, found.long_s)}); per interface:"
+    if found.verified is not None:
+        yield f"  verified      {_rate(found.verified)}"
+    yield f"  contradicted  {_rate(found.contradicted)}"
+    yield f"  by a line     {_rate(found.line)}"
+    if found.model is not None:
+        for function in found.model.functions:
+            yield f"  {function.function.name:<13} {_numbers(function)}"
+        yield f"  {'PLRsearch':<13} {_numbers(found.model)}"
+    yield f"Counted frames: {found.statement}."
+    yield from (f"{as_sentence(sentence)}." for sentence in found.sentences)
+    if found.reason is not None:
+        yield f"Do not rely on the load: {found.reason}."
 
 
 def _option_or_journal(
@@ -200,5 +227,6 @@ def _rate(rate: float | None) -> str:
     return f"{rate:,.1f} fps"
 
 
-def _numbers(mean: float, stdev: float, interval: tuple[float, float]) -> str:
-    return f"mean {mean:,.1f} fps  stdev {stdev:,.2f} fps  95 % {interval[0]:,.1f} to {interval[1]:,.1f} fps"
+def _numbers(found: FunctionEstimate | PoissonEstimate) -> str:
+    low, high = found.interval(0.95)
+    return f"mean {_rate(found.mean)}  stdev {found.stdev:,.2f} fps  95 % {low:,.1f} to {high:,.1f} fps"

@@ -97,7 +97,8 @@ class Entry:
     """The stream of the traffic profile whose loss alone counts for the quantity; None: the loss of all frames
     counts."""
     estimate: float | None = None
-    """Median of the critical load by the model, likewise an aggregate in files; None: there is none."""
+    """The middle between the verified and the contradicted load of a soak test, likewise an aggregate in files;
+    None: there is none."""
     estimate_chance: float | None = None
     """Standard deviation of the estimate by chance, as a share of it; None likewise."""
     estimate_shared: float | None = None
@@ -191,7 +192,7 @@ def _entry(run: Run, finding: results.Finding) -> Entry:
 
 
 def _estimated(finding: results.Finding) -> dict[str, Any]:
-    """The fields of an entry about the estimate by the model; empty: there is none."""
+    """The fields of an entry about the estimate; empty: there is none."""
     estimate = finding.estimate
     if estimate is None:
         return {}

@@ -22,7 +22,7 @@ from lossratio.measurements import (
 )
 from lossratio.measurements.soak import TARGET_LOSS_RATIO, batch_seen, timed
 from lossratio.measurements.trusted_trials import OnTrustedTrials
-from lossratio.plrsearch import GuardStatement, LossBounds, Verdict, why_set_aside
+from lossratio.plrsearch import CountedStatement, LossBounds, Verdict, why_set_aside
 from lossratio.quantities import Duration, FrameRate, Share
 from lossratio.results import (
     USUAL,
@@ -141,7 +141,7 @@ class ConfirmationResult(FoundResult):
     """The requested loss ratio."""
     batch: float | None = None
     """The requested number of frames that are lost at a time; null: 1."""
-    statement: GuardStatement | None
+    statement: CountedStatement | None
     """The verdict, with the frames that support it; null if the measurement failed."""
     reason: str | None
     """Why the load is not confirmed; null if it is."""
@@ -272,7 +272,7 @@ def bounds_of(
 
 def confirmed(
     trials: Sequence[TrialResult], request: ConfirmationRequest, conditions: Conditions
-) -> GuardStatement:
+) -> CountedStatement:
     """The verdict about a load from its trials.
 
     After each planned trial, a check found out whether they refute the load. The statement's loss is what the SUT lost.
@@ -290,11 +290,11 @@ def confirmed(
         verdict = Verdict.VERIFIED
 
     loads = (trials[0].load, trials[0].load)
-    statement = GuardStatement.of(verdict, target, loads, lost_by_sut)
+    statement = CountedStatement.of(verdict, target, loads, lost_by_sut)
     return timed(statement.of_trials(trials[0].duration), conditions)
 
 
-def _reason(statement: GuardStatement, trials: Sequence[TrialResult], batch: float) -> str | None:
+def _reason(statement: CountedStatement, trials: Sequence[TrialResult], batch: float) -> str | None:
     """Why the trials do not confirm the load; None: they do."""
     if statement.verdict is Verdict.VERIFIED:
         return None
@@ -310,7 +310,7 @@ def _reason(statement: GuardStatement, trials: Sequence[TrialResult], batch: flo
     )
 
 
-def _larger_bursts(statement: GuardStatement, batch: float) -> str:
+def _larger_bursts(statement: CountedStatement, batch: float) -> str:
     """Words on losses that come in larger bursts than assumed, after a semicolon; empty: they do not."""
     lossy = statement.lossy_trials or 0
     # If every trial loses frames, the load is too high, whatever the bursts are.

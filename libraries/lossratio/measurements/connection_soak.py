@@ -1,4 +1,4 @@
-"""The rate of connections at which a device loses a given share of them, by PLRsearch."""
+"""The rate of connections at which a device loses a given share of them."""
 
 from collections.abc import Iterator
 from typing import Annotated, Any, Literal
@@ -49,7 +49,7 @@ class ConnectionSoak(OfConnectionRates, SoakSearch[ConnectionSoakRequest]):
     method = "critical_connection_rate"
     noun = "critical connection rate"
     title = "Searching for the critical connection rate"
-    algorithm = "PLRsearch over connections per second"
+    algorithm = "search by counts over connections per second"
     unit = CONNECTIONS_PER_SECOND
     result = ConnectionSoakResult
 
@@ -70,7 +70,7 @@ class ConnectionSoakView(SoakView):
         return value_line(name, rate.per_interface_fps, self.measured_in)
 
     def lines(self, result: SoakResult) -> Iterator[str]:
-        """The critical rate, with its interval, and how connections ended."""
+        """The critical rate, and how connections ended."""
         yield from super().lines(result)
         if result.critical_load is not None:
             yield from lines_of_losses(result)
@@ -80,7 +80,7 @@ class ConnectionSoakView(SoakView):
         yield from ()
 
     def findings(self, result: SoakResult) -> Iterator[Finding]:
-        """The critical rate, with its interval as bounds."""
+        """The critical rate, with its bounds."""
         yield from map(in_connections, super().findings(result))
 
     def csit(self, result: SoakResult) -> dict[str, Any]:

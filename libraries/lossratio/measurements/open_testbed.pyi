@@ -29,17 +29,16 @@ from lossratio.measurements.connection_teardown import ConnectionTeardownResult
 from lossratio.measurements.frame_loss import FrameLossResult
 from lossratio.trials.counters import Integrity
 from lossratio.measurements.latency.result import LatencyResult
-from lossratio.plrsearch.model.options import LikelihoodName
+from lossratio.plrsearch.options import LikelihoodName
 from lossratio.measurements.mrr import MrrResult
 from lossratio.measurements.throughput.nightly import Nightly
 from lossratio.measurements.reconfiguration import ReconfigurationResult
 from lossratio.measurements.recovery import RecoveryResult
 from lossratio.measurements.reset import ResetResult
-from lossratio.plrsearch.model.options import SelectionName
+from lossratio.plrsearch.options import SelectionName
 from lossratio.measurements.soak.result import SoakResult
 from lossratio.measurements.throughput.result import ThroughputResult
 from lossratio.measurements.request import WarmUp
-from lossratio.plrsearch.model.options import Weighting
 def measured_kinds() -> dict[str, RequestedKind[Any, Any]]:
     ...
 
@@ -180,9 +179,7 @@ class OpenTestbed(Testbed):
         timeout: float | str = ...,
         rarest: float | str | None = ...,
         precision: float | str | None = ...,
-        stop_on_misfit: bool = ...,
         likelihood: LikelihoodName = ...,
-        weighting: Weighting = ...,
         selection: SelectionName = ...,
         trial_duration: float | str = ...,
         warm_start: Any = ...,
@@ -336,9 +333,7 @@ class OpenTestbed(Testbed):
         timeout: float | str = ...,
         rarest: float | str | None = ...,
         precision: float | str | None = ...,
-        stop_on_misfit: bool = ...,
         likelihood: LikelihoodName = ...,
-        weighting: Weighting = ...,
         selection: SelectionName = ...,
         trial_duration: float | str | None = ...,
         warm_start: Any = ...,

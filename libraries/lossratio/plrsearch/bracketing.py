@@ -11,7 +11,8 @@ import math
 import numpy as np
 
 from lossratio.plrsearch.counting import FINE, NEAR, Evidence
-from lossratio.plrsearch.model import OVERLOAD, CriticalLoadQuestion
+from lossratio.plrsearch.counts import OVERLOAD
+from lossratio.plrsearch.options import CriticalLoadQuestion
 
 HALF = 0.5
 AIM = 0.35

@@ -10,28 +10,30 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
+from dataclasses import replace
 from enum import Enum
 
 import numpy as np
 
 from lossratio.checked_arguments import checked
 from lossratio.errors import SearchError
+from lossratio.plrsearch.bounds import LossBounds
 from lossratio.plrsearch.bracketing import AIM, HALF, bracket, bracketed, losing_little
-from lossratio.plrsearch.counted_load import CountedLoad, SeenBucketRate
-from lossratio.plrsearch.counting import FINE, LEAST_TRIALS, NEAR, Evidence, FixedPause
-from lossratio.plrsearch.estimate import LossBounds
-from lossratio.plrsearch.model import (
-    OVERLOAD,
-    CriticalLoadQuestion,
-    Row,
-    StopReason,
-    count,
-    why_set_aside,
-)
-from lossratio.trials import TrialInput, TrialResult
+from lossratio.plrsearch.counted_load import CountedLoad, LimitReached, SeenBucketRate
+from lossratio.plrsearch.counting import FINE, NEAR, Evidence, FixedPause
+from lossratio.plrsearch.counts import OVERLOAD, Row, count, why_set_aside
+from lossratio.plrsearch.options import CriticalLoadQuestion, LikelihoodName, StopReason
+from lossratio.plrsearch.poisson import poisson_estimate
+from lossratio.plrsearch.statement import LEAST_TRIALS
+from lossratio.trials import TrialInput, TrialResult, sendable
 
 _DURATION = 2.0
-"""Seconds of a trial."""
+"""Seconds of a trial, if the user does not say."""
+TIMEOUT = 1800.0
+"""Seconds of a soak test, as in FD.io CSIT."""
+TIME_FOR_RARE = 6.0
+"""Seconds of a search per second between the losses that it has to see: half of its time or more is near the stated
+load, and three of them have to be expected there (see `CountedLoad.rarest_s`)."""
 _LONG, _LONG_SHARE = 20.0, 1.0 / 12.0
 """Seconds of a long trial, and its largest share of the search's time."""
 _STEPS = (0.005, 0.01, 0.02, 0.04, 0.1, 0.2)
@@ -77,11 +79,10 @@ class _Purpose(str, Enum):
 class SearchByCounts:
     """Searches for the critical load by counts; a `lossratio.trials.trial.Controller`.
 
-    Trials recorded before the first `next_trial` count as evidence, but not towards the time. A trial that
-    `lossratio.plrsearch.why_set_aside` rejects only takes time.
+    Trials may also be recorded without `next_trial`. A trial that `why_set_aside` rejects only takes time.
 
     Attributes:
-        elapsed: Seconds that the trials of the search took so far, on the measurer's clock.
+        elapsed: Seconds that the recorded trials took, on the measurer's clock.
         trials: Number of recorded trials.
     """
 
@@ -91,10 +92,12 @@ class SearchByCounts:
         min_load: float,
         max_load: float,
         *,
-        timeout: float = 1800.0,
+        timeout: float = TIMEOUT,
         precision: float | None = None,
-        duration: float = _DURATION,
+        likelihood: LikelihoodName = LikelihoodName.LINE,
+        duration: float | None = None,
         warm_start: Iterable[float] = (),
+        load_step: float = 0.0,
     ) -> None:
         """Prepares a search.
 
@@ -105,8 +108,10 @@ class SearchByCounts:
             timeout: Seconds of trials.
             precision: The search ends when a load is verified, and another one contradicted that is higher by at most
                 this share. None: only time ends it.
-            duration: Seconds of a trial.
+            likelihood: What the estimate beside the verified load is computed from.
+            duration: Seconds of a trial; None: 2.
             warm_start: Loads of the first trials in frames per second.
+            load_step: The generator sends multiples of this load, in frames per second; 0: any load.
 
         Raises:
             SearchError: If a value makes no sense.
@@ -120,13 +125,15 @@ class SearchByCounts:
             raise SearchError(
                 f"A precision is a share of the load between 0 and 1, not {precision!r}."
             )
-        if not 0.0 < duration < math.inf:
+        if duration is not None and not 0.0 < duration < math.inf:
             raise SearchError(
                 f"A trial's duration must be a positive number of seconds, not {duration!r}."
             )
 
-        self._target = target_loss_ratio
-        self._timeout, self._precision, self._duration = timeout, precision, duration
+        self._target, self._load_step = target_loss_ratio, load_step
+        self._likelihood = LikelihoodName(likelihood)
+        self._timeout, self._precision = timeout, precision
+        self._duration = duration or _DURATION
         self._long_duration = min(_LONG, _LONG_SHARE * timeout)
         self._warm_loads = sorted({self._clamped(float(load)) for load in warm_start}, reverse=True)
         self.elapsed = 0.0
@@ -145,7 +152,7 @@ class SearchByCounts:
     def _forget(self, begin: float) -> None:
         """Begins a new bracket at a load, without the trials so far."""
         self._since = len(self._rows)
-        self._begin = begin
+        self._begin = self._clamped(begin)
         self._held: float | None = None
         self._failed: list[float] = []
         self._cap = math.inf
@@ -155,7 +162,7 @@ class SearchByCounts:
         self._longs: list[Row] = []
 
     def _clamped(self, load: float) -> float:
-        return min(max(load, self._question.min_load), self._question.max_load)
+        return sendable(self._question.clamped(load), self._load_step)
 
     @property
     def purpose(self) -> str | None:
@@ -171,7 +178,7 @@ class SearchByCounts:
                 is_long = purpose in (_Purpose.LONG, _Purpose.ONCE)
                 seconds = self._long_duration if is_long else self._duration
                 seconds = min(seconds, self._timeout - self.elapsed)
-                self._next = TrialInput(seconds, self._clamped(load)), purpose
+                self._next = TrialInput(seconds, load, keeps_unsent=is_long), purpose
         return None if self._next is None else self._next[0]
 
     @checked(SearchError)
@@ -207,7 +214,7 @@ class SearchByCounts:
         return Evidence.of(self._rows[self._since :], self._target, self._once, free)
 
     def _reason_to_stop(self) -> StopReason | None:
-        if self._timeout - self.elapsed < self._duration:
+        if self._timeout - self.elapsed < self._duration and self.trials:
             return StopReason.TIMEOUT
         if self._held is None:
             return None
@@ -222,10 +229,15 @@ class SearchByCounts:
         """Whether the result is as precise as requested, in long trials, too."""
         if self._precision is None:
             return False
-        found = self.result()
+        found = self._counted()
         if found.verified is None or found.contradicted is None or found.long_s is None:
             return False
         return found.contradicted <= (1.0 + self._precision) * found.verified
+
+    @property
+    def passed_and_failed(self) -> tuple[float | None, float | None]:
+        """The highest load that passed so far, and the lowest one that did not; in frames per second."""
+        return bracket(self._evidence)
 
     def _chosen(self) -> tuple[float, _Purpose]:
         """The next trial's load in frames per second, and its purpose."""
@@ -238,7 +250,7 @@ class SearchByCounts:
                 few = None if self._is_once_asked else losing_little(evidence)
                 if few is not None and self._timeout - self.elapsed > self._long_duration:
                     return few, _Purpose.ONCE
-                return load, _Purpose.BRACKET
+                return self._clamped(load), _Purpose.BRACKET
             if self._wants_reference(evidence) and self._reference is not None:
                 return self._reference, _Purpose.REFERENCE
             self._hold(evidence)
@@ -292,7 +304,7 @@ class SearchByCounts:
             if abs(change) > max(_CHANGE, _SPREADS * self._spread / mean):
                 self._changes += (change,)
                 self._forget((1.0 + change) * self._held)
-                self._reference = (1.0 + change) * load
+                self._reference = self._clamped((1.0 + change) * load)
         self._goodputs.append(goodput)
 
     @property
@@ -310,7 +322,7 @@ class SearchByCounts:
         if self._reference is not None and evidence.varies(self._reference):
             mean = float(np.mean(self._goodputs))
             self._cap = max(mean - _TAIL * self._spread, _LEAST * min(self._goodputs))
-        self._held = min(floor or self._question.min_load, self._cap)
+        self._held = self._clamped(min(floor or self._question.min_load, self._cap))
 
     def _wants_long(self, evidence: Evidence, held: float) -> bool:
         """Whether a long trial at the held load is due: at first, at the end, and again if it lost frames."""
@@ -400,7 +412,7 @@ class SearchByCounts:
         ceiling = min([*self._failed, self._question.max_load])
         middle = min(HALF * (held + ceiling), self._cap)
         if ceiling - held > FINE * ceiling and middle > (1.0 + 0.25 * FINE) * held:
-            self._held = middle
+            self._held = self._clamped(middle)
         elif self._failed and self._cap == math.inf:
             return self._just_above(evidence, held)
         return self._held or held
@@ -416,11 +428,17 @@ class SearchByCounts:
         if evidence.is_verified(higher):
             self._held = higher
         elif self._precision is not None:
-            self._held = HALF * (held + higher)
+            self._held = self._clamped(HALF * (held + higher))
         return self._held or held
 
     def result(self) -> CountedLoad:
         """See `Controller.result`."""
+        found = self._counted()
+        if self._likelihood is LikelihoodName.LINE:
+            return found
+        return replace(found, model=poisson_estimate(self._evidence.counts, self._question))
+
+    def _counted(self) -> CountedLoad:
         evidence = self._evidence
         passed = [
             load for load in evidence.loads if load <= self._cap and evidence.is_verified(load)
@@ -435,10 +453,13 @@ class SearchByCounts:
 
         # Record: what is stated.
         return CountedLoad(
+            target=self._target,
             stated=stated,
             verified=verified,
             contradicted=min(contradicted, default=None),
-            estimate=evidence.crossing(self._target),
+            statement=evidence.statement(stated, self._duration),
+            limit=self._limit(stated, verified),
+            line=evidence.crossing(self._target),
             clump=evidence.clump(stated),
             rarest_s=float(evidence.counts.duration[near].sum()) / _SEEN,
             trial_s=self._duration,
@@ -450,3 +471,45 @@ class SearchByCounts:
             once=self._once,
             stopped_by=self._stopped_by,
         )
+
+    def _limit(self, stated: float, verified: float | None) -> LimitReached | None:
+        """The limit of the loads that the stated load has reached."""
+        if stated >= self._question.max_load:
+            return LimitReached.AT_LEAST
+        here = self._evidence.at(stated)
+        is_lossy = verified is None and here.lost > self._target * here.frames
+        is_lowest = stated <= self._question.min_load
+        return LimitReached.AT_MOST if is_lowest and is_lossy else None
+
+
+def load_by_counts(
+    results: Iterable[TrialResult],
+    *,
+    target_loss_ratio: float,
+    min_load: float,
+    max_load: float,
+    likelihood: LikelihoodName = LikelihoodName.LINE,
+) -> CountedLoad:
+    """What the counts of any trials say about the critical load.
+
+    Args:
+        results: Trials with counts of sent and lost frames, at any loads.
+        target_loss_ratio: Loss ratio at the critical load, between 0 and 1, exclusive.
+        min_load: Smallest possible answer, in frames per second.
+        max_load: Largest possible answer, in frames per second.
+        likelihood: What the estimate beside the verified load is computed from.
+
+    Raises:
+        SearchError: If an argument makes no sense, or a trial has no counts, or no trial counts.
+    """
+    trials = list(results)
+    usual = float(np.median([trial.duration for trial in trials])) if trials else None
+    search = SearchByCounts(
+        target_loss_ratio, min_load, max_load, likelihood=likelihood, duration=usual
+    )
+    reasons = [why_set_aside(trial) for trial in trials]
+    if trials and all(reasons):
+        raise SearchError(f"No trial is evidence about the SUT: e.g. {reasons[0]}.")
+    for trial in trials:
+        search.record(trial)
+    return search.result()

@@ -3,11 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from enum import Enum
 
 from lossratio.plrsearch.counting import FixedPause
-from lossratio.plrsearch.model import StopReason
+from lossratio.plrsearch.csit_estimate import CsitEstimate
+from lossratio.plrsearch.options import StopReason
+from lossratio.plrsearch.poisson import PoissonEstimate
+from lossratio.plrsearch.statement import CountedStatement, Verdict
 from lossratio.units import counted, format_about, format_frame_rate, format_ratio
+
+
+class LimitReached(str, Enum):
+    """Why only a limit on one side of the critical load is known."""
+
+    AT_LEAST = "at least"
+    """It may be above the maximum load, where nothing was measured."""
+    AT_MOST = "at most"
+    """It is below the minimum load, where nothing was measured."""
+
+
+_LIMITS = {
+    LimitReached.AT_LEAST: "the maximum load does not lose the target, and the critical load may be above it",
+    LimitReached.AT_MOST: "even the minimum load loses more than the target, and the critical load is below it",
+}
 
 
 @dataclass(frozen=True)
@@ -24,14 +43,24 @@ class SeenBucketRate:
 class CountedLoad:
     """What the search by counts states. All loads are in frames per second per interface."""
 
+    target: float
+    """The target loss ratio."""
     stated: float
     """The verified load; if there is none, the load that the search would try to verify."""
     verified: float | None
     """The highest verified load (97.5 %)."""
     contradicted: float | None
     """The lowest load above the stated one that loses more than the target (97.5 %); None: no load does."""
-    estimate: float | None
+    statement: CountedStatement
+    """What the trials at the stated load say."""
+    limit: LimitReached | None
+    """The limit of the loads beyond which the critical load may be; None: it is inside."""
+    line: float | None
     """The load that loses the target by a line through the trials that lose little: a model."""
+    model: PoissonEstimate | None = field(default=None, repr=False)
+    """PLRsearch's estimate as in its draft; None: it was not asked for."""
+    csit: CsitEstimate | None = None
+    """What FD.io CSIT's code reports; None: the loads were not chosen as in CSIT."""
     clump: float
     """The statement holds for losses of up to so many frames at a time near the stated load."""
     rarest_s: float
@@ -55,8 +84,30 @@ class CountedLoad:
 
     @property
     def is_regular(self) -> bool:
-        """Whether the stated load is verified, and no losses are left out."""
-        return self.verified is not None and not self.once
+        """Whether nothing speaks against the stated load."""
+        return self.reason is None
+
+    @property
+    def reason(self) -> str | None:
+        """Why the stated load may be wrong; None: nothing speaks against it.
+
+        If a load is not verified, but only because that takes more frames, nothing does.
+        """
+        if self.limit is not None:
+            return _LIMITS[self.limit]
+        if self.once:
+            return (
+                f"each trial loses up to {format_about(self.once)} frames once, which do not count"
+            )
+        if self.verified is not None or self._lacks_frames_only:
+            return None
+        return f"no load is verified; {self.statement}"
+
+    @property
+    def _lacks_frames_only(self) -> bool:
+        said = self.statement
+        is_open = said.verdict is Verdict.EXTRAPOLATED and said.missing_frames is not None
+        return is_open and not said.missing_trials and not said.lost_frames
 
     @property
     def sentences(self) -> tuple[str, ...]:
@@ -64,31 +115,21 @@ class CountedLoad:
         return tuple(self._sentences())
 
     def _sentences(self) -> Iterator[str]:
-        stated = format_frame_rate(self.stated)
-        if self.verified is None:
-            yield f"No load is verified. {stated} was tried last."
-        else:
-            yield (
-                f"{stated} is verified (97.5 %) for losses of up to {format_about(self.clump)} frames at a time that "
-                f"come more often than every {format_about(self.rarest_s)} s."
-            )
-        if self.contradicted is not None:
-            yield f"{format_frame_rate(self.contradicted)} loses more than the target (97.5 %)."
-
         for change in self.changes:
             word = "more" if change > 0.0 else "less"
-            yield f"The device changed: at the same overload, it forwarded {format_ratio(abs(change))} {word}."
+            yield (
+                f"the device changed: at the same overload, it forwarded {format_ratio(abs(change))} {word}; earlier "
+                "trials do not count"
+            )
         if self.bucket is not None:
             yield (
-                f"In short trials, about {format_about(self.bucket.frames)} frames more pass than in the long run, "
-                f"which passes {format_frame_rate(self.bucket.long_run)}."
+                f"in short trials, about {format_about(self.bucket.frames)} frames more pass than in the long run, "
+                f"which passes {format_frame_rate(self.bucket.long_run)}"
             )
         if self.pause is not None:
             yield (
-                f"Frames are lost in pauses of about {1e6 * self.pause.length_s:.0f} us, which overflow a ring of "
-                f"about {self.pause.ring_frames:,.0f} frames."
+                f"frames are lost in pauses of about {1e6 * self.pause.length_s:.0f} us, which overflow a ring of "
+                f"about {self.pause.ring_frames:,.0f} frames"
             )
         if self.batch is not None:
-            yield f"Frames are lost in batches of {counted(round(self.batch), 'frame')}."
-        if self.once:
-            yield f"Each trial loses up to {format_about(self.once)} frames once, which do not count."
+            yield f"frames are lost in batches of {counted(round(self.batch), 'frame')}"

@@ -15,15 +15,14 @@ import numpy as np
 import scipy
 from numpy.typing import NDArray
 
-from lossratio.plrsearch.estimate import TAIL, LossBounds
-from lossratio.plrsearch.model import OVERLOAD, Row, TrialCounts, from_rows
+from lossratio.plrsearch.bounds import TAIL, LossBounds
+from lossratio.plrsearch.counts import OVERLOAD, Row, TrialCounts, from_rows
+from lossratio.plrsearch.statement import LEAST_TRIALS, CountedStatement, Verdict
 
 FINE = 0.005
 """Loads that differ by this share are not told apart."""
 NEAR = 0.1
 """Loads that differ by this share or less are near each other: what is seen at one may occur at the other."""
-LEAST_TRIALS = 10
-"""Minimum number of trials that verify a load."""
 _BATCH = 300.0
 """Frames: losses that are larger than any batch of software are events, or a capacity that varies."""
 _EVENT = 10.0
@@ -137,10 +136,35 @@ class Evidence:
 
     def is_verified(self, load: float) -> bool:
         """Whether at most the target is lost at a load, by its trials or with those up to 10 % above it."""
+        return self._verifying(load) is not None
+
+    def statement(self, load: float, seconds: float) -> CountedStatement:
+        """What the trials that verify a load say about it, or if there are none, those up to 10 % below it.
+
+        Args:
+            load: The load in frames per second.
+            seconds: Seconds of most trials.
+        """
+        verifying = self._verifying(load)
+        if verifying is None:
+            loads = (1.0 - NEAR) * load, load
+            bounds = self._bounds(*loads, self.clump(load))
+            is_over = self.at(load).least > self.target
+            verdict = Verdict.CONTRADICTED if is_over else Verdict.EXTRAPOLATED
+        else:
+            loads = load, verifying
+            bounds = self._bounds(*loads, self.clump(load))
+            verdict = Verdict.VERIFIED
+        tried = self.counts.load[self.within(*loads)]
+        ends = float(tried.min(initial=load)), float(tried.max(initial=load))
+        return CountedStatement.of(verdict, self.target, ends, bounds).of_trials(seconds)
+
+    def _verifying(self, load: float) -> float | None:
+        """The highest load of the trials that verify a load with those at it; None: it is not verified."""
         batch = self.clump(load)
         low = (1.0 - NEAR) * load
         if self._bounds(low, load * (1.0 - 2.0 * _SAME), batch).least > self.target:
-            return False
+            return None
 
         needed = max(LEAST_TRIALS, self._needed_for_events(load))
         for high in (load, (1.0 + FINE) * load, (1.0 + 0.5 * NEAR) * load, (1.0 + NEAR) * load):
@@ -149,8 +173,8 @@ class Evidence:
             if enough and above.most <= self.target:
                 everything = self._bounds(low, high, batch)
                 if everything.lost <= self.target * everything.frames:
-                    return True
-        return False
+                    return high
+        return None
 
     def _needed_for_events(self, load: float) -> float:
         """Number of trials without loss that show that rare events just above a load do not occur at it; 0: none."""
@@ -245,4 +269,4 @@ class Evidence:
                 break
 
         place = 1.0 + (math.log(ratio) - level) / slope if slope < 0.0 else 0.0
-        return middle / place if place > 0.0 else None
+        return float(middle / place) if place > 0.0 else None

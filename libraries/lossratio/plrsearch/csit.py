@@ -16,16 +16,18 @@ import numpy as np
 import scipy
 
 from lossratio.errors import SearchError
-from lossratio.plrsearch.estimate import CsitEstimate
-from lossratio.plrsearch.model import CriticalLoadQuestion
-from lossratio.plrsearch.selection import Choice
-from lossratio.plrsearch.variation import Description
-from lossratio.plrsearch.verifying import clamped
-from lossratio.trials import TrialResult
+from lossratio.plrsearch.by_counts import SearchByCounts
+from lossratio.plrsearch.counted_load import CountedLoad
+from lossratio.plrsearch.counts import why_set_aside
+from lossratio.plrsearch.csit_estimate import CsitEstimate
+from lossratio.plrsearch.options import CriticalLoadQuestion, StopReason
+from lossratio.trials import TrialInput, TrialResult
 
 SAMPLES = 1000
 """Samples of each integration, for each fitting function."""
 
+_FIRST, _LONGER = 5.1, 0.1
+"""Seconds of the first trial, and of each further one in addition."""
 _WIDENING = 5.0
 """Ratio of the covariance of samples to the covariance of the posterior."""
 _SEED = 0
@@ -191,7 +193,7 @@ class CsitIntegration:
         except (ArithmeticError, ValueError, np.linalg.LinAlgError) as error:
             raise SearchError(
                 f"CSIT's formulas have no value for these {len(self._rows)} trials ({error}): its own code also "
-                "ends with an error here. The other selections do not."
+                "ends with an error here. The search by counts does not."
             ) from error
 
         mean = (stretch + erf) / 2.0
@@ -324,71 +326,101 @@ def _log_erf(load: float, mrr: float, spread: float) -> float:
     return log_integral + math.log(spread) - math.log(float(scipy.special.erfc(-origin)))
 
 
-class CsitSelection:
-    """CSIT's choice of loads, instead of a `PosteriorSelection`.
+class CsitSearch:
+    """CSIT's choice of loads; a `lossratio.trials.trial.Controller`.
 
-    The load of a trial follows from the estimate before the last trial: CSIT integrates while it measures.
+    The load of a trial follows from the estimate before the last trial: CSIT integrates while it measures. The last
+    trial begins before the search's time is over, and ends after it. What the counts say is stated as for any other
+    trials.
 
     Attributes:
         estimate: What CSIT's code would report if the search ended now; None before the first trial. This estimate
             ignores the last trial.
     """
 
-    needs_posterior_from = 4
-    duration, growth = 5.1, 0.1
-
-    def __init__(self, question: CriticalLoadQuestion, samples: int = SAMPLES) -> None:
-        self._question = question
-        self._integration = CsitIntegration(question, samples)
-        self._lossy_loads = [question.max_load]
-        self._quiet = self._trials = 0
+    def __init__(
+        self,
+        target_loss_ratio: float,
+        min_load: float,
+        max_load: float,
+        *,
+        timeout: float,
+        samples: int = SAMPLES,
+    ) -> None:
+        """Prepares a search. The arguments are those of `SearchByCounts` and `csit_estimates`."""
+        limits = target_loss_ratio, min_load, max_load
+        self._question = CriticalLoadQuestion(*limits)
+        self._counts = SearchByCounts(*limits, timeout=timeout, duration=_FIRST)
+        self._timeout = timeout
+        self._integration = CsitIntegration(self._question, samples)
+        self._lossy_loads = [max_load]
+        self._quiet = self._counted = 0
         self._last: TrialResult | None = None
-        self._next = Choice(
-            0.5 * (question.min_load + question.max_load), "the middle of the loads"
-        )
+        self._load = 0.5 * (min_load + max_load)
+        self.purpose = "the middle of the loads"
         self.estimate: CsitEstimate | None = None
 
-    def record(self, result: TrialResult, choice: Choice | None = None) -> None:
-        """See `PosteriorSelection.record`.
+    @property
+    def trials(self) -> int:
+        """Number of recorded trials."""
+        return self._counts.trials
+
+    @property
+    def elapsed(self) -> float:
+        """Seconds that they took."""
+        return self._counts.elapsed
+
+    @property
+    def passed_and_failed(self) -> tuple[float | None, float | None]:
+        """See `SearchByCounts.passed_and_failed`."""
+        return self._counts.passed_and_failed
+
+    def next_trial(self) -> TrialInput | None:
+        """See `Controller.next_trial`."""
+        if self.elapsed >= self._timeout:
+            return None
+        return TrialInput(_FIRST + _LONGER * self._counted, self._load)
+
+    def record(self, result: TrialResult) -> None:
+        """See `Controller.record`.
 
         Raises:
             SearchError: If the trial has no counts of frames, or CSIT's formulas have no value.
         """
+        self._counts.record(result)
+        if why_set_aside(result) is not None:
+            return
         if self._last is not None:
             self._integration.add(self._last)
         self.estimate = self._integration.estimate()
         self._last = result
-        self._trials += 1
+        self._counted += 1
         self._quiet += 1
         (lost, intended), target = csit_counts(result), self._question.target_loss_ratio
         if lost >= intended * target:
             self._lossy_loads = sorted(self._lossy_loads + [result.load] * (4 * self._quiet))
             self._quiet = 0
+        self._choose(result, intended, self.estimate)
 
-        if self._trials == 1:
-            self._next = Choice(self._question.max_load, "the maximum load")
-        elif self._trials <= 3:
-            unsent_and_lost = (result.output.lost_frames or 0) + (result.output.unsent_frames or 0)
-            load = result.load * (1.0 - unsent_and_lost / intended) / (1.0 - target)
-            self._next = Choice(
-                clamped(load, self._question), "the forwarding rate of the last trial"
-            )
+    def _choose(self, result: TrialResult, intended: int, estimate: CsitEstimate) -> None:
+        """Chooses the next load."""
+        if self._counted == 1:
+            self._load, self.purpose = self._question.max_load, "the maximum load"
+        elif self._counted <= 3:
+            lost = (result.output.lost_frames or 0) + (result.output.unsent_frames or 0)
+            load = result.load * (1.0 - lost / intended) / (1.0 - self._question.target_loss_ratio)
+            self._load = self._question.clamped(load)
+            self.purpose = "the forwarding rate of the last trial"
         else:
-            mean = (
-                self.estimate.stretch_mean_per_interface_fps
-                + self.estimate.erf_mean_per_interface_fps
-            ) / 2.0
-            self._next = Choice(
-                clamped(self._drawn(mean), self._question), f"CSIT's estimate, {mean:,.0f} frames/s"
-            )
+            both = estimate.stretch_mean_per_interface_fps + estimate.erf_mean_per_interface_fps
+            mean = both / 2.0
+            self._load = self._question.clamped(self._drawn(mean))
+            self.purpose = f"CSIT's estimate, {mean:,.0f} frames/s"
 
-    def sustained(self, known: Description | None, left: float) -> Choice | None:
-        """See `PosteriorSelection.sustained`: CSIT has no long trials."""
-        return None
-
-    def choose(self, known: Description | None, duration: float, left: float = 0.0) -> Choice:
-        """See `PosteriorSelection.choose`; CSIT's estimate is not the description."""
-        return self._next
+    def result(self) -> CountedLoad:
+        """See `Controller.result`."""
+        stopped_by = StopReason.TIMEOUT if self.elapsed >= self._timeout else None
+        return replace(self._counts.result(), csit=self.estimate, stopped_by=stopped_by)
 
     def _drawn(self, mean: float) -> float:
         """The estimate, moved towards the smallest lossy load after trials below the target.

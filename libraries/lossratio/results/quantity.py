@@ -27,10 +27,10 @@ class QuestionBefore:
 
 @dataclass(frozen=True)
 class Estimate:
-    """What a model says about a quantity, with the uncertainty that matters between nights."""
+    """An estimate of a quantity, with the uncertainty that matters between nights."""
 
     value: Rate | float
-    """The median, a rate or a plain number."""
+    """The estimate, a rate or a plain number."""
     chance_ratio: float
     """Standard deviation by chance, as a share of the value: nights differ by this."""
     shared_ratio: float
@@ -50,7 +50,7 @@ class Finding:
     reason: str | None
     """Why the quantity is irregular or failed; None if it was measured."""
     value: Rate | float | None = None
-    """Conditional throughput, mean maximum receive rate, or mean critical load; a plain number if the unit is not
+    """Conditional throughput, mean maximum receive rate, or verified load; a plain number if the unit is not
     frames per second; None: no value."""
     lower_bound: Rate | float | None = None
     """Relevant lower bound, likewise a rate or a plain number; None: no bound."""
@@ -82,7 +82,7 @@ class Finding:
     question: QuestionBefore | None = None
     """The question before the search; None: the test does not ask it."""
     estimate: Estimate | None = None
-    """The model's estimate, if the value itself is the model-free answer; None: there is no estimate."""
+    """An estimate beside the value, for comparisons of nights; None: there is none."""
 
     @property
     def in_short(self) -> str:

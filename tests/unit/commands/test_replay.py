@@ -5,12 +5,12 @@ import sys
 import pytest
 from click.testing import CliRunner
 
-from lossratio.commands.replay import Asked, replay, replay_estimate
+from lossratio.commands.replay import Asked, replay, replayed_load
 from lossratio.errors import SearchError
 from lossratio.measurements.throughput import replayed
 from lossratio.measurements.throughput.result import describe_goal
 from lossratio.mlrsearch import NDR, PDR, MLRsearch
-from lossratio.plrsearch import LikelihoodName, PLRsearch, Weighting
+from lossratio.plrsearch import LikelihoodName, SearchByCounts
 from lossratio.simulation import SimulatedMeasurer, sut_from
 from lossratio.trials import (
     Journal,
@@ -23,7 +23,12 @@ from lossratio.trials import (
 )
 
 CAPACITY, MIN_LOAD, MAX_LOAD = 75e3, 9001.0, 200e3
-SEARCH = {"target_loss_ratio": 1e-5, "min_load_fps": MIN_LOAD, "max_load_fps": MAX_LOAD, "settings": {}}
+SEARCH = {
+    "target_loss_ratio": 1e-5,
+    "min_load_fps": MIN_LOAD,
+    "max_load_fps": MAX_LOAD,
+    "settings": {"timeout_s": 60.0},
+}
 
 
 @pytest.fixture(scope="module")
@@ -31,7 +36,7 @@ def searched(tmp_path_factory):
     """A journal of a search for a critical load, with the estimate that the search ended with."""
     path = tmp_path_factory.mktemp("replay") / "trials.jsonl"
     measurer = SimulatedMeasurer(sut_from({"model": "sharp_knee", "capacity": "75 kfps"}), seed=1)
-    controller = PLRsearch(1e-5, MIN_LOAD, MAX_LOAD, timeout=60.0)
+    controller = SearchByCounts(1e-5, MIN_LOAD, MAX_LOAD, timeout=60.0)
     with Journal.open(path, SEARCH) as journal:
         search_result = run_search(controller, measurer, journal=journal)
     return path, search_result
@@ -49,25 +54,25 @@ def lossy(load, lost, sent=100_000):
 
 
 def estimate_of(path, **asked):
-    return replay_estimate(read_journal(path), path, Asked(**{**dict.fromkeys(Asked.__dataclass_fields__), **asked}))
+    return replayed_load(read_journal(path), path, Asked(**{**dict.fromkeys(Asked.__dataclass_fields__), **asked}))
 
 
 def test_the_same_question_has_the_same_answer(searched):
     path, search_result = searched
-    again = estimate_of(path)
-    assert (again.mean, again.stdev) == (search_result.mean, search_result.stdev)
+    assert estimate_of(path) == search_result
 
 
 def test_a_larger_target_allows_a_larger_load(searched):
     path, search_result = searched
-    assert estimate_of(path, target_loss_ratio=1e-2).mean > search_result.mean
+    assert estimate_of(path, target_loss_ratio=1e-2).contradicted > search_result.contradicted
 
 
-def test_other_likelihoods_and_weightings_are_taken_when_asked_for(searched):
-    path, _ = searched
-    estimate = estimate_of(path, likelihood="poisson", weighting="equal")
-    assert (estimate.likelihood, estimate.weighting) == (LikelihoodName.POISSON, Weighting.EQUAL)
-    assert estimate.weights == (0.5, 0.5)
+@pytest.mark.whole
+def test_plrsearchs_estimate_comes_when_it_is_asked_for(searched):
+    path, search_result = searched
+    found = estimate_of(path, likelihood="poisson")
+    assert found.verified == search_result.verified
+    assert found.model.mean == pytest.approx(CAPACITY, rel=0.01)
 
 
 def test_a_search_for_something_else_needs_a_target(tmp_path):
@@ -75,7 +80,8 @@ def test_a_search_for_something_else_needs_a_target(tmp_path):
     path = write_journal(tmp_path / "j.jsonl", search, [lossy(80e3, 5_000), lossy(70e3, 0)])
     with pytest.raises(SearchError, match="does not name target_loss_ratio: give it with --target-loss-ratio"):
         estimate_of(path)
-    assert 70e3 < estimate_of(path, target_loss_ratio=1e-3).mean < 80e3
+    found = estimate_of(path, target_loss_ratio=1e-3)
+    assert (found.stated, found.contradicted) == (70e3, 80e3)
 
 
 def test_a_warm_up_is_no_evidence(tmp_path):
@@ -84,17 +90,21 @@ def test_a_warm_up_is_no_evidence(tmp_path):
         tmp_path / "warm.jsonl", {**SEARCH, "settings": {"warm_up_duration_s": 1.0}}, [lossy(20e3, 9_000), *trials]
     )
     plain = write_journal(tmp_path / "plain.jsonl", SEARCH, trials)
-    assert estimate_of(warm).mean == estimate_of(plain).mean
+    assert estimate_of(warm, max_load=90e3) == estimate_of(plain, max_load=90e3)
 
 
 def test_the_command_shows_the_estimate_and_what_is_known_without_a_model(lossratio, searched):
     path, search_result = searched
     status, out, _ = lossratio("archive", "replay", path)
     assert status == 0
-    assert f"combined  mean {search_result.mean:,.1f} fps" in out
-    for word in ("local", "weight", "Without a model: ", "The model fits the trials"):
+    assert f"verified      {search_result.verified:,.1f} fps" in out
+    for word in ("contradicted", "by a line", "Counted frames: verified: "):
         assert word in out
-    _, out, _ = lossratio("archive", "replay", "--likelihood", "poisson", path)
+
+
+@pytest.mark.whole
+def test_the_command_shows_the_functions_of_plrsearch(lossratio, searched):
+    _, out, _ = lossratio("archive", "replay", "--likelihood", "poisson", searched[0])
     assert "stretch" in out
     assert "erf" in out
 
@@ -144,10 +154,9 @@ def test_the_command_loads_no_library_that_it_does_not_need(searched):
     assert not loaded & {"robot", "paramiko", "matplotlib", "scipy.stats", "lossratio.topology"}
 
 
-def test_the_command_takes_every_likelihood_and_weighting_there_is():
+def test_the_command_takes_every_likelihood_there_is():
     choices = {option.name: set(option.type.choices) for option in replay.params if hasattr(option.type, "choices")}
     assert choices["likelihood"] == {likelihood.value for likelihood in LikelihoodName}
-    assert choices["weighting"] == {weighting.value for weighting in Weighting}
 
 
 @pytest.mark.parametrize(

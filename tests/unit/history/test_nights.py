@@ -1,6 +1,5 @@
 from dataclasses import replace
 
-import numpy as np
 import pytest
 from history_examples import nightly
 
@@ -106,16 +105,3 @@ def test_one_night_that_is_far_off_is_no_step_and_does_not_take_part(tmp_path):
 
 def test_entries_without_estimates_have_no_series_of_nights(tmp_path):
     assert len(trends(tmp_path, [nightly(day, LOAD, quantity="critical load") for day in range(5)])) == 1
-
-
-@pytest.mark.whole
-def test_a_soak_test_says_what_chance_is_and_what_all_nights_share():
-    from lossratio import PLRsearch, run_search
-    from lossratio.simulation import SimulatedMeasurer, SmoothKnee
-
-    search = PLRsearch(1e-7, min_load=1e4, max_load=30e6, timeout=60.0)
-    found = run_search(search, SimulatedMeasurer(SmoothKnee(mrr=18e6, spread=5e4), seed=1))
-    chance, shared = found.chance_and_shared
-    low, high = found.interval(0.95)
-    assert 0.0 < shared < chance
-    assert np.hypot(chance, shared) == pytest.approx(np.log(high / low) / (2 * 1.96))

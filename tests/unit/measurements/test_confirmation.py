@@ -213,18 +213,19 @@ class Suite:
         self.shown.append(text)
 
 
-def soaked(batch):
-    fit = SimpleNamespace(batch_frames=batch)
-    return SoakResult.model_construct(critical_load=SimpleNamespace(fit=fit))
+def soaked(batch, clump=1.0, contradicted=90e3):
+    found = SimpleNamespace(batch_frames=batch, clump_frames=clump, contradicted=contradicted)
+    return SoakResult.model_construct(critical_load=found)
 
 
 @pytest.mark.parametrize(
     ("last", "fields", "batch"),
     [
         (soaked(64.0), {}, 64.0),
-        (soaked(1.0), {}, 1.0),
+        (soaked(None), {}, 1.0),
+        (soaked(None, 5.0), {}, 5.0),
         (soaked(64.0), {"batch": 8.0}, 8.0),
-        (soaked(None), {}, 32.0),
+        (soaked(None, contradicted=None), {}, 32.0),
         (SoakResult.model_construct(critical_load=None), {}, 32.0),
         (SimpleNamespace(), {}, 32.0),
         (SearchError("Nothing was measured yet."), {}, 32.0),

@@ -1,16 +1,26 @@
 """The search by counts finds loads of devices with a known truth, and says how they lose frames."""
 
+import re
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 import pytest
 from scipy import optimize
 
 from lossratio.errors import SearchError
-from lossratio.plrsearch import CountedLoad, SearchByCounts, StopReason
+from lossratio.plrsearch import (
+    CountedLoad,
+    LikelihoodName,
+    LimitReached,
+    SearchByCounts,
+    StopReason,
+    Verdict,
+    load_by_counts,
+)
 from lossratio.simulation import ConstantLoss, Policer, SharpKnee, SimulatedMeasurer, SmoothKnee
 from lossratio.simulation.sut import Overload
-from lossratio.trials import TrialInput, TrialOutput, TrialResult, run_search
+from lossratio.trials import Journal, TrialInput, TrialOutput, TrialResult, run_search
 
 TARGET = 1e-7
 LIMITS = (1e4, 30e6)
@@ -69,6 +79,7 @@ def test_most_of_the_traffic_is_at_the_stated_load():
 def test_a_precision_of_half_a_per_cent_ends_a_search_of_a_constant_device_in_two_minutes(spread):
     found, search, _ = searched(SmoothKnee(18e6, spread), 1800.0, precision=0.005)
     assert found.stopped_by is StopReason.PRECISION
+    assert found.long_s is not None
     assert search.elapsed < 120.0
     assert found.verified <= truth(SmoothKnee(18e6, spread)) <= found.contradicted <= 1.005 * found.verified
 
@@ -77,6 +88,7 @@ def test_a_device_without_loss_is_verified_at_the_maximum_load():
     found, _, _ = searched(ConstantLoss(0.0), 60.0)
     assert found.verified == LIMITS[1]
     assert found.contradicted is None
+    assert found.limit is LimitReached.AT_LEAST
     assert found.changes == ()
 
 
@@ -84,7 +96,7 @@ def test_a_device_that_always_loses_ends_the_search_at_the_minimum_load():
     found, search, _ = searched(ConstantLoss(0.5))
     assert found.stopped_by is StopReason.MIN_LOAD
     assert (found.stated, found.verified) == (LIMITS[0], None)
-    assert found.sentences[0] == "No load is verified. 10.000 kfps was tried last."
+    assert found.reason.startswith("even the minimum load loses more than the target")
     assert search.elapsed < 150.0
 
 
@@ -98,7 +110,7 @@ def test_a_bucket_is_told_with_its_size_and_the_rate_in_the_long_run():
     assert found.bucket.frames == pytest.approx(900e3, rel=0.05)
     assert found.bucket.long_run == pytest.approx(18e6, rel=1e-3)
     assert 0.99 <= found.stated / 18e6 <= 1.0
-    assert any(said.startswith("In short trials, about 900,000 frames more pass") for said in found.sentences)
+    assert any(said.startswith("in short trials, about 900,000 frames more pass") for said in found.sentences)
 
 
 @pytest.mark.parametrize("every_s", [1.0, 7.0])
@@ -157,6 +169,79 @@ def test_warm_loads_come_first_from_the_highest():
         search.record(TrialResult(asked, TrialOutput(0.0, sent_frames=round(2 * load), lost_frames=0)))
 
 
+def test_a_resumed_search_goes_on_and_ends_as_if_nothing_had_been(tmp_path):
+    whole, _, trials = searched(SmoothKnee(18e6, 5e4), 60.0)
+    search = SearchByCounts(TARGET, *LIMITS, timeout=60.0)
+    path = tmp_path / "trials.jsonl"
+    with Journal.open(path, {}) as journal:
+        for trial in trials[:9]:
+            journal.append(trial)
+    rest = iter(trials[9:])
+
+    class Again:
+        """Measures what was measured then."""
+
+        def measure(self, asked):
+            again = next(rest)
+            assert again.input == asked
+            return again.output
+
+    with Journal.open(path, {}) as journal:
+        assert run_search(search, Again(), journal=journal) == whole
+
+
+def test_a_generator_with_a_coarse_step_is_asked_for_its_multiples_only():
+    found, _, trials = searched(SmoothKnee(18e6, 5e4), 60.0, load_step=7001.0)
+    assert all(trial.load % 7001.0 == pytest.approx(0.0, abs=1e-6) for trial in trials)
+    assert found.verified % 7001.0 == pytest.approx(0.0, abs=1e-6)
+
+
+def test_a_time_too_short_for_one_trial_shortens_it():
+    _, _, trials = searched(SmoothKnee(18e6, 5e4), 1.5)
+    assert [trial.duration for trial in trials] == [1.5]
+
+
+def test_a_load_that_only_lacks_frames_is_regular_and_says_how_many():
+    trials = []
+    search = SearchByCounts(1e-7, 100.0, 1e6, timeout=90.0)
+    found = run_search(search, SimulatedMeasurer(SharpKnee(150e3), seed=1), on_trial=trials.append)
+    assert found.verified is None
+    assert found.statement.verdict is Verdict.EXTRAPOLATED
+    assert found.is_regular
+    assert 0.99 <= found.stated / 150e3 <= 1.0
+    assert "would verify it" in str(found.statement)
+
+
+def test_counts_of_any_trials_say_the_same_in_any_order():
+    _, _, trials = searched(SmoothKnee(18e6, 5e4), 60.0)
+    limits = {"target_loss_ratio": TARGET, "min_load": LIMITS[0], "max_load": LIMITS[1]}
+    found, mixed = load_by_counts(trials, **limits), load_by_counts(trials[::-1], **limits)
+    assert (found.verified, found.contradicted) == (mixed.verified, mixed.contradicted)
+    assert found.model is None
+
+
+@pytest.mark.whole
+def test_plrsearchs_own_estimate_comes_with_it_if_it_is_asked_for():
+    limits = {"target_loss_ratio": TARGET, "min_load": LIMITS[0], "max_load": LIMITS[1]}
+    _, _, trials = searched(SmoothKnee(18e6, 5e4), 60.0)
+    model = load_by_counts(trials, **limits, likelihood=LikelihoodName.POISSON).model
+    assert model.mean == pytest.approx(truth(SmoothKnee(18e6, 5e4)), rel=5e-3)
+
+
+def test_trials_that_do_not_count_are_no_evidence():
+    unsent = TrialResult(TrialInput(1.0, 100.0), TrialOutput(0.0, sent_frames=10, lost_frames=0, unsent_frames=90))
+    with pytest.raises(SearchError, match="No trial is evidence"):
+        load_by_counts([unsent], target_loss_ratio=TARGET, min_load=1.0, max_load=1e3)
+
+
+def test_the_example_of_the_methodology_page_verifies_a_load():
+    page = Path(__file__).parents[3] / "docs" / "methodology" / "plrsearch.md"
+    (example,) = re.findall(r"^```python\n(.*?)^```$", page.read_text(), flags=re.MULTILINE | re.DOTALL)
+    names: dict[str, object] = {}
+    exec(example, names)  # noqa: S102
+    assert names["soak"].verified < truth(SmoothKnee(18e6, 5e4)) < names["soak"].contradicted
+
+
 @pytest.mark.parametrize("wrong", [{"timeout": 0.0}, {"precision": 1.0}, {"duration": -1.0}])
 def test_senseless_values_are_refused(wrong):
     with pytest.raises(SearchError):
@@ -173,4 +258,4 @@ def test_frames_that_wait_for_a_full_batch_are_known_to_be_lost_once():
     assert 31.0 <= found.once <= 60.0
     assert 0.95 <= found.stated / 18e6 <= 1.001
     assert not found.is_regular
-    assert any("frames once, which do not count" in said for said in found.sentences)
+    assert "frames once, which do not count" in found.reason

@@ -40,6 +40,12 @@ def test_trials_without_loss_verify_and_one_heavy_loss_below_does_not(number):
     assert not evidence([*quiet, *[(0.95, 40_000)] * 10]).is_verified(LOAD)
 
 
+def test_one_loss_far_above_the_target_below_a_load_speaks_against_it():
+    quiet = [(1.0, 0)] * 12
+    assert not evidence([*quiet, (0.95, 1000), (0.95, 0), (0.95, 0)]).is_verified(LOAD)
+    assert evidence([*quiet, (0.95, 1), (0.95, 0), (0.95, 0)]).is_verified(LOAD)
+
+
 def test_more_than_the_target_is_rarely_verified():
     rng = np.random.default_rng(3)
     mean = 1.5 * TARGET * 2.0 * LOAD

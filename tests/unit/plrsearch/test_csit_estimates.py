@@ -7,9 +7,9 @@ import pytest
 from soak_trials import trial
 
 from lossratio.errors import SearchError
-from lossratio.plrsearch import PLRsearch, StopReason, csit_estimates
-from lossratio.plrsearch.csit import CsitIntegration, CsitSelection, _log_erf, _log_stretch
-from lossratio.plrsearch.model import CriticalLoadQuestion
+from lossratio.plrsearch import CsitSearch, SearchByCounts, StopReason, csit_estimates
+from lossratio.plrsearch.csit import CsitIntegration, _log_erf, _log_stretch
+from lossratio.plrsearch.options import CriticalLoadQuestion
 from lossratio.simulation import SimulatedMeasurer, SmoothKnee
 from lossratio.trials import TrialInput, TrialOutput, TrialResult, run_search
 
@@ -24,7 +24,8 @@ FUNCTIONS = [
     (2e7, 18e6, 1e4, 14.508657738524219, 14.508657738524219),
 ]
 
-QUESTION = CriticalLoadQuestion(1e-3, 10.0, 2e4)
+LIMITS = 1e-3, 10.0, 2e4
+QUESTION = CriticalLoadQuestion(*LIMITS)
 SAMPLES = 40
 SEARCH = [
     # CSIT's search of 90 s: load, sent and lost frames of each trial
@@ -57,13 +58,13 @@ def test_fitting_functions_are_those_of_csit(load, mrr, spread, stretch, erf):
 
 @pytest.mark.whole
 def test_a_whole_search_has_the_loads_and_the_estimate_of_csits():
-    selection = CsitSelection(QUESTION, SAMPLES)
+    search = CsitSearch(*LIMITS, timeout=90.0, samples=SAMPLES)
     loads = []
     for number, (_, sent, lost) in enumerate(SEARCH):
-        loads.append(selection.choose((), 0.0).load)
-        selection.record(trial(loads[-1], lost, sent=sent, duration=5.1 + 0.1 * number))
+        loads.append(search.next_trial().load)
+        search.record(trial(loads[-1], lost, sent=sent, duration=5.1 + 0.1 * number))
     assert loads == pytest.approx([load for load, _, _ in SEARCH], rel=1e-6)
-    last = selection.estimate
+    last = search.estimate
     # CSIT leaves out the last trial.
     assert last.trials == len(SEARCH) - 1
     assert (
@@ -109,17 +110,17 @@ def _critical(question, mrr, spread):
 
 
 def test_a_frame_that_was_not_sent_counts_as_lost():
-    selection = CsitSelection(QUESTION, 2)
+    search = CsitSearch(*LIMITS, timeout=90.0, samples=2)
     for _ in range(2):
-        selection.record(trial(1e4, 0, sent=1000))
-    selection.record(trial(1e4, 10, sent=990, unsent=10))
-    assert selection.choose((), 0.0).load == pytest.approx(1e4 * 0.98 / 0.999)
+        search.record(trial(1e4, 0, sent=1000))
+    search.record(trial(1e4, 10, sent=990, unsent=10))
+    assert search.next_trial().load == pytest.approx(1e4 * 0.98 / 0.999)
 
 
 @pytest.mark.whole
 def test_a_search_has_csits_durations_and_its_last_trial_ends_after_the_time():
     results = []
-    controller = PLRsearch(1e-3, 10.0, 2e4, timeout=6.0, selection="csit", likelihood="geometric", weighting="equal")
+    controller = CsitSearch(*LIMITS, timeout=6.0)
     estimate = run_search(
         controller, SimulatedMeasurer(SmoothKnee(1e3, 3.0), seed=1, overhead=0.5), on_trial=results.append
     )
@@ -127,11 +128,11 @@ def test_a_search_has_csits_durations_and_its_last_trial_ends_after_the_time():
     assert estimate.stopped_by is StopReason.TIMEOUT
     assert estimate.csit.trials == 1
     assert estimate.csit.samples == 1000
-    assert len(estimate.counts) == 2
+    assert controller.trials == 2
 
 
 def test_the_estimate_of_another_selection_has_nothing_of_csit():
-    controller = PLRsearch(1e-3, 10.0, 2e4)
+    controller = SearchByCounts(*LIMITS)
     controller.record(trial(1e3, 5))
     assert controller.result().csit is None
 
@@ -139,7 +140,7 @@ def test_the_estimate_of_another_selection_has_nothing_of_csit():
 def test_a_trial_without_counts_is_named():
     result = TrialResult(TrialInput(1.0, 100.0), TrialOutput(0.0))
     with pytest.raises(SearchError, match="the trial at 100 frames/s has none"):
-        CsitSelection(QUESTION, 2).record(result)
+        next(reversed([*csit_estimates([result], target_loss_ratio=1e-3, min_load=10.0, max_load=2e4, samples=2)]))
 
 
 def test_one_sample_is_no_monte_carlo():

@@ -130,8 +130,9 @@ def be_quicker(data):
 
 
 def carry_more(data):
-    for name in data["critical_load"]["mean"]:
-        data["critical_load"]["mean"][name] *= 1.01
+    for load in ("stated", "verified"):
+        for name in data["critical_load"][load]:
+            data["critical_load"][load][name] *= 1.001
 
 
 def repeat_better(data):
@@ -180,7 +181,7 @@ LIES = [
     ("Sim.MRR", spread_more, "mrr.stdev.per_interface_fps is 5.0"),
     ("Sim.Frame_Loss", lose_less, "frame_loss.loads[0].frame_loss_ratio is 0.0"),
     ("Sim.Throughput", be_quicker, "latency[0] of port0>port1: least, mean and largest latency are out of order"),
-    ("Sim.Soak", carry_more, "critical_load.mean is"),
+    ("Sim.Soak", carry_more, "critical_load.verified is"),
     (
         "Sim.Repeated_2~b45ba24230fc",
         repeat_better,

@@ -1,4 +1,4 @@
-"""Soak test: the critical load, found by PLRsearch."""
+"""Soak test: the critical load, found by counts."""
 
 from lossratio.measurements.soak.description import timed as timed
 from lossratio.measurements.soak.measure import (

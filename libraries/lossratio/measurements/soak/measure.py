@@ -1,16 +1,12 @@
-"""Critical load: a soak test with PLRsearch on a testbed, from the request to the result file.
-
-PLRsearch's estimates are reported after each trial, and in the result file.
-"""
+"""Critical load: a soak test on a testbed, from the request to the result file."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from functools import partial
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, TypeAlias, TypeVar
 
 from pydantic import Field
 
@@ -32,11 +28,10 @@ from lossratio.measurements.trusted_trials import OnTrustedTrials
 from lossratio.plrsearch import (
     TIME_FOR_RARE,
     TIMEOUT,
-    IntervalPoint,
+    CsitSearch,
     LikelihoodName,
-    PLRsearch,
+    SearchByCounts,
     SelectionName,
-    Weighting,
     why_set_aside,
 )
 from lossratio.quantities import Choice, Duration, FrameRate, Share
@@ -59,26 +54,21 @@ class SoakPreset(str, Enum):
     """Everything as in FD.io CSIT's soak tests, so that the numbers can be compared directly."""
 
 
-_OF_CSIT: Mapping[str, Any] = {
-    "likelihood": LikelihoodName.GEOMETRIC,
-    "weighting": Weighting.EQUAL,
-    "selection": SelectionName.CSIT,
-}
-_USUAL = ("precision", "stop_on_misfit", "trial_duration", "warm_start")
-"""Settings that presets leave at their defaults."""
+_NOT_CSITS = ("precision", "likelihood", "trial_duration", "warm_start")
+"""Settings that the preset leaves at their defaults."""
 
 
 class SoakRequest(Request):
-    """Searches for the critical load, at which ``target_loss_ratio`` of the frames is lost (PLRsearch).
+    """Searches for the critical load, at which ``target_loss_ratio`` of the frames is lost.
 
-    The result has the highest load that is verified to lose at most that share, and an estimate of the critical load
-    with its 95 % interval. It is irregular if there is a doubt about the stated load, if the trials contradict the
-    model, or if the critical load may be outside of the allowed loads. With the ``preset`` ``csit``, everything is
-    as in FD.io CSIT's soak tests, so that you can compare the numbers directly. With ``warm_start``, the
+    The result has the highest load that is verified to lose at most that share, and the lowest one above it that is
+    contradicted, by counts alone. It is irregular if no load is verified although there were enough frames, if each
+    trial lost frames once, or if the critical load may be outside of the allowed loads. With the ``preset`` ``csit``,
+    everything is as in FD.io CSIT's soak tests, so that you can compare the numbers directly. With ``warm_start``, the
     search begins at the bounds of the suite's last search with the same traffic.
 
     | `Find Critical Load`    frame_size=64B    timeout=30 min
-    | `Find Critical Load`    64B    target_loss_ratio=1e-5    precision=0.05 %    warm_start=True
+    | `Find Critical Load`    64B    target_loss_ratio=1e-5    precision=0.5 %    warm_start=True
     """
 
     target_loss_ratio: Annotated[Share, NOT_IN_FILES] = TARGET_LOSS_RATIO
@@ -87,23 +77,19 @@ class SoakRequest(Request):
     """Seconds of trials after which the search ends."""
     rarest: Annotated[Duration, Field(gt=0.0)] | None = None
     """Average seconds between random losses that the search should still see. The search then takes six times as long
-    as this, instead of ``timeout``. Only half of its time shows rare losses, and three losses must be expected in that
-    half."""
+    as this, instead of ``timeout``. At least half of its time shows rare losses, and three losses must be expected in
+    that half."""
     precision: Share | None = None
-    """Width of the 95 % interval, as a share of the load. The search ends before ``timeout`` if its interval is at most
-    this wide, and there are enough trials to show rare losses. In return, the interval is made 1.1 to 1.3 times wider.
-    None: the search takes the whole time."""
-    stop_on_misfit: bool = False
-    """Whether the search ends as soon as the model does not fit the trials."""
-    likelihood: Choice[LikelihoodName] = LikelihoodName.VARYING
-    """Distribution of counts of lost frames: ``varying`` (with the SUT's capacity), ``poisson`` or ``geometric``."""
-    weighting: Choice[Weighting] = Weighting.EVIDENCE
-    """How the fitting functions are combined: by their ``evidence``, or ``equal``, as in the Internet draft."""
-    selection: Choice[SelectionName] = SelectionName.POSTERIOR
-    """How loads are chosen: ``posterior`` or ``csit``."""
+    """Distance of the verified and the contradicted load, as a share of the load. The search ends before ``timeout`` if
+    they are this near each other, and a long trial has passed. None: the search takes the whole time."""
+    likelihood: Choice[LikelihoodName] = LikelihoodName.LINE
+    """What the estimate beside the verified load is computed from: a ``line`` through the trials that lose little, or
+    ``poisson``, PLRsearch as in its Internet draft."""
+    selection: Choice[SelectionName] = SelectionName.COUNTS
+    """How loads are chosen: by ``counts``, or as FD.io CSIT's code does (``csit``)."""
     trial_duration: Annotated[Duration | None, Field(gt=0.0, le=LONGEST_TRIAL)] = None
-    """Seconds of the first trial; None: 2 s, or 5.1 s with ``selection=csit``, where each trial is 0.1 s longer than
-    the previous one."""
+    """Seconds of a trial; None: 2 s, or 5.1 s with ``selection=csit``, where each trial is 0.1 s longer than the
+    previous one."""
     warm_start: Annotated[tuple[FrameRate, ...], Audience.SCRIPTS] = ()
     """Loads of the first trials, frames per second per interface. They should be near the knee."""
 
@@ -128,13 +114,12 @@ class SoakRequest(Request):
         Raises:
             SearchError: If a setting is neither the preset's nor the default.
         """
-        for name in (*_OF_CSIT, *_USUAL):
-            usual = SoakRequest.model_fields[name].default
-            if getattr(self, name) not in (usual, _OF_CSIT.get(name, usual)):
+        for name in _NOT_CSITS:
+            if getattr(self, name) != SoakRequest.model_fields[name].default:
                 raise SearchError(
                     f"preset={preset.value} sets {name} itself: leave out either {name} or the preset."
                 )
-        return self.but(**_OF_CSIT)
+        return self.but(selection=SelectionName.CSIT)
 
 
 @dataclass(frozen=True)
@@ -145,8 +130,8 @@ class SoakProgress:
     """Number of trials so far, including trials of an interrupted run."""
     trial: TrialResult
     """The last trial."""
-    latest: IntervalPoint | None
-    """The latest estimate; None: no estimate yet."""
+    between: tuple[float | None, float | None]
+    """The highest load that passed so far, and the lowest one that did not; None: there is none."""
     time_left: float
     """Seconds that the remaining trials may take at most."""
     set_aside: str | None = None
@@ -156,15 +141,12 @@ class SoakProgress:
 
     def line(self) -> str:
         """The line that the console shows."""
-        found = "critical load not known yet"
-        if self.latest is not None:
-            _, low, high = self.latest.interval
-            shown = (f"{load:,.{_digits(high - low)}f}" for load in self.latest.interval)
-            # Loads are chosen from this estimate, which is coarser than the final one. With few trials, this estimate
-            # uses another likelihood.
-            found = "critical load about {} {unit} (roughly {} to {})".format(
-                *shown, unit=self.unit.name
-            )
+        low, high = (None if load is None else f"{load:,.0f}" for load in self.between)
+        if low is None:
+            found = "critical load not known yet"
+        else:
+            above = f" to {high}" if high is not None else " or more"
+            found = f"critical load perhaps {low}{above} {self.unit.name}"
         line = f"{trial_in_words(self.number, self.trial)}  {found}  at most {seconds_in_words(self.time_left)} left"
         if self.set_aside is None:
             return line
@@ -172,32 +154,32 @@ class SoakProgress:
 
 
 SoakRequestT = TypeVar("SoakRequestT", bound=SoakRequest)
+_Search: TypeAlias = SearchByCounts | CsitSearch
 
 
-class SoakSearch(OnTrustedTrials, MeasuredKind[SoakRequestT, PLRsearch, SoakProgress, SoakResult]):
-    """What all searches by PLRsearch share."""
+class SoakSearch(OnTrustedTrials, MeasuredKind[SoakRequestT, _Search, SoakProgress, SoakResult]):
+    """What all searches for a critical load share."""
 
     unit: ClassVar[Unit] = FRAMES_PER_SECOND
     """The unit of the critical load."""
 
-    def controller(self, request: SoakRequestT, loads: LoadRange) -> PLRsearch:
-        """PLRsearch."""
-        return PLRsearch(
-            request.target_loss_ratio,
-            loads.min_load,
-            loads.max_load,
+    def controller(self, request: SoakRequestT, loads: LoadRange) -> _Search:
+        """The search by counts, or CSIT's."""
+        limits = request.target_loss_ratio, loads.min_load, loads.max_load
+        if request.selection is SelectionName.CSIT:
+            return CsitSearch(*limits, timeout=request.seconds)
+        return SearchByCounts(
+            *limits,
             timeout=request.seconds,
             precision=request.precision,
-            stop_on_misfit=request.stop_on_misfit,
             likelihood=request.likelihood,
-            weighting=request.weighting,
-            selection=request.selection,
-            initial_duration=request.trial_duration,
+            duration=request.trial_duration,
             warm_start=request.warm_start,
+            load_step=loads.step,
         )
 
     def inputs(
-        self, request: SoakRequestT, loads: LoadRange, controller: PLRsearch
+        self, request: SoakRequestT, loads: LoadRange, controller: _Search
     ) -> Mapping[str, Any]:
         """Target, loads and settings."""
         return {
@@ -208,13 +190,13 @@ class SoakSearch(OnTrustedTrials, MeasuredKind[SoakRequestT, PLRsearch, SoakProg
         }
 
     def progress(
-        self, request: SoakRequestT, controller: PLRsearch, trial: TrialResult
+        self, request: SoakRequestT, controller: _Search, trial: TrialResult
     ) -> SoakProgress:
-        """The latest estimate, and the time that is left."""
-        latest = controller.history[-1] if controller.history else None
+        """The bracket so far, and the time that is left."""
+        between = controller.passed_and_failed
         time_left = max(0.0, request.seconds - controller.elapsed)
         return SoakProgress(
-            controller.trials, trial, latest, time_left, why_set_aside(trial), self.unit
+            controller.trials, trial, between, time_left, why_set_aside(trial), self.unit
         )
 
     def build(
@@ -224,10 +206,7 @@ class SoakSearch(OnTrustedTrials, MeasuredKind[SoakRequestT, PLRsearch, SoakProg
         inputs: Mapping[str, Any],
         max_load: MaxLoad,
     ) -> SoakResult:
-        """The critical load.
-
-        A model that does not fit is no error, and neither is a critical load beyond the limits.
-        """
+        """The critical load. If none is verified, or it is beyond the limits, that is no error."""
         run = measured.run
         if run.error is not None:
             found = None
@@ -245,9 +224,9 @@ class SoakSearch(OnTrustedTrials, MeasuredKind[SoakRequestT, PLRsearch, SoakProg
         )
 
     def contradictions(self, result: SoakResult, trials: Sequence[TrialResult]) -> Iterator[str]:
-        """Compares only parts of the result, because computing the critical load again would take too long."""
+        """Compares the loads and counts with those of the trials."""
         if result.critical_load is not None:
-            yield from critical_load_contradictions(result.critical_load)
+            yield from critical_load_contradictions(result.critical_load, trials)
 
 
 class Soak(SoakSearch[SoakRequest]):
@@ -258,7 +237,7 @@ class Soak(SoakSearch[SoakRequest]):
     method = "critical_load"
     noun = "critical load"
     title = "Searching for the critical load"
-    algorithm = "PLRsearch"
+    algorithm = "search by counts"
     request = SoakRequest
     result = SoakResult
 
@@ -312,15 +291,10 @@ def warm_start_from(result: TestResult, profile: TrafficProfile) -> tuple[float,
     return bounds
 
 
-def _digits(width: float) -> int:
-    """Decimal places of loads, so that an interval of this width shows two significant digits."""
-    if width >= 10.0:
-        return 0
-    return min(3, 1 - math.floor(math.log10(max(width, 1e-3))))
-
-
 def batch_seen(result: TestResult) -> float | None:
     """Frames that are lost at once, as a soak test found; None: the result is of another kind, or does not show it."""
     if not isinstance(result, SoakResult) or result.critical_load is None:
         return None
-    return result.critical_load.fit.batch_frames
+    found = result.critical_load
+    # Without losses, nothing shows how frames are lost.
+    return None if found.contradicted is None else found.batch_frames or found.clump_frames

@@ -1,9 +1,9 @@
-"""The view of a soak test: fitted curves among the trials, the critical load, its interval over time."""
+"""The view of a soak test: sentences about the critical load, and its picture."""
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
-from operator import attrgetter
+from itertools import accumulate
 from typing import Any, ClassVar, cast
 
 import numpy as np
@@ -21,14 +21,8 @@ from lossratio.drawing import (
     trial_hint,
 )
 from lossratio.measurements import CsitExportError, csit_rate
-from lossratio.measurements.soak.inferred import (
-    fit_table,
-    in_words,
-    protocol_in_words,
-    scope_in_words,
-)
-from lossratio.measurements.soak.result import CriticalLoad, SoakLimit, SoakResult
-from lossratio.plrsearch import LossBounds, target_in_words
+from lossratio.measurements.soak.result import CriticalLoad, FittedFunction, SoakResult
+from lossratio.plrsearch import FINE, TIME_FOR_RARE, LimitReached, LossBounds, target_in_words
 from lossratio.records import Rate
 from lossratio.results import (
     OF_ALL_KINDS,
@@ -56,7 +50,6 @@ from lossratio.units import (
     format_ratio,
     format_target,
     prefix_of,
-    range_in_words,
     trials_counted,
 )
 
@@ -71,9 +64,22 @@ _KNEE = (310.0, 530.0)
 _HISTORY = (595.0, 725.0)
 _ROOM = 0.05
 _COMBINED = "#444444"
-_KNEE_MARGIN = 0.25
-_SETTLED_SHARE = 0.25
-"""After this share of the time, the picture shows the whole interval."""
+_KNEE_MARGIN, _LEAST_MARGIN = 1.0, 0.01
+"""Margins of the range around the critical load, as multiples of it and as a share of the load."""
+_RARE = 300.0
+"""Seconds between losses that a soak test should be long enough to see. Jobs often run every five minutes."""
+_INTERVAL = 2.0 * 1.96
+"""Width of a normal distribution's 95 % interval, in standard deviations."""
+_LONG_RUN = (
+    "not known. Everything stated here is about trials of {:.3g} s, in which a bucket or a buffer would let more "
+    "through than in the long run"
+)
+_ENDS = {
+    "timeout": "when its time was up",
+    "precision": "as soon as the loads were near enough",
+    "minimum load": "early, because the minimum load loses more than the target",
+}
+"""Why searches end, in words."""
 
 
 @headline
@@ -91,28 +97,27 @@ def _lines(result: SoakResult) -> Iterator[str]:
 @rule(Weight.PROVENANCE, NoteKind.CAVEAT)
 def _scope(result: SoakResult) -> Iterator[str]:
     """The scope of the stated load, which the numbers have, too."""
-    critical_load = result.critical_load
-    if critical_load is not None and critical_load.reason is None:
-        yield scope_in_words(critical_load)
+    found = result.critical_load
+    if found is not None and found.reason is None:
+        yield _scope_in_words(found)
 
 
 @doubt(
     NoteKind.GENERATOR_STALLS,
-    "The generator's longest delay in each trial with loss: a share of the trial beyond half of the interval.",
+    "The generator's longest delay in each trial with loss: a share of the trial beyond half of the bracket.",
 )
 def _stalls(result: SoakResult) -> Iterator[str]:
     """Stalls that were too short for their trials to be set aside, but may have moved the critical load."""
-    critical_load = result.critical_load
+    found = result.critical_load
     stalled = [
         trial
         for trial in result.evidence
         if trial.lateness_s > STALL and trial.missing.without_tester
     ]
-    if critical_load is None or not stalled:
+    if found is None or not stalled:
         return
     share = max(trial.lateness_s / trial.duration_s for trial in stalled)
-    width = critical_load.most_95.per_interface_fps - critical_load.least_95.per_interface_fps
-    if share * critical_load.stated.per_interface_fps > 0.5 * width:
+    if share > 0.5 * _width(found):
         yield (
             f"in {trials_counted(len(stalled))} with loss, the generator was stalled for up to "
             f"{format_ratio(share)} of their duration, and then sent a burst. A SUT that cannot buffer the burst "
@@ -127,7 +132,7 @@ class SoakView(View[SoakResult]):
     rules = (_stated, _lines, _scope, _stalls, *OF_ALL_KINDS, *OVER_TIME)
 
     csit_type = "soak"
-    method = "PLRsearch (draft-vpolak-bmwg-plrsearch-02)"
+    method = "search by counts for the critical load"
     value_name = "critical load"
     varied: ClassVar[str] = "load"
     """What the search varies, in sentences."""
@@ -137,44 +142,38 @@ class SoakView(View[SoakResult]):
         return frames_in_words(result.conditions)
 
     def sentences(self, result: SoakResult) -> Iterator[str]:
-        """The stated load, whether it is verified, and the estimate of the critical load if the result is regular."""
+        """The stated load, whether it is verified, and the contradicted load if the result is regular."""
         found = result.critical_load
         if found is None:
             return
 
         load = rate_in_words(found.stated.per_interface_fps, self.rates_in(result))
         share = format_one_in(result.target_loss_ratio)
-        is_regular = found.reason is None
-
-        if found.is_estimate:
-            said = f"estimated at {load}" if is_regular else f"irregular. The estimate is {load}"
-        elif found.verified is None:
-            why = "because that takes more frames" if is_regular else "and perhaps too high"
-            said = f"not verified, {why}. No trial contradicts {load}"
-        elif found.doubt is None:
-            trials = protocol_in_words(found)
-            said = f"at {load}, at most {share} is lost, which is verified {trials}"
+        if found.verified is None:
+            why = (
+                "because that takes more frames" if found.reason is None else "and perhaps too high"
+            )
+            said = f"not verified, {why}. The search ended at {load}"
+        elif found.reason is None:
+            said = f"at {load}, at most {share} is lost, which is verified {_in_trials(found)}"
         else:
-            said = f"irregular. The trials at {load} lost at most {share}, but rarer losses may exceed that"
+            said = f"irregular. The trials at {load} lost at most {share}"
 
         yield f"{str(self.value_name).capitalize()}: {said}."
-        if is_regular:
-            least, most = found.least_95.per_interface_fps, found.most_95.per_interface_fps
-            interval = range_in_words(rate_in_words(least), rate_in_words(most))
-            yield f"The {self.varied} that loses exactly {share} is estimated at {interval} (95 % interval)."
+        if found.reason is None and found.contradicted is not None:
+            above = rate_in_words(found.contradicted.per_interface_fps)
+            yield f"At a {self.varied} of {above}, more than {share} is lost (97.5 %)."
 
     def lines(self, result: SoakResult) -> Iterator[str]:
-        """The critical load, with its interval."""
+        """The verified and the contradicted load, and what else the trials say."""
         found = result.critical_load
         if found is None:
             return
 
-        state = f"irregular: {found.reason}"
-        if found.reason is None:
-            scope = scope_in_words(found)
-            state = f"regular, {scope}" if scope else "regular"
-
-        target = target_in_words(result.target_loss_ratio, found.guard, found.trial_s)
+        state = (
+            f"regular, {_scope_in_words(found)}" if found.reason is None else f"irregular: {found.reason}"
+        )
+        target = target_in_words(result.target_loss_ratio, found.trial_s, found.long_s)
         yield f"{self.value_name} ({target}): {state}"
         for name, rate in _values(found):
             yield self.rate_line(name, rate)
@@ -189,45 +188,43 @@ class SoakView(View[SoakResult]):
 
     def statements(self, result: SoakResult, found: CriticalLoad) -> Iterator[tuple[str, str]]:
         """What the trials say, each with its subject."""
-        yield from in_words(result, found)
+        yield "counted frames", str(found.statement)
+        if found.long_s is None:
+            yield "in the long run", _LONG_RUN.format(found.trial_s)
+        if found.csit is not None:
+            yield "as CSIT computes it", str(found.csit)
+        for sentence in found.process:
+            yield "how frames are lost", sentence
+        if found.ended_by is not None:
+            yield "the search ended", _ENDS.get(found.ended_by, found.ended_by)
 
     def pictures(self, result: SoakResult) -> Iterator[Picture]:
-        """Loss over load, the fit around the knee, and how the interval narrowed."""
-        critical_load = result.critical_load
-        known = critical_load is not None and critical_load.functions[0].at_min_ratio is not None
+        """Loss over load, everywhere and around the critical load, and the loads over time."""
         yield Picture(
             "Critical load",
             draw_soak(result),
-            "Top: loss over load. The dashed line is the target loss ratio, and the other lines are the fitted "
-            "functions. Middle: the\nrange around the knee, with the loss ratio of each load over all its trials. Bars "
-            "are 95 % intervals by the scatter of counts at\nequal loads; the shaded range is the 95 % interval of the "
-            "critical load. Bottom: how that interval narrowed over time.",
-            fit_table(result, critical_load) if critical_load is not None and known else "",
+            "Top: loss over load. The dashed line is the target loss ratio, and other lines are the functions of "
+            "PLRsearch. Middle: the\nrange around the critical load, with the loss ratio of each load over all its "
+            "trials. Bars are 95 % intervals by the scatter of counts at\nequal loads; the shaded range is between the "
+            "verified and the contradicted load. Bottom: the loads of that range over time.",
         )
 
     def findings(self, result: SoakResult) -> Iterator[Finding]:
-        """The verified load or the critical load.
-
-        The bounds are the ends of the interval, widened to include the load.
-        """
+        """The stated load, with the verified and the contradicted load as bounds."""
         found = result.critical_load
         if found is None:
             yield Finding(result, CRITICAL_LOAD, Outcome.FAILED, result.error)
         else:
-            ends = [found.stated, found.least_95, found.most_95]
-            least = min(ends, key=attrgetter("per_interface_fps"))
-            most = max(ends, key=attrgetter("per_interface_fps"))
-            rates = found.stated, least, most, found.stdev if found.is_estimate else None
-
-            is_at_limit = not found.misfit and found.limit is SoakLimit.AT_LEAST
             yield Finding(
                 result,
                 CRITICAL_LOAD,
                 result.outcome,
                 found.reason,
-                *rates,
-                is_at_limit=is_at_limit,
-                estimate=_estimate(found),
+                found.stated,
+                found.verified,
+                found.contradicted,
+                is_at_limit=found.limit is LimitReached.AT_LEAST,
+                estimate=_estimate(result, found),
             )
 
     def aspects(self, result: SoakResult, finding: Finding) -> Mapping[str, JsonValue]:
@@ -235,105 +232,109 @@ class SoakView(View[SoakResult]):
         return {"goal": {"target_loss_ratio": result.target_loss_ratio}}
 
     def csit(self, result: SoakResult) -> dict[str, Any]:
-        """The critical load, minus and plus a standard deviation; if loads were chosen as in CSIT, what CSIT reports.
+        """What CSIT reports if loads were chosen as in CSIT; otherwise the verified and the contradicted load.
 
         Raises:
             CsitExportError: If the target loss ratio is not CSIT's, or the critical load is missing or irregular.
         """
-        critical_load = result.critical_load
-        if critical_load is None or result.target_loss_ratio != _SOAK_LOSS_RATIO:
+        found = result.critical_load
+        if found is None or result.target_loss_ratio != _SOAK_LOSS_RATIO:
             raise CsitExportError(
                 f"CSIT's soak tests have a target loss ratio of 1e-7, unlike {result.test.full_name}."
             )
-
-        beyond = critical_load.limit is SoakLimit.BEYOND_TRIALS
-        irregular = critical_load.misfit or critical_load.doubt or beyond
-        if critical_load.csit is None and irregular:
+        if found.csit is None and found.reason is not None:
             raise CsitExportError(
-                f"The critical load of {result.test.full_name} is irregular: {critical_load.reason}."
+                f"The critical load of {result.test.full_name} is irregular: {found.reason}."
             )
 
-        lower, upper = _about_mean(critical_load)
         rate = result.conditions.rate
+        if found.csit is None:
+            lower, upper = found.stated, found.contradicted or found.stated
+        else:
+            mean, stdev = found.csit.mean_per_interface_fps, found.csit.stdev_per_interface_fps
+            lower, upper = rate(max(0.0, mean - stdev)), rate(mean + stdev)
         return {
             "type": "soak",
-            "critical_rate": {
-                "lower": csit_rate(rate(max(0.0, lower))),
-                "upper": csit_rate(rate(upper)),
-            },
+            "critical_rate": {"lower": csit_rate(lower), "upper": csit_rate(upper)},
         }
 
 
-def _about_mean(found: CriticalLoad) -> tuple[float, float]:
-    """The loads a standard deviation below and above the mean, in frames per second per interface.
+def _in_trials(found: CriticalLoad) -> str:
+    """The length of the trials that verify the stated load."""
+    if found.long_s is not None:
+        return f"also in trials of {found.long_s:g} s"
+    return f"in trials of {found.trial_s:g} s only"
 
-    Both are in the 95 % interval, even if less passes in the long run than in the model. If loads were chosen as in
-    CSIT, the numbers are CSIT's.
-    """
-    if found.csit is not None:
-        mean = found.csit.mean_per_interface_fps
-        stdev = found.csit.stdev_per_interface_fps
-        return mean - stdev, mean + stdev
 
-    mean = found.mean.per_interface_fps
-    stdev = found.stdev.per_interface_fps
-    upper = min(mean + stdev, found.most_95.per_interface_fps)
-    lower = max(mean - stdev, found.least_95.per_interface_fps)
-    return min(lower, upper), upper
+def _scope_in_words(found: CriticalLoad) -> str:
+    """The scope of the stated load, in a few words to put beside the number."""
+    if found.verified is None:
+        state = "extrapolated: there are too few frames at the load to verify it"
+    else:
+        state = f"verified {_in_trials(found)}"
+    words = f"{state}; losses rarer than one in {found.rarest_s:,.0f} s may not have been seen"
+    if found.rarest_s >= _RARE:
+        return words
+    minutes = math.ceil(TIME_FOR_RARE * _RARE / 60.0)
+    return f"{words}; to see one in {_RARE:.0f} s, search with rarest={_RARE:.0f} s ({minutes} min)"
 
 
 def _values(found: CriticalLoad) -> Iterator[tuple[str, Rate]]:
-    """The stated load and the estimate, with their names."""
+    """The loads, with their names."""
     yield found.stated_as, found.stated
-    if found.is_estimate:
-        yield "standard deviation", found.stdev
-    else:
-        yield found.estimated_as, found.estimate
-    yield "95 % interval, from", found.least_95
-    yield "95 % interval, to", found.most_95
+    if found.contradicted is not None:
+        yield "contradicted load", found.contradicted
+    if found.line is not None:
+        yield "by a line (a model)", found.line
+    if found.plrsearch is not None:
+        yield "by PLRsearch (a model)", found.plrsearch.median
+        yield "its 95 % interval, from", found.plrsearch.least_95
+        yield "its 95 % interval, to", found.plrsearch.most_95
 
 
-def _estimate(found: CriticalLoad) -> Estimate:
-    """The estimate by the model, for comparisons between nights."""
-    return Estimate(found.median, found.chance_stdev_ratio, found.shared_stdev_ratio)
+def _width(found: CriticalLoad) -> float:
+    """The distance of the verified and the contradicted load, as a share; if it is not known, the search's own."""
+    if found.verified is None or found.contradicted is None:
+        return FINE
+    return found.contradicted.per_interface_fps / found.verified.per_interface_fps - 1.0
+
+
+def _estimate(result: SoakResult, found: CriticalLoad) -> Estimate | None:
+    """The middle between the verified and the contradicted load, for comparisons between nights.
+
+    Which part of its uncertainty all nights share is not known, so each of the two parts is the whole.
+    """
+    if found.verified is None or found.contradicted is None or found.reason is not None:
+        return None
+    low, high = found.verified.per_interface_fps, found.contradicted.per_interface_fps
+    uncertainty = math.log(high / low) / _INTERVAL
+    return Estimate(result.conditions.rate(math.sqrt(low * high)), uncertainty, uncertainty)
 
 
 def draw_soak(result: SoakResult) -> str:
-    """Draws loss over load with the fitted curves, everywhere and around the knee, and the interval over time.
-
-    The axis of load around the knee is narrow: the interval may be a thousandth of the range of trials.
-    """
-    critical_load = result.critical_load
-    if critical_load is None or not result.trials:
+    """Draws loss over load, everywhere and around the critical load, and the loads there over time."""
+    found = result.critical_load
+    if found is None or not result.trials:
         return ""
 
     picture = Drawing()
-    _draw_curves(picture, result, critical_load)
-    _draw_curves(picture, result, critical_load, _knee_axis(result, critical_load), _KNEE)
-    _draw_history(picture, critical_load)
-    curves = [
-        (function.name, series_colour(index), 1.0)
-        for index, function in enumerate(critical_load.functions)
-    ]
+    functions = () if found.plrsearch is None else found.plrsearch.functions
+    near = _near(found)
+    _draw_losses(picture, result, functions)
+    _draw_losses(picture, result, functions, near)
+    _draw_history(picture, result, near)
+    curves = [(one.name, series_colour(index), 1.0) for index, one in enumerate(functions)]
     end = picture.legend(by_mark(result.trials), curves, _LEFT, _HEIGHT - 8.0)
 
     return picture.svg(end + 8.0, f"Loss over load and critical load of {result.test.name}.")
 
 
-def _knee_axis(result: SoakResult, critical_load: CriticalLoad) -> Axis:
-    """The axis from below the critical load to above the likeliest knee."""
-    best = max(critical_load.functions, key=attrgetter("weight"))
-    low, stated = critical_load.least_95.per_interface_fps, critical_load.stated.per_interface_fps
-    width = 3.0 * (
-        (best.spread_per_interface_fps or 0.0) + (best.capacity_stdev_per_interface_fps or 0.0)
-    )
-    high = max(
-        (best.mrr_per_interface_fps or stated) + width, critical_load.most_95.per_interface_fps
-    )
-    high = min(high, max(trial.load_per_interface_fps for trial in result.trials))
-    low = max(low, min(trial.load_per_interface_fps for trial in result.trials))
-    margin = _KNEE_MARGIN * (high - low) if high > low else 1e-3 * stated
-    return Axis(max(1.0, min(low, high) - margin), max(low, high) + margin, _LEFT, RIGHT)
+def _near(found: CriticalLoad) -> Axis:
+    """The axis of loads around the stated and the contradicted load."""
+    stated = found.stated.per_interface_fps
+    high = stated if found.contradicted is None else found.contradicted.per_interface_fps
+    margin = max(_KNEE_MARGIN * (high - stated), _LEAST_MARGIN * stated)
+    return Axis(max(1.0, stated - margin), high + margin, _LEFT, RIGHT)
 
 
 def _precise(x: Axis, scale: float) -> Callable[[float], str]:
@@ -342,20 +343,18 @@ def _precise(x: Axis, scale: float) -> Callable[[float], str]:
     return lambda load: f"{load / scale:.{digits}f}"
 
 
-def _draw_curves(
+def _draw_losses(
     picture: Drawing,
     result: SoakResult,
-    critical_load: CriticalLoad,
-    x: Axis | None = None,
-    place: tuple[float, float] = _CURVES,
+    functions: Sequence[FittedFunction],
+    near: Axis | None = None,
 ) -> None:
-    loads = [trial.load_per_interface_fps for trial in result.trials] + [
-        critical_load.stated.per_interface_fps
-    ]
-    label = in_unit if x is None else partial(_precise, x)
-    if x is None:
-        margin = _ROOM * (max(loads) - min(loads) or max(loads))
-        x = Axis(max(1.0, min(loads) - margin), max(loads) + margin, _LEFT, RIGHT)
+    """Draws the loss over all loads, or over those of an axis."""
+    place = _CURVES if near is None else _KNEE
+    label = in_unit if near is None else partial(_precise, near)
+    loads = [trial.load_per_interface_fps for trial in result.trials]
+    margin = _ROOM * (max(loads) - min(loads) or max(loads))
+    x = near or Axis(max(1.0, min(loads) - margin), max(loads) + margin, _LEFT, RIGHT)
 
     lowest = min(trial.loss_ratio or result.target_loss_ratio for trial in result.trials)
     floor = 10.0 ** (math.floor(math.log10(min(lowest, result.target_loss_ratio))) - 1.0)
@@ -369,15 +368,17 @@ def _draw_curves(
         dash="6 3",
     )
 
-    for index, function in enumerate(critical_load.functions):
+    for index, function in enumerate(functions):
         points = [(point.load_per_interface_fps, point.loss_ratio) for point in function.curve]
         shown = [(load, loss) for load, loss in points if x.holds(load) and loss >= floor]
         if shown:
             plot.line(shown, series_colour(index))
 
-    if place is _KNEE:
-        ends = (critical_load.least_95.per_interface_fps, critical_load.most_95.per_interface_fps)
-        plot.bands([(max(ends[0], x.low), min(ends[1], x.high), floor, 1.0)], _COMBINED, 0.12)
+    if near is not None:
+        found = result.critical_load
+        if found is not None and found.verified is not None and found.contradicted is not None:
+            ends = found.verified.per_interface_fps, found.contradicted.per_interface_fps
+            plot.bands([(*ends, floor, 1.0)], _COMBINED, 0.12)
         _draw_counts(plot, result.trials)
     else:
         for mark, trials in by_mark(result.trials).items():
@@ -408,22 +409,18 @@ def _draw_counts(plot: Plot, trials: Sequence[Trial]) -> None:
     plot.marks(MARKS[0], marks)
 
 
-def _draw_history(picture: Drawing, critical_load: CriticalLoad) -> None:
-    points = critical_load.history
-    if len(points) < 2:
-        return
-
-    x = Axis(0.0, points[-1].elapsed_s or 1.0, _LEFT, RIGHT)
-    settled = [point for point in points if point.elapsed_s >= _SETTLED_SHARE * x.high]
-    low = min(point.least_95_per_interface_fps for point in settled)
-    high = max(point.most_95_per_interface_fps for point in settled)
-    room = _ROOM * (high - low) or _ROOM * high
-    plot = Plot(x, Axis(max(low - room, 0.0), high + room, _HISTORY[1], _HISTORY[0]), picture)
+def _draw_history(picture: Drawing, result: SoakResult, near: Axis) -> None:
+    """Draws the loads around the critical load over time."""
+    ends = list(accumulate(trial.elapsed_s for trial in result.trials))
+    x = Axis(0.0, ends[-1] or 1.0, _LEFT, RIGHT)
+    plot = Plot(x, Axis(near.low, near.high, _HISTORY[1], _HISTORY[0]), picture)
     plot.frame(x.ticks(8), plot.y.ticks(4), in_unit(1.0), format_frame_rate)
-    # The interval after a trial is valid until the next trial is over.
-    ends = [point.elapsed_s for point in points[1:]] + [points[-1].elapsed_s]
-    spans = [(one.elapsed_s, end, *one.interval[1:]) for one, end in zip(points, ends, strict=True)]
-    plot.bands(spans, _COMBINED, 0.15)
-    plot.line([(point.elapsed_s, point.interval[0]) for point in points], _COMBINED)
-    plot.text(4.0, _HISTORY[0] - 12.0, "95 % interval and median of the critical load over time")
+    for mark, trials in by_mark(result.trials).items():
+        places = [
+            (ends[trial.number - 1], trial.load_per_interface_fps, trial_hint(trial))
+            for trial in trials
+            if near.holds(trial.load_per_interface_fps)
+        ]
+        plot.marks(mark, places)
+    plot.text(4.0, _HISTORY[0] - 12.0, "load of the trials over time")
     plot.text((_LEFT + RIGHT) / 2, _HISTORY[1] + 34.0, "seconds of trials", text_anchor="middle")

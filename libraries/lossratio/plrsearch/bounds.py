@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import scipy
 
-from lossratio.plrsearch.model import Array
+from lossratio.plrsearch.counts import Array
 
 TAIL = 0.025
 """Probability beyond each bound; together, the bounds are a 95 % interval."""

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
-from typing import TypeAlias, TypeVar
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from lossratio.errors import SearchError
-from lossratio.plrsearch.model.functions import Array
 from lossratio.trials import TrialResult, missing_frames
 from lossratio.units import format_ratio
+
+Array = NDArray[np.float64]
 
 MAX_UNSENT = 0.01
 """The largest share of the intended frames that may be unsent. Beyond this share, a trial is set aside."""
@@ -31,31 +32,12 @@ policer may lose any burst."""
 OVERLOAD = 1e-3
 """Minimum loss ratio of trials in overload. In such trials, the SUT forwards what it can."""
 
-LONG = 4.0
-"""A trial is long if it takes more than this many times as long as usual. Long trials show whether time matters."""
-LONG_TRIALS = 2
-"""Number of long trials that have to agree."""
-_SHORT = 0.3
-"""A trial is short if it takes less than this share of the usual time. Short trials show the same."""
-
 Row: TypeAlias = tuple[float, float, float, float, float]
 """A trial's entries of `TrialCounts`, in the order of its fields."""
 
 
-ColumnsT = TypeVar("ColumnsT", bound="Columns")
-
-
 @dataclass(frozen=True)
-class Columns:
-    """Arrays of one length."""
-
-    def at(self: ColumnsT, which: NDArray[np.int_] | NDArray[np.bool_] | slice) -> ColumnsT:
-        """Some of the entries, by their indexes, by a mask or by a slice."""
-        return replace(self, **{name: column[which] for name, column in vars(self).items()})
-
-
-@dataclass(frozen=True)
-class TrialCounts(Columns):
+class TrialCounts:
     """The trials in the order in which they were measured, as arrays of one shape."""
 
     load: Array
@@ -79,49 +61,14 @@ class TrialCounts(Columns):
         return self.load * self.exposure
 
     @property
-    def loss_rate(self) -> Array:
-        """Lost frames per second, on one interface."""
-        return self.lost / self.exposure
-
-    @property
     def forwarding_rate(self) -> Array:
         """Forwarded frames per second, on one interface."""
-        return self.load - self.loss_rate
+        return self.load - self.lost / self.exposure
 
     @property
     def is_overload(self) -> NDArray[np.bool_]:
         """Which trials are in overload."""
         return self.lost > OVERLOAD * self.sent
-
-    @property
-    def times_usual(self) -> Array:
-        """Durations as multiples of the usual one, the median."""
-        if not len(self):
-            return self.duration
-        return np.asarray(self.duration / np.median(self.duration))
-
-    @property
-    def is_long(self) -> NDArray[np.bool_]:
-        """Which trials are much longer than usual."""
-        return np.asarray(self.times_usual > LONG)
-
-    @property
-    def is_short(self) -> NDArray[np.bool_]:
-        """Which trials are much shorter than usual."""
-        return np.asarray(self.times_usual < _SHORT)
-
-    def with_more(self, others: TrialCounts) -> TrialCounts:
-        """These trials, and then others."""
-        columns = zip(vars(self).values(), vars(others).values(), strict=True)
-        return TrialCounts(*(np.concatenate(both) for both in columns))
-
-    def in_batches(self, batch: float) -> TrialCounts:
-        """The same trials counted in batches of this many frames: lost frames and exposure are divided by it."""
-        return replace(self, lost=self.lost / batch, exposure=self.exposure / batch)
-
-    def sorted(self) -> TrialCounts:
-        """The same trials in an order that does not depend on when they were measured."""
-        return self.at(np.lexsort((self.lost, self.exposure, self.load)))
 
 
 def sent_too_few(result: TrialResult) -> bool:
@@ -169,7 +116,7 @@ def count(result: TrialResult, begun: float) -> Row:
     unsent = output.unsent_frames or 0
     if sent is None or lost is None:
         raise SearchError(
-            f"PLRsearch needs the counts of sent and lost frames, but {where} has only a loss ratio. "
+            f"A critical load needs the counts of sent and lost frames, but {where} has only a loss ratio. "
             f"Use a measurer that reports `sent_frames` and `lost_frames`."
         )
     if not (sent > 0 and 0 <= lost <= sent and unsent >= 0):
@@ -187,42 +134,6 @@ def count(result: TrialResult, begun: float) -> Row:
     )
 
 
-def collect(results: Iterable[TrialResult]) -> TrialCounts:
-    """The counts of all trials that are evidence.
-
-    Raises:
-        SearchError: As `count` does; or if there are trials, and none of them is evidence.
-    """
-    rows: list[Row] = []
-    time, first = 0.0, None
-    for result in results:
-        reason = why_set_aside(result)
-        if reason is None:
-            rows.append(count(result, time))
-        first = first or f"{reason} at {result.load:.10g} frames/s"
-        time += result.elapsed
-    if first and not rows:
-        raise SearchError(f"No trial is evidence about the SUT: e.g. {first}.")
-    return from_rows(rows)
-
-
 def from_rows(rows: Sequence[Row]) -> TrialCounts:
     """Counts from the entries of each trial."""
     return TrialCounts(*np.array(rows, dtype=float).reshape(-1, 5).T)
-
-
-def merged(counts: TrialCounts, *keys: str) -> tuple[TrialCounts, Array]:
-    """The sums of trials with equal keys, sorted by load, and the number of trials in each sum. The load is a key.
-
-    The time of a sum is the time of one of its trials.
-    """
-    if not len(counts):
-        return counts, np.zeros(0)
-    counts = counts.sorted()
-    columns = np.stack([counts.load, *(getattr(counts, key) for key in keys)])
-    starts = np.flatnonzero(np.any(np.diff(columns, axis=1, prepend=np.nan) != 0, axis=0))
-    exposure, lost, duration, trials = (
-        np.add.reduceat(column, starts)
-        for column in (counts.exposure, counts.lost, counts.duration, np.ones(len(counts)))
-    )
-    return TrialCounts(counts.load[starts], exposure, lost, counts.time[starts], duration), trials

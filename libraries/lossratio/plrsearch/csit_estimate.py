@@ -1,39 +1,8 @@
-"""The estimates during a search: the interval after some of the trials, and what FD.io CSIT's code reports."""
+"""What FD.io CSIT's code reports."""
 
 from dataclasses import dataclass
 
-from lossratio.trials import Frames, Observed, Seconds
-
-
-@dataclass(frozen=True)
-class IntervalPoint(Observed):
-    """The interval of the critical load after some of the trials.
-
-    Estimates during a search are approximate. They only serve to choose loads and to show progress. The final estimate
-    is exact.
-    """
-
-    trials: Frames
-    """Number of these trials."""
-    elapsed_s: Seconds
-    """Total time of these trials."""
-    mean_per_interface_fps: float
-    """Mean critical load."""
-    least_95_per_interface_fps: float
-    """Lower end of its 95 % interval."""
-    most_95_per_interface_fps: float
-    """Upper end of its 95 % interval."""
-    median_per_interface_fps: float
-    """Its median, which is stated."""
-
-    @property
-    def interval(self) -> tuple[float, float, float]:
-        """The stated load, and both ends of the interval."""
-        return (
-            self.median_per_interface_fps,
-            self.least_95_per_interface_fps,
-            self.most_95_per_interface_fps,
-        )
+from lossratio.trials import Frames, Observed
 
 
 @dataclass(frozen=True)
