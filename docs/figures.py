@@ -174,7 +174,6 @@ FIGURES = {
     "two senders": Figure("generator-in-kernel.md", r"from one CPU \(#, #, # times\)", _ranged("{:.1f}")),
     "connections per second": Figure("connections.md", r"the tester's own limit \| #", "{:,.0f}"),
     "bytes of a connection": Figure("connections.md", r"and # bytes for each of them", "{:.0f}"),
-    "connections of TRex": Figure("connections.md", r"A trial takes # to # ms beyond", lambda *ms: f"{max(ms):.0f} ms"),
     "limit of connections": Figure("connections.md", r"`most_connections=61234` \| # \| # \| #, 3 of 3", "{2:,.0f}"),
     "limit of connections, rate": Figure("connections.md", r"`most_connections=61234` \| #", "{:,.0f}"),
     "send a run": Figure("many-testbeds.md", r"\| 1,000 \| # \| 10,000", "{:.1f} s"),

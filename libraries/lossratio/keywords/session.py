@@ -244,7 +244,10 @@ class Session:
         return is_new
 
     def notes_shown(self, result: results.TestResult) -> tuple[results.Note, ...]:
-        """What a result says; warns once of each doubt, and tags the running test with the doubts."""
+        """What a result says; warns once of each doubt and irregular value, and tags the running test with the doubts."""
+        for finding in result.view().findings(result):
+            if finding.outcome is results.Outcome.IRREGULAR:
+                self.warn_once(result, f"{finding.quantity} is irregular: {finding.reason}")
         notes = results.notes_of(result, [*self._results.values()], *results.SHOWN)
         is_in_test = BuiltIn().get_variable_value("${TEST NAME}") is not None
         for note in notes:

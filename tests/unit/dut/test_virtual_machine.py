@@ -13,7 +13,6 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from at_least_one import at_least_one
 from dut_lab import NamespaceShell, hop
 from waiting import is_running, wait_until
 
@@ -185,7 +184,7 @@ def test_its_command_has_csits_cards_memory_and_cpus(changed, there, not_there):
     csits = ["memory-backend-memfd", "size=4096M,share=on", "rx_queue_size=1024,tx_queue_size=1024", "mem-merge=off"]
     for part in (*csits, "addr=6.0", "addr=7.0", "/tmp/vpp/vhost0.sock", "/tmp/vpp/vhost1.sock", *there):
         assert part in command
-    for part in at_least_one(not_there):
+    for part in not_there:
         assert part not in command
 
 
