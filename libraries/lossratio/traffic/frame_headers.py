@@ -198,6 +198,7 @@ class _Frame(FrameHeaders):
                 self.rewritable.append((len(self.data) + 2, len(self.data) + 3))
             self.data += data
         self._add_ethertype(headers.ip.version, labels)
+
         if headers.ipv4 is not None:
             values = {"protocol": headers.protocol, "time to live": headers.ipv4.ttl}
             self._add_ip(IPV4, headers.ipv4, values)

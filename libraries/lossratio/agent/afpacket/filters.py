@@ -35,7 +35,7 @@ from ..core.classic_bpf import (
     Instruction,
 )
 from ..core.frames_spec import DIRECTIONS, MOST_STREAMS, FramesSpec, TagPlace, stream_tag
-from ..core.headers import IPV4, IPV6, TCP
+from ..core.headers import IPV4, IPV6, TCP, Header, HeaderField
 from ..core.packets import attach_filter
 from ..core.wire import ETHERNET_HEADER_BYTES, VLAN_TAG_BYTES
 from .frames import Numbers
@@ -112,15 +112,15 @@ class _Protocols(NamedTuple):
     unreachable: int
 
 
+def _protocols(header: Header, protocol: HeaderField, icmp: int, unreachable: int) -> _Protocols:
+    next_before = header.addresses - protocol.first
+    return _Protocols(header.number, header.addresses + 2, next_before, icmp, unreachable)
+
+
 # By the bytes of both addresses.
 _PROTOCOLS = {
-    header.length - header.addresses: _Protocols(
-        header.number, header.addresses + 2, header.addresses - header.field(protocol).first, *errors
-    )
-    for header, protocol, errors in (
-        (IPV4, "protocol", (socket.IPPROTO_ICMP, 3)),
-        (IPV6, "next header", (socket.IPPROTO_ICMPV6, 1)),
-    )
+    8: _protocols(IPV4, IPV4.field("protocol"), socket.IPPROTO_ICMP, 3),
+    32: _protocols(IPV6, IPV6.field("next header"), socket.IPPROTO_ICMPV6, 1),
 }
 
 

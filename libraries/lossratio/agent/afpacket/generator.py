@@ -14,13 +14,13 @@ from typing import Any, Mapping, Sequence
 from ..core.configuration import Configuration
 from ..core.early_verdict import LOOK_SECONDS, Lookout, wait_for_held_frames
 from ..core.frames_spec import DIRECTIONS
-from ..core.generator import Tags, integrity_of
+from ..core.generator import integrity_of
 from ..core.links import Link
-from ..core.meeting import Alone, Meeting, Sight
+from ..core.meeting import Meeting, Sight
+from ..core.own_generator import OwnGenerator
 from ..core.pacing import CATCH_UP, COUNTING, free_processors, pause, raise_priority
 from ..core.passes import answered_again, check_openable, established
 from ..core.plan import ABILITIES, Answer, Exchange, Note, Plan
-from ..core.ports import Ports
 from ..core.protocol import AgentError, Check, Message, read_record, unsupported
 from .connections import Conversation
 from .direction import FAR, MOST_EARLIER, ActiveDirection, Sent
@@ -32,7 +32,7 @@ _NOTE_SECONDS = 0.05
 _TAG_MASK = 0xFFFFFFFF
 
 
-class AfPacketGenerator:
+class AfPacketGenerator(OwnGenerator[ActiveDirection]):
     """Sends from transmit rings, and counts with filters on packet sockets.
 
     Its options are `lossratio.topology.AfPacketGenerator`'s.
@@ -41,18 +41,14 @@ class AfPacketGenerator:
     def __init__(
         self, configuration: Configuration, catch_up: float = CATCH_UP, device_cpus: Sequence[int] = ()
     ) -> None:
-        self._configuration = configuration
+        super().__init__(configuration)
         self._settle_time = configuration.settle_time
         self._catch_up = catch_up
         # The link to a port may go down when a device is reset.
         self._links_may_change = False
-        self._ports = Ports(configuration)
-        self._directions: list[ActiveDirection] = []
-        self._tags = Tags()
         self._earlier_tags: list[int] = []
         self._probe_tags: list[int] = []
         self._probe_tag = int.from_bytes(os.urandom(4), "big") & ~NUMBERS
-        self._meeting = Alone()
         self._sent_elsewhere: dict[str, Sent] = {}
         self._stamps_elsewhere: dict[str, Stamps] = {}
         cpus = free_processors(device_cpus)
@@ -74,8 +70,7 @@ class AfPacketGenerator:
 
     def join(self, meeting: Meeting, first_tag: int) -> None:
         """See `MeetingGenerator.join`."""
-        self._meeting = meeting
-        self._tags = Tags(first_tag)
+        super().join(meeting, first_tag)
         self._probe_tag = first_tag & ~NUMBERS
 
     def facts(self) -> Message:
@@ -190,15 +185,7 @@ class AfPacketGenerator:
         """See `Generator.stop`."""
         for sender in self._senders():
             sender.stop()
-        counters = self._counters(self._finish(self._senders(), check))
-        pause(late_wait, check)
-        late = {direction.name: direction.late() for direction in self._directions}
-        return Answer([{**direction, "late": late[direction["name"]]} for direction in counters])
-
-    def late(self, wait: float, check: Check) -> dict[str, list[int]]:
-        """See `Generator.late`."""
-        pause(wait, check)
-        return {direction.name: [direction.late(), *direction.late_of_earlier()] for direction in self._directions}
+        return self._with_late(self._counters(self._finish(self._senders(), check)), late_wait, check)
 
     def close(self) -> None:
         """See `Generator.close`."""

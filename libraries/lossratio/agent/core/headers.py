@@ -140,6 +140,7 @@ def _fields(layout: str) -> tuple[HeaderField, ...]:
     fields = []
     start = 0
     for found in _LAYOUT.finditer(layout):
+        # Record: the field.
         field = HeaderField(
             found["name"],
             start,
@@ -151,6 +152,7 @@ def _fields(layout: str) -> tuple[HeaderField, ...]:
             is_joint=found["joint"] is not None,
         )
         fields.append(field)
+
         if not field.is_joint:
             start += field.bits
     return tuple(fields)

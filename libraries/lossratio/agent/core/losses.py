@@ -18,9 +18,18 @@ from numpy.typing import NDArray
 from .comparison import header_fields
 from .frame_order import FrameOrder, Numbers, values_of
 from .frames_spec import FramesSpec, SteppingField, StreamOrder
-from .headers import IPV4, IPV6, VLAN, HeaderField
+from .headers import IPV4, IPV6, VLAN, Header, HeaderField
 from .protocol import Message
-from .wire import MACS_BYTES, PORT_BYTES, TCP_PROTOCOL, UDP_PROTOCOL, VLAN_TAG_BYTES, behind_tags
+from .wire import (
+    IPV4_ETHERTYPE,
+    IPV6_ETHERTYPE,
+    MACS_BYTES,
+    PORT_BYTES,
+    TCP_PROTOCOL,
+    UDP_PROTOCOL,
+    VLAN_TAG_BYTES,
+    behind_tags,
+)
 
 MOST_FLOWS = 1024
 """The number of flows, from the first one on, whose lost frames are counted separately."""
@@ -44,14 +53,17 @@ _HASH_WORD_BITS = 32
 _MOST_VALUE_BITS = 32
 _LEAST_DISTANCES = 10
 _WITH_PORTS = (TCP_PROTOCOL, UDP_PROTOCOL)
-# Table: for each ethertype, where its protocol, addresses and ports are, after the Ethernet header.
+
+
+def _places(header: Header, protocol: HeaderField) -> tuple[int, range, range]:
+    """Where a header's protocol, addresses and ports are, after the Ethernet header."""
+    ports = range(header.length, header.length + 2 * PORT_BYTES)
+    return protocol.first, range(header.addresses, header.length), ports
+
+
 _PLACES = {
-    header.number.to_bytes(2, "big"): (
-        header.field(protocol).first,
-        range(header.addresses, header.length),
-        range(header.length, header.length + 2 * PORT_BYTES),
-    )
-    for header, protocol in ((IPV4, "protocol"), (IPV6, "next header"))
+    IPV4_ETHERTYPE: _places(IPV4, IPV4.field("protocol")),
+    IPV6_ETHERTYPE: _places(IPV6, IPV6.field("next header")),
 }
 
 

@@ -13,12 +13,12 @@ from lossratio.bpf import BpfError, XdpMode, possible_cpus, why_impossible
 
 from ..core.configuration import Configuration
 from ..core.early_verdict import LOOK_SECONDS, Lookout, wait_for_held_frames
-from ..core.generator import Tags, integrity_of
+from ..core.generator import integrity_of
 from ..core.links import Link
-from ..core.meeting import Alone, Meeting, Sight
+from ..core.meeting import Sight
+from ..core.own_generator import OwnGenerator
 from ..core.pacing import CATCH_UP, SWITCH_SECONDS, free_processors, pause, raise_priority
 from ..core.plan import ABILITIES, CONNECTIONS, PLACES, Answer, Note, Plan
-from ..core.ports import Ports
 from ..core.protocol import AgentError, Check, Message, unsupported
 from .attachment import attach, check_can_send, check_may_attach, is_sending_unknown
 from .cards import CardClock, batch_at, clock_of, described
@@ -48,7 +48,7 @@ POLL_SECONDS = 0.0005
 _NANOSECONDS = 1e9
 
 
-class XdpGenerator:
+class XdpGenerator(OwnGenerator[ActiveDirection]):
     """Sends live frames of XDP programs; its options are `lossratio.topology.XdpGenerator`'s.
 
     `batch` is how many runs of a sender's program pass before frames are handed over; None: it depends on the load.
@@ -65,15 +65,13 @@ class XdpGenerator:
         device_cpus: Sequence[int] = (),
         cpus_per_direction: int | None = None,
     ) -> None:
+        super().__init__(configuration)
         self._cpus_per_direction = cpus_per_direction
         self._batch, self._cpu_share = batch, cpu_share
         self._clocks: dict[str, CardClock] = {}
         self._has_card_stamps = card_stamps
-        self._configuration = configuration
-        self._directions: list[ActiveDirection] = []
         self._catch_up = catch_up
         self._plan = Plan(((1.0, None),))
-        self._ports = Ports(configuration)
         reason = why_impossible()
         if reason is not None:
             raise AgentError("bpf", f"The generator 'xdp' cannot run here: {reason}. {_WAY_OUT}")
@@ -81,9 +79,7 @@ class XdpGenerator:
         for direction in configuration.directions:
             if direction.receives_here:
                 check_may_attach(self._ports.before[direction.receive])
-        self._meeting = Alone()
         self._opened = ExitStack()
-        self._tags = Tags()
         self._modes: dict[str, XdpMode] = {}
         self._senders = Senders()
         # Senders need Python between two pieces of their work.
@@ -102,11 +98,6 @@ class XdpGenerator:
             # Even an interrupt must not leave programs attached and threads alive.
             self.close()
             raise
-
-    def join(self, meeting: Meeting, first_tag: int) -> None:
-        """See `MeetingGenerator.join`."""
-        self._meeting = meeting
-        self._tags = Tags(first_tag)
 
     def facts(self) -> Message:
         """Ports with their modes, and how senders are scheduled."""
@@ -186,15 +177,7 @@ class XdpGenerator:
         self._senders.rest()
         self._meeting.tell("sent", {})
         pause(self._configuration.settle_time, check)
-        counters = self._counters(elapsed)
-        pause(late_wait, check)
-        late = {direction.name: direction.late() for direction in self._directions}
-        return Answer([{**direction, "late": late[direction["name"]]} for direction in counters])
-
-    def late(self, wait: float, check: Check) -> dict[str, list[int]]:
-        """See `Generator.late`."""
-        pause(wait, check)
-        return {direction.name: [direction.late(), *direction.late_of_earlier()] for direction in self._directions}
+        return self._with_late(self._counters(elapsed), late_wait, check)
 
     def close(self) -> None:
         """See `Generator.close`."""

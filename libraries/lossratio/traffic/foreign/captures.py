@@ -112,6 +112,7 @@ def _packet(frame: bytes, number: int) -> Packet:
             for each in _READ.get(name, ())
         }
         layers.append(Layer(name, fields))
+
         place += header.length
         try:
             name = _following(name, values, frame[place : place + 1])

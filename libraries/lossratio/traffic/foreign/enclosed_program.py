@@ -250,6 +250,7 @@ def enclose(seconds: int) -> None:
     code = _filter(machine, calls)
     program = Program(len(code) // 8, code)
     control = ctypes.CDLL(None).prctl
+
     faulthandler.enable()
     faulthandler.register(signal.SIGALRM, all_threads=False)
     signal.alarm(seconds)
@@ -299,6 +300,7 @@ def _ways(scope: Mapping[str, Any]) -> Any:
     if not hasattr(type(registered), "get_streams"):
         problem = "the file's class has no method of this name, so it describes no streams"
         raise RefusedError("get_streams", problem, 1, "Name the file that has it")
+
     ways = []
     for direction in (0, 1):
         given: dict[str, Any] = {"direction": direction, "port_id": direction, "tunables": []}
@@ -371,6 +373,7 @@ def main() -> None:
     # What these load when they are first used would be refused later.
     argparse.ArgumentParser().add_argument("--first", type=int)
     random.seed(0)
+
     try:
         enclose(request["seconds"])
         found = eval(_compiled(text, request["mode"]), scope)  # noqa: S307 (that is what this process is for)
