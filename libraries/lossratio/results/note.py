@@ -4,10 +4,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from functools import partial
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from lossratio.results.model import TestResult
+from typing import Any
 
 
 class Weight(str, Enum):
@@ -140,11 +137,11 @@ class Rule:
     is_of_run: bool = False
     """Whether it needs the other results of the run, too."""
 
-    def __call__(self, result: "TestResult") -> Iterable[str]:
+    def __call__(self, result: Any) -> Iterable[str]:
         """What it finds in a result alone."""
         return self.find(result)
 
-    def notes(self, result: "TestResult", results: Sequence["TestResult"]) -> Iterator[Note]:
+    def notes(self, result: Any, results: Sequence[Any]) -> Iterator[Note]:
         """What it finds in a result of a run with these results."""
         texts = self.find(result, results) if self.is_of_run else self.find(result)
         for text in texts:
