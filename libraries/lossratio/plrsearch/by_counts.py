@@ -330,9 +330,7 @@ class SearchByCounts:
         self._held = self._clamped(min(floor or self._question.min_load, self._cap))
 
     def _wants_long(self, evidence: Evidence, held: float) -> bool:
-        """Whether a long trial at the held load is due: at first, at the end or where only it is missing, and again if
-        it lost frames.
-        """
+        """Whether a long trial at the held load is due: at first, at the end, if only it is missing, or lost frames."""
         left = self._timeout - self.elapsed
         passed = any(row[0] >= held and not self._is_lossy(row) for row in self._longs)
         at_held = sum(row[0] == held for row in self._longs)
