@@ -225,14 +225,19 @@ class SearchByCounts:
         return StopReason.PRECISION if self._is_precise else None
 
     @property
-    def _is_precise(self) -> bool:
-        """Whether the result is as precise as requested, in long trials, too."""
+    def _is_narrow(self) -> bool:
+        """Whether the verified and the contradicted load are as near each other as requested."""
         if self._precision is None:
             return False
         found = self._counted()
-        if found.verified is None or found.contradicted is None or found.long_s is None:
+        if found.verified is None or found.contradicted is None:
             return False
         return found.contradicted <= (1.0 + self._precision) * found.verified
+
+    @property
+    def _is_precise(self) -> bool:
+        """Whether the result is as precise as requested, in long trials, too."""
+        return self._is_narrow and self._counted().long_s is not None
 
     @property
     def passed_and_failed(self) -> tuple[float | None, float | None]:
@@ -325,14 +330,14 @@ class SearchByCounts:
         self._held = self._clamped(min(floor or self._question.min_load, self._cap))
 
     def _wants_long(self, evidence: Evidence, held: float) -> bool:
-        """Whether a long trial at the held load is due: at first, at the end, and again if it lost frames."""
+        """Whether a long trial at the held load is due: at first, at the end, if only it is missing, or lost frames."""
         left = self._timeout - self.elapsed
         passed = any(row[0] >= held and not self._is_lossy(row) for row in self._longs)
         at_held = sum(row[0] == held for row in self._longs)
         if left < self._long_duration or passed or at_held >= 2:
             return False
         if self._longs and left >= 4.0 * self._long_duration and self._bucket is None:
-            return at_held > 0
+            return at_held > 0 or self._is_narrow
         return int(np.count_nonzero(evidence.within(held, held))) >= _FEW
 
     def _is_lossy(self, row: Row) -> bool:

@@ -59,10 +59,11 @@ class Pausing:
         return lost
 
 
+@pytest.mark.parametrize("seed", [1, 2, 3])
 @pytest.mark.parametrize(("spread", "function"), [(5e4, "stretch"), (2e5, "erf"), (500.0, "stretch")])
-def test_a_constant_device_is_verified_within_a_hundredth(spread, function):
+def test_a_constant_device_is_verified_within_a_hundredth(spread, function, seed):
     knee = SmoothKnee(18e6, spread, function)
-    found, _, _ = searched(knee, 120.0)
+    found, _, _ = searched(knee, 120.0, seed)
     assert 0.99 <= found.verified / truth(knee) <= 1.0
     assert found.contradicted > truth(knee)
     assert found.is_regular
@@ -75,9 +76,17 @@ def test_most_of_the_traffic_is_at_the_stated_load():
     assert near >= 0.7 * sum(trial.duration for trial in trials)
 
 
+@pytest.mark.whole
+def test_a_long_trial_that_only_is_missing_comes_before_the_end():
+    found, search, _ = searched(SmoothKnee(18e6, 5e4), 1800.0, 2, precision=0.005)
+    assert found.stopped_by is StopReason.PRECISION
+    assert search.elapsed < 180.0
+
+
+@pytest.mark.parametrize("seed", [1, 3])
 @pytest.mark.parametrize("spread", [2e4, 5e4])
-def test_a_precision_of_half_a_per_cent_ends_a_search_of_a_constant_device_in_two_minutes(spread):
-    found, search, _ = searched(SmoothKnee(18e6, spread), 1800.0, precision=0.005)
+def test_a_precision_of_half_a_per_cent_ends_a_search_of_a_constant_device_in_two_minutes(spread, seed):
+    found, search, _ = searched(SmoothKnee(18e6, spread), 1800.0, seed, precision=0.005)
     assert found.stopped_by is StopReason.PRECISION
     assert found.long_s is not None
     assert search.elapsed < 120.0
