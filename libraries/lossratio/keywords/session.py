@@ -244,7 +244,7 @@ class Session:
         return is_new
 
     def notes_shown(self, result: results.TestResult) -> tuple[results.Note, ...]:
-        """What a result says; warns once of each doubt and irregular value, and tags the running test with the doubts."""
+        """What a result says; warns once of irregular values and of doubts, and tags the running test with doubts."""
         for finding in result.view().findings(result):
             if finding.outcome is results.Outcome.IRREGULAR:
                 self.warn_once(result, f"{finding.quantity} is irregular: {finding.reason}")

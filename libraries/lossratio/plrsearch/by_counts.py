@@ -487,6 +487,7 @@ class SearchByCounts:
         return LimitReached.AT_MOST if is_lowest and is_lossy else None
 
 
+@checked(SearchError)
 def load_by_counts(
     results: Iterable[TrialResult],
     *,

@@ -237,7 +237,7 @@ def queues(*frames, interface="west"):
 def test_a_worker_with_far_more_than_its_share_is_a_doubt_with_its_size():
     (doubt,) = uneven_loads("DUT1", workers(900_000, 50_000, 50_000), queues(900_000, 100_000))
     assert str(doubt) == (
-        "uneven load: DUT1: of 3 workers vpp_wk_0 takes 90.0 % of 1,000,000 frames, where 33.3 % would be its share. "
+        "DUT1: of 3 workers vpp_wk_0 takes 90.0 % of 1,000,000 frames, where 33.3 % would be its share. "
         "Look at the flows, at RSS (ethtool -x) and at the queues of each worker"
     )
 

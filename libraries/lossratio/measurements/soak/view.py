@@ -171,7 +171,9 @@ class SoakView(View[SoakResult]):
             return
 
         state = (
-            f"regular, {_scope_in_words(found)}" if found.reason is None else f"irregular: {found.reason}"
+            f"regular, {_scope_in_words(found)}"
+            if found.reason is None
+            else f"irregular: {found.reason}"
         )
         target = target_in_words(result.target_loss_ratio, found.trial_s, found.long_s)
         yield f"{self.value_name} ({target}): {state}"
