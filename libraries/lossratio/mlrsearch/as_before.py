@@ -22,10 +22,10 @@ SURE = {Bound.LOWER: 60.0, Bound.UPPER: 3.5}
 """How many times more probable tonight's trials at a load must be if the load is the bound that it was than if it is no
 longer one. A missed loss leaves a wrong number, and a missed gain only a smaller one."""
 
-DOUBTFUL = 16.0
+DOUBTFUL = 100.0
 """A search begins when they are this many times less probable: after two unexpected trials in a row."""
 
-MOST_TRIALS = 24
+MOST_TRIALS = 30
 """After this many trials, the answer is left to a search."""
 
 LEAST_TRIALS = 5
@@ -178,11 +178,12 @@ class Question:
     def _is_excluded(self, bounds: GoalBounds) -> bool:
         """Whether a load clearly passed and is no longer below the upper bound, or the reverse."""
         lower, upper = bounds.proved
-        return any(
-            (share <= NOT_SURE and load >= (upper or math.inf))
-            or (share >= 1.0 - NOT_SURE and load <= (lower or 0.0))
-            for load, share in _shares(bounds.goal, self._known).items()
-        )
+        for load, share in _shares(bounds.goal, self._known).items():
+            if share <= NOT_SURE and load >= (upper or math.inf):
+                return True
+            if share >= 1.0 - NOT_SURE and load <= (lower or 0.0):
+                return True
+        return False
 
 
 def _shares(

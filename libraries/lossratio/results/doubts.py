@@ -80,7 +80,7 @@ def time_dependence_in(
 
     Args:
         trials: The trials that count.
-        written: Writes a load.
+        written: Writes a load in frames per second per interface.
     """
     measured = _time_dependence(trials, written)
     if measured is None or not _tester_took_part(trials):

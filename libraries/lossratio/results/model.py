@@ -153,7 +153,11 @@ class TestResult(Record):
     each queue drops."""
 
     def written(self, *loads: float) -> str:
-        """A load of its trials, or two, in words: ``100.00 kfps per interface``, or ``100 connections/s``."""
+        """A load of its trials, or two, in words: ``100.00 kfps per interface``, or ``100 connections/s``.
+
+        Args:
+            loads: In frames per second per interface, or in connections per second.
+        """
         if self.unit is FRAMES_PER_SECOND:
             return per_interface(*loads)
         return " to ".join(dict.fromkeys(map(self.unit.format, loads)))

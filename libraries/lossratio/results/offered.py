@@ -98,7 +98,7 @@ def unsent_frames(
         what: The trials, in words.
         consequence: What it means for the result.
         lateness: The longest delay of a sender, in seconds. Only if there was one, the machine may have other work.
-        written: Writes a load.
+        written: Writes a load in frames per second per interface.
     """
     shares = _unsent_shares(offered)
     if not shares:

@@ -140,13 +140,6 @@ SEARCHES = (
         ("report/test_verdict.py::test_unsent_trials_end_a_search_once_the_goal_no_longer_allows_them",),
     ),
     Mutation(
-        "a search forgets that a short rest has asked its device",
-        "measurements/throughput/earlier.py",
-        r"s*[0.]*[1-9]",
-        r"s*[1-9]",
-        ("measurements/test_look_for_memory.py::test_a_device_is_asked_after_a_rest_once_in_a_run",),
-    ),
-    Mutation(
         "what the generator did not send is the SUT's NDR for CSIT",
         "measurements/throughput/view.py",
         "outcome.regular or outcome.reason == mlrsearch.IrregularReason.MAX_LOAD_IS_LOWER_BOUND",

@@ -9,7 +9,8 @@ def halving(view: GoalView) -> Choice | None:
     """The middle of the remaining interval, once too many loads were proved in vain; None: not yet.
 
     If a SUT changes, or loses by chance, other rules may follow it without end. This rule follows nothing. Trials for
-    the goal itself decide each load that it picks before the next load, and each load leaves half of the interval.
+    the goal itself decide each load that it picks before the next load. It begins where short trials saw the bound, and
+    goes four times as far after each proof, until it halves the interval.
     """
     interval = view.intervals[-1]
     if len(view.begun) < PATIENCE or not interval.open:
