@@ -30,7 +30,7 @@ from lossratio.report.overview import (
     value_names,
 )
 from lossratio.report.run import Run, cycles_left_alone
-from lossratio.results import Conditions, Picture, TestResult, Weight, view_of
+from lossratio.results import Conditions, Note, Picture, TestResult, Weight, view_of
 from lossratio.units import counted, range_in_words, results_counted, tests_counted
 
 PAGE_NAME = "lossratio.html"
@@ -147,12 +147,13 @@ def _sections(
             for place, one in places.items()
         )
         all_pictures = [*drawn, *pictures, *losses_pictures(result)]
+        by_weight: dict[str, list[Note]] = {weight.value: [] for weight in Weight}
+        for note in notes:
+            by_weight[note.weight.value].append(note)
         shown = body(
             run=run.path if len(runs) > 1 else None,
             result=result,
-            notes={
-                weight.value: [one for one in notes if one.weight is weight] for weight in Weight
-            },
+            notes=by_weight,
             failure=run.failure_in_spite_of(result),
             pictures=[one for one in all_pictures if one.svg or one.table],
         )
