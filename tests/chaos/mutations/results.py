@@ -23,8 +23,8 @@ RESULTS = (
     Mutation(
         "two bands of the generator are a doubt about the SUT",
         "results/doubts.py",
-        "if not _tester_took_part(group) or",
-        "if True or",
+        "            not _tester_took_part(group)\n",
+        "            True\n",
         (
             "report/test_doubts.py::"
             "test_bands_of_the_generator_are_none_of_the_sut_although_it_would_have_bands_at_another_load",
