@@ -11,6 +11,7 @@ import pytest
 from lossratio import traffic
 from lossratio.agent import server
 from lossratio.agent.afpacket import direction, generator
+from lossratio.agent.core import own_generator
 from lossratio.agent.core.protocol import AgentError
 
 
@@ -54,7 +55,7 @@ def test_if_one_direction_is_refused_the_others_are_closed(monkeypatch, opened):
         return Closable()
 
     monkeypatch.setattr(generator, "ActiveDirection", make)
-    monkeypatch.setattr(generator, "Ports", lambda _: SimpleNamespace(before=links()))
+    monkeypatch.setattr(own_generator, "Ports", lambda _: SimpleNamespace(before=links()))
     with pytest.raises(AgentError, match="Too many flows"):
         generator.AfPacketGenerator(configuration())
     assert [one.is_closed for one in opened] == [True]
