@@ -179,6 +179,7 @@ def measured(tmp_path_factory):
 
 
 @pytest.mark.netns
+@pytest.mark.quiet
 @needs_root[1]
 def test_a_policer_between_two_hosts_is_enclosed_from_their_names(measured):
     path, said = measured
@@ -194,6 +195,7 @@ def test_a_policer_between_two_hosts_is_enclosed_from_their_names(measured):
 
 
 @pytest.mark.netns
+@pytest.mark.quiet
 @needs_root[1]
 def test_the_topology_file_that_is_kept_is_in_order(measured):
     path, _ = measured
@@ -239,6 +241,7 @@ def test_a_wrong_frame_size_leaves_no_directory_and_results_of_another_run_are_k
 
 
 @pytest.mark.netns
+@pytest.mark.quiet
 @needs_root[1]
 def test_only_the_run_with_the_same_path_and_options_is_continued(measured, tmp_path):
     path, _ = measured
