@@ -110,7 +110,8 @@ def check_refusal(kind, path, broken):
 @pytest.mark.whole
 @pytest.mark.parametrize("broken", BROKEN)
 def test_a_broken_document_is_refused_with_one_clear_error(broken, tmp_path):
-    check_refusal(yaml_kinds()[0], tmp_path / "a file", broken)
+    kind = yaml_kinds()[0]
+    check_refusal(kind, tmp_path / kind.name, broken)
 
 
 @pytest.mark.whole
