@@ -121,11 +121,13 @@ def answer(table: Table, questions: int) -> Answer:
     best = int(np.argmin(chances))
     asked *= questions
     if table.sets is not None:
-        effects = [effect_of(table, members, gap=1.0) for members in table.sets]
+        effects = [effect_of(table, members) for members in table.sets]
         proved = [place for place, one in enumerate(chances) if asked * one < LEVEL]
         # Of several parts of the time that lose more for certain, the one in which most losses are.
         best = max(proved or [best], key=lambda place: effects[place].explained)
-        effect = effects[best]
+        # In an overload, a queue that fills and a bucket that empties spare a few frames at the beginning of a trial.
+        is_clear = 3.0 * effects[best].others <= effects[best].share
+        effect = replace(effects[best], is_clear=is_clear)
     needed = math.log(asked / LEVEL)
     is_learned = proving.step is not None
     # Formula: how much larger a difference has to be whose half of the levels is first learned from as many rows.
