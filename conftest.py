@@ -6,6 +6,7 @@ import fcntl
 import gc
 import os
 import resource
+import time
 import zlib
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -22,6 +23,8 @@ for _name in [name for name in os.environ if name.lower().endswith("_proxy")]:
 
 CHEAP_S = 0.25
 """Seconds of CPU that a test may cost which is always run. Those that took more than 0.1 s are marked `whole`."""
+LOOP_S = 0.02
+"""Seconds of CPU that `_at_rest` counts for its loop on a machine that does nothing else."""
 TRIES = 3
 """How often a test must have taken longer: the first time, it may import modules, and the machine may be busy."""
 SHARED_S = 2.0
@@ -208,11 +211,12 @@ class Budget:
         notes = []
         self._cost = 0.0
         if item.stash[IS_SMOKE] and item.stash[KIND] != ACCEPTANCE:
-            notes.append(("smoke", "", cost))
+            notes.append(("smoke", "", _at_rest(cost, 0.0)))
         elif not (item.stash[IS_LEFT_OUT] or item.stash[IS_SMOKE]):
-            self._cost = cost
-            notes.append(("cheap", "", cost))
-            notes += [("shared", f"the fixture {name} of ", spent) for name, spent in self._shared.items()]
+            self._cost = _at_rest(cost, CHEAP_S)
+            notes.append(("cheap", "", self._cost))
+            for name, spent in self._shared.items():
+                notes.append(("shared", f"the fixture {name} of ", _at_rest(spent, SHARED_S)))
         item.user_properties.append(("cpu_s", notes))
         return result
 
@@ -251,6 +255,18 @@ class Budget:
             terminalreporter.section("tests that cost too much")
             for problem in problems:
                 terminalreporter.write_line(problem)
+
+
+def _at_rest(cost: float, limit: float) -> float:
+    """Seconds of CPU that something costs on a machine that does nothing else; looked at only beyond a limit.
+
+    Beside other work, each calculation takes more seconds of CPU, because programs share caches and cores.
+    """
+    if cost <= limit:
+        return cost
+    began = time.process_time()
+    sum(range(1_000_000))
+    return cost / max(1.0, (time.process_time() - began) / LOOP_S)
 
 
 def _cpu_s() -> float:

@@ -144,12 +144,15 @@ def test_files_that_wait_and_files_that_calculate_alternate_and_quiet_ones_are_l
     [
         ({}, []),
         ({"CHEAP_S": 0.018}, ["test_costs.py::test_a_dear_one took 0.0"]),
+        # Where a loop takes longer than at rest, the test does, too.
+        ({"CHEAP_S": 0.018, "SHARED_S": 0.018, "LOOP_S": 0.001}, []),
         ({"SHARED_S": 0.018}, ["the fixture shared of test_costs.py::test_with_what_others_share took 0.0"]),
         ({"SMOKE_TESTS": 1}, ["2 tests marked `smoke` took 0 s of CPU; at most 1 and 120 s are allowed."]),
         ({"SMOKE_S": 0.03}, ["2 tests marked `smoke` took 0 s of CPU; at most 60 and 0 s are allowed."]),
     ],
 )
 def test_a_dear_test_fails_the_run_with_the_way_out(own_tests, budget, told):
+    budget = {"LOOP_S": 100.0} | budget
     result = own_tests(files={"test_costs": COSTS}, **budget).runpytest_inprocess("-p", "no:cacheprovider", ".")
     result.assert_outcomes(passed=5, deselected=1)
     assert result.ret == (pytest.ExitCode.TESTS_FAILED if told else pytest.ExitCode.OK)
