@@ -21,6 +21,8 @@ SIMULATED = ("errors",)
 """Suites that need no network namespaces."""
 BY_DEFAULT = ("devices", "errors", "faults", "policer", "tester", "topologies")
 """Suites that `make test` runs; `make whole` runs all of them."""
+QUIET = ("own_limits",)
+"""Suites in which the generator itself is the limit, so that other work decides what they find."""
 LONGEST_SUITE = 1800
 """Seconds that a suite may take on a busy machine."""
 
@@ -28,8 +30,8 @@ LONGEST_SUITE = 1800
 def cases() -> Iterator[pytest.ParameterSet]:
     """All tests of all suites; those of a suite stay together."""
     for file in sorted(HERE.glob("*.robot")):
-        marks = [pytest.mark.xdist_group(file.name)]
-        marks += [] if file.stem in SIMULATED else [pytest.mark.netns]
+        marks = [pytest.mark.quiet] if file.stem in QUIET else [pytest.mark.xdist_group(file.name)]
+        marks += [] if file.stem in (*SIMULATED, *QUIET) else [pytest.mark.netns]
         marks += [pytest.mark.smoke] if file.stem in BY_DEFAULT else []
         for test in robot.api.TestSuite.from_file_system(file).tests:
             yield pytest.param(file, test.name, id=f"{file.stem}: {test.name}", marks=marks)

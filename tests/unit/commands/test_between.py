@@ -253,6 +253,7 @@ def test_only_the_run_with_the_same_path_and_options_is_continued(measured, tmp_
 
 
 @pytest.mark.netns
+@pytest.mark.quiet
 @needs_root[1]
 def test_a_stopped_run_says_how_to_continue_and_then_measures_nothing_twice(tmp_path):
     words = [sys.executable, "-m", "lossratio", *shlex.split(MEASURE)[1:]]
