@@ -63,7 +63,7 @@ def test_a_run_has_the_testbed_for_itself_until_it_ends(lossratio, testbeds, tmp
     monkeypatch.setenv("PYTHONPATH", str(ROOT / "libraries"))
     probe = tmp_path / "probe.py"
     probe.write_text("from lossratio.commands.main import main\nmain()\n")
-    tests = f"Asks\n    ${{done}}    Run Process    {sys.executable}    {probe}    status    ${{TOPOLOGY}}\n"
+    tests = f"Asks\n    ${{done}}    Run Process    {sys.executable}    {probe}    lab    status    ${{TOPOLOGY}}\n"
     tests += "    Log To Console    ${done.stdout}${done.stderr}\n"
     file = write_suite(tmp_path, tests, settings="Library    Process")
     done = lossratio("run", "--topology", testbeds[0], "--purpose", "the nightly", file)
