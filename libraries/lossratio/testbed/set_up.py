@@ -34,7 +34,7 @@ from lossratio.testbed.tester_cards import takes_cards
 from lossratio.testbed.undo import LastWill, execute_last_wills, put_off_interruption
 from lossratio.topology import EAST, WEST, Port, RealGenerator, Topology, TrafficPath
 from lossratio.traffic import FALTERING, REPEATS, TrafficPort, TrafficProfile
-from lossratio.trials import START_TOLERANCE
+from lossratio.trials import FAR_BELOW, START_TOLERANCE
 
 
 def address_path(
@@ -409,7 +409,8 @@ class LiveSetUp:
             negative_loss=f"the trial is measured again, {REPEATS} times at most; then the measurement fails",
             unsent=(
                 f"they count as loss, but first the trial is measured again: at most {REPEATS} times with up to "
-                f"{FALTERING:.0%} unsent frames, and once with more (not if this was already seen twice at such a load)"
+                f"{FALTERING:.0%} unsent frames, and once with more (not if this was already seen twice at such a "
+                f"load, unless it is below {FAR_BELOW:.0%} of what was sent before)"
             ),
         )
 

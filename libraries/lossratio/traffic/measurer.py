@@ -13,7 +13,7 @@ from lossratio.traffic.client import AgentClient
 
 FALTERING = 0.05
 """Largest share of unsent frames that always counts as a stall of the generator. A larger share is the generator's
-limit if it occurred twice, or once at the same or a lower load."""
+limit if it occurred twice, or once at the same or a lower load, but not far below what the generator has sent."""
 _IN_FLIGHT_DECAY = 0.9
 """What remains of the allowance for frames in flight after an early verdict that proved right."""
 REPEATS = 3
@@ -45,7 +45,8 @@ class TrafficMeasurer:
             attempt counts, with its unsent frames. The second attempt with a larger share of unsent frames than
             `FALTERING` also counts; from then on, at that load or a higher load, the first such attempt counts. None:
             `REPEATS`. Short trials with unsent frames whose load the SUT forwards are then repeated `SHORT_REPEATS`
-            times, until these repeats do not help at that load or a lower load.
+            times, until these repeats do not help at that load or a lower load. Loads far below what was sent in
+            another trial are always within the generator's reach: only other work on its machine can leave them unsent.
         tolerance: Seconds of traffic that may be missing without counting as unsent.
         ramp: Seconds before each trial in which the load grows from zero, and nothing is counted.
         reset: Resets devices to their state before a trial, if they can be reset: before all traffic, and before the
@@ -83,6 +84,7 @@ class TrafficMeasurer:
         self._rested_since = time.monotonic() if quiet_since is None else quiet_since
         self._limit = math.inf
         self._hopeless = math.inf
+        self._sent = 0.0
         self._in_flight = trials.IN_FLIGHT
         self._late_frames = late_frames or trials.LateFrames()
         # Traffic before this was sent by another agent, or belongs to a check.
@@ -100,8 +102,9 @@ class TrafficMeasurer:
             return self._measure_in_time(trial)
 
         started = time.monotonic()
+        is_in_reach = trial.load < trials.FAR_BELOW * self._sent
         most = self._repeats
-        if trial.duration < SHORT and trial.load < self._hopeless:
+        if trial.duration < SHORT and (is_in_reach or trial.load < self._hopeless):
             most = self._short_repeats
         beyond = refused = repeats = 0
 
@@ -121,13 +124,15 @@ class TrafficMeasurer:
 
             missing = output.unsent_frames or 0
             unsent = missing / max(1, (output.sent_frames or 0) + missing)
-            beyond += unsent > FALTERING
-            is_limit = unsent > FALTERING and (beyond > 1 or trial.load >= self._limit)
+            self._sent = max(self._sent, (1.0 - unsent) * trial.load)
+            is_beyond = unsent > FALTERING and not is_in_reach
+            beyond += is_beyond
+            is_limit = is_beyond and (beyond > 1 or trial.load >= self._limit)
             if is_limit:
                 self._limit = min(self._limit, trial.load)
             if is_limit or not unsent or trial.keeps_unsent:
                 return replace(output, repeats=repeats - 1)
-            if repeats >= self._repeats and output.lost_frames:
+            if repeats >= self._repeats and output.lost_frames and not is_in_reach:
                 # The load is also too much for the SUT. The next attempt is the last one, whatever it loses.
                 break
 

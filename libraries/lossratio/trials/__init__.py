@@ -1,6 +1,7 @@
 """The types that all rooms share: a trial's input and output, counters, the journal, controllers and measurers."""
 
 from lossratio.trials.causes import (
+    FAR_BELOW as FAR_BELOW,
     STALL as STALL,
     CountedFrames as CountedFrames,
     MissingFrames as MissingFrames,

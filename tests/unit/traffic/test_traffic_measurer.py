@@ -22,10 +22,11 @@ class Agent:
 
     def run(self, plan):
         self.asked += plan.steps
+        intended = round(sum(load * duration for load, duration in plan.steps))
         count = self.counts.pop(0)
-        sent, received = count if isinstance(count, tuple) else (100, count)
+        sent, received = count if isinstance(count, tuple) else (intended, count)
         counters = DirectionCounters(
-            "a>b", intended_frames=100, sent_frames=sent, received_frames=received, unsent_frames=100 - sent
+            "a>b", intended_frames=intended, sent_frames=sent, received_frames=received, unsent_frames=intended - sent
         )
         return Answer((counters,))
 
@@ -142,6 +143,15 @@ def test_a_long_stall_is_not_taken_for_the_generators_limit():
     measurer = TrafficMeasurer(agent)
     assert [measurer.measure(TRIAL).unsent_frames for _ in range(2)] == [0, 0]
     assert len(agent.asked) == 5
+
+
+def test_a_load_far_below_what_was_sent_is_measured_again_however_often_the_generator_was_held_up():
+    # The second trial makes a limit of its own load; a third one at a quarter of the first is no question of capacity.
+    agent = Agent(400, (300, 300), (300, 300), (80, 80), (90, 90), (85, 85), 100)
+    measurer = TrafficMeasurer(agent)
+    trials = [TrialInput(1.0, 400.0), TrialInput(1.0, 350.0), TRIAL]
+    assert [measurer.measure(trial).unsent_frames for trial in trials] == [0, 50, 0]
+    assert len(agent.asked) == 7
 
 
 def test_all_tries_and_idle_times_count_as_elapsed():

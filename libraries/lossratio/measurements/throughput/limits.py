@@ -26,6 +26,7 @@ from lossratio.mlrsearch import (
 )
 from lossratio.records import Rate
 from lossratio.trials import (
+    FAR_BELOW,
     MissingFrames,
     TrialOutput,
     TrialResult,
@@ -54,8 +55,6 @@ STARVED_LIMIT = "a DUT's program that waited for a CPU may have made the upper b
 """The reason for a result whose upper bound is caused by frames that came while a DUT's program had no CPU."""
 _LIMITS_OF_GENERATOR = (UNSENT_LIMIT, DROPS_LIMIT, MAX_LOAD_OF_GENERATOR)
 _NOTHING_KNOWN = MissingFrames(lost_by_sut=1)
-_FAR_BELOW = 0.5
-"""A load below this share of what was sent in another trial is one that the generator can send."""
 _LIMITS_BESIDE_GENERATOR = (LATE_LIMIT, STARVED_LIMIT, STALL_LIMIT)
 _ALSO_DUE_TO_OTHERS = (
     IrregularReason.MAX_LOAD_IS_LOWER_BOUND,
@@ -214,7 +213,7 @@ def is_disturbed(trial: TrialResult, others: Iterable[TrialResult]) -> bool:
     """
     if offered_load(trial) > (1.0 - results.LEAST_UNSENT) * trial.load:
         return False
-    return trial.load < _FAR_BELOW * max(map(offered_load, others), default=0.0)
+    return trial.load < FAR_BELOW * max(map(offered_load, others), default=0.0)
 
 
 def check_generator(
