@@ -458,7 +458,9 @@ def _parse_scaled(text: str | float, pattern: re.Pattern[str], what: str, exampl
     else:
         value = math.nan
 
-    if not (math.isfinite(value) and value > 0):
+    if value == 0.0:
+        raise ValueError(f"{_shown(text)} is not above 0; write {what} like {example!r}.")
+    if not math.isfinite(value):
         raise ValueError(
             f"{_shown(text)} is not {what}; write it like {example!r}.{_with_point(text)}"
         )

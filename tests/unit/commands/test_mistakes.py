@@ -141,12 +141,12 @@ IN_COMMANDS = {
     "a size that no frame between hosts has": (("between", "a", "b", "--frame-size", "3"), "3 is not between 64 and"),
     "a tag that no test has": (
         ("lab", "plan", "linux_bridge", "--topology", "simulated", "--include", "mbr"),
-        "No test in linux_bridge has the tags mbr. Their tags are: ",
+        "No test in linux_bridge has the tags mbr. Their tags are: 128b, 1518b, 1c, 256b, 512b, 64b, 9000b, ",
     ),
     "directory for a certificate": (("lab", "otg-serve", "lo", "--certificate", "."), "Cannot read .: Is a directory."),
     "a number beyond all limits": (("check", "simulated", "--duts", "9" * 400), "is too large; the largest number is"),
     "longer path than there is": (("check", LOCAL, "--duts", "3"), "which has 1 (DUT1)"),
-    "NIC that is not there": (("check", LOCAL, "--nic", "Intel-X710"), "models on them: none"),
+    "NIC that is not there": (("check", LOCAL, "--nic", "Intel-X710"), "the file gives no port a 'model'"),
     "more links than there are": (("check", LOCAL, "--links", "2"), "2 parallel links were requested, but there are 1"),
     "no testbed": (("run", "linux_bridge"), "Name the testbed, for example --topology local"),
     "no suite": (ON_SIMULATED, "Name the suites to run, or --job FILE."),
@@ -179,6 +179,7 @@ IN_COMMANDS = {
     "misspelt testbed": (("run", "--topology", "simulatd", "linux_bridge"), "Did you mean 'simulated'?"),
     "misspelt suite": ((*ON_SIMULATED, "linux_brige"), "There is no file linux_brige. Did you mean 'linux_bridge'?"),
     "misspelt format": (("report", "a", "--format", "htlm"), "Did you mean 'html'?"),
+    "format by its long name": (("report", "a", "--format", "markdown"), "Did you mean 'md'?"),
 }
 
 
