@@ -81,7 +81,7 @@ _OTHER_NAMES = {
 
 
 def nearest(name: str, names: Iterable[str]) -> str | None:
-    """The name that is meant by one that is misspelt, shortened or extended, or has swapped letters; None: none is near.
+    """The name that is meant by one that is misspelt, shortened, extended, or has swapped letters; None: none is near.
 
     A name that is only a bit similar is not suggested: a wrong suggestion is worse than none.
     """
