@@ -10,7 +10,7 @@ from datetime import timedelta
 from enum import Enum
 from pathlib import Path
 from types import NoneType, UnionType
-from typing import Any, TypeVar, Union, get_args, get_origin, get_type_hints
+from typing import TYPE_CHECKING, Any, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from robot.api.deco import keyword
 from robot.api.types import Secret
@@ -22,8 +22,6 @@ from lossratio.errors import SearchError
 from lossratio.input_file import is_url
 from lossratio.measurements.throughput import GoalSet, goal_from, goal_set_from
 from lossratio.mlrsearch import SearchGoal, SearchGoalWarning
-from lossratio.nodes import Credentials
-from lossratio.report import FORMATS
 from lossratio.results import TestResult
 from lossratio.shipped import did_you_mean
 from lossratio.traffic import parse_frame_size
@@ -37,6 +35,9 @@ from lossratio.units import (
     parse_ratio,
     parse_whole_number,
 )
+
+if TYPE_CHECKING:
+    from lossratio.nodes import Credentials
 
 DEFAULT_PROFILE = "ethip4-udp"
 """The traffic profile of measurements that do not name a profile."""
@@ -84,6 +85,9 @@ def to_format_name(value: str) -> FormatName:
     name = value.strip().lower()
     if name == "markdown":
         name = "md"
+    # Imported here, because a run that writes no report needs no formats of reports.
+    from lossratio.report import FORMATS
+
     if name not in FORMATS.names():
         raise ValueError(FORMATS.unknown(name, FORMATS.names()))
     return FormatName(name)
@@ -319,8 +323,10 @@ def seconds(duration: timedelta | None) -> float | None:
     return duration.total_seconds()
 
 
-def credentials(password: Secret | None, passphrase: Secret | None) -> Credentials:
+def credentials(password: Secret | None, passphrase: Secret | None) -> "Credentials":
     """Secrets for log-ins where keys are not enough."""
+    from lossratio.nodes import Credentials
+
     secrets = {"password": password, "passphrase": passphrase}
     return Credentials(
         **{name: secret.value for name, secret in secrets.items() if secret is not None}

@@ -23,7 +23,6 @@ from lossratio.keywords.testbed import TestbedKeywords
 from lossratio.keywords.tester import TesterKeywords
 from lossratio.keywords.throughput import ThroughputKeywords
 from lossratio.measurements.throughput import NdrPdrGoals
-from lossratio.report import PAGE, write_reports
 from lossratio.topology import load_topology
 from lossratio.version import __version__
 
@@ -190,6 +189,8 @@ class LossRatio(
         directory = self.session.directory
         paths: tuple[Path, ...] = ()
         if directory is not None:
+            from lossratio.report import PAGE, write_reports
+
             paths = write_reports(directory.path, formats or (PAGE,))
 
         if not paths:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from operator import attrgetter
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from robot.api import logger
 from robot.libraries.BuiltIn import BuiltIn
@@ -26,10 +26,11 @@ from lossratio.measurements.throughput import (
     ThroughputResult,
     goal_set_from,
 )
-from lossratio.report import RunReport
 from lossratio.shipped import names_near
-from lossratio.testbed import RunningTraffic, Testbed
 from lossratio.traffic import TrafficProfile
+
+if TYPE_CHECKING:
+    from lossratio.testbed import RunningTraffic, Testbed
 
 NOTHING_MEASURED = (
     "Nothing has been measured in this suite yet. First call a keyword such as 'Find NDR And PDR'."
@@ -88,9 +89,9 @@ class Session:
     """Whether telemetry is collected after a search for NDR and PDR, unless a keyword says otherwise."""
     search_defaults: dict[str, Any] = field(default_factory=dict)
     """Other arguments of searches, unless a keyword says otherwise."""
-    testbed: Testbed | None = None
+    testbed: "Testbed | None" = None
     """The testbed that is set up; None if there is none."""
-    traffic: RunningTraffic | None = None
+    traffic: "RunningTraffic | None" = None
     """Traffic that flows until a keyword stops it; None if there is none."""
     reservation: ExitStack | None = None
     """Ends the reservation that outlasts the set-up of the testbed; None if there is none."""
@@ -132,7 +133,7 @@ class Session:
         """
         _ = self.goals, self.doubts
 
-    def ready_testbed(self) -> Testbed:
+    def ready_testbed(self) -> "Testbed":
         """The testbed.
 
         Raises:
@@ -211,7 +212,7 @@ class Session:
         self,
         search: Search,
         what: str,
-        measure: Callable[[Testbed, TestPlace, ThroughputResult], ThroughputResult],
+        measure: "Callable[[Testbed, TestPlace, ThroughputResult], ThroughputResult]",
     ) -> ThroughputResult:
         """Measures something after a search. If this fails, the search's result says so, and gives the reason."""
         span = Span()
@@ -314,6 +315,8 @@ class Session:
             tags=tags,
         )
         self.directory = directory
+        from lossratio.report import RunReport
+
         RunReport.require_page()
         if earlier is None or earlier.resolve() != self.directory.path.resolve():
             # Otherwise an earlier run's files of this test could be mistaken for this run's.
