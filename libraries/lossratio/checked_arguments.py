@@ -18,7 +18,17 @@ from numbers import Integral, Real
 from os import PathLike
 from pathlib import Path
 from types import NoneType, UnionType
-from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
+from typing import (
+    Annotated,
+    Any,
+    Literal,
+    TypeGuard,
+    TypeVar,
+    Union,
+    get_args,
+    get_origin,
+    get_type_hints,
+)
 
 from lossratio.errors import LossRatioError
 from lossratio.input_file import way_to_read
@@ -241,7 +251,7 @@ def _way_to_make(kind: type) -> str:
     return f" Write for example {MADE_BY[kind.__name__]}."
 
 
-def is_number(value: object) -> bool:
+def is_number(value: object) -> TypeGuard[float]:
     """Whether a value is a number that a float can hold. In Python, True is 1, and nan is a float."""
     if type(value) is float:
         return not math.isnan(value)

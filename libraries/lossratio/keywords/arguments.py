@@ -2,7 +2,6 @@
 
 import ast
 import inspect
-import math
 import re
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -14,7 +13,6 @@ from typing import TYPE_CHECKING, Any, TypeVar, Union, get_args, get_origin, get
 
 from robot.api.deco import keyword
 from robot.api.types import Secret
-from robot.utils import timestr_to_secs
 
 from lossratio.checked_arguments import shown_value
 from lossratio.dut import types_of_options
@@ -26,14 +24,12 @@ from lossratio.results import TestResult
 from lossratio.shipped import did_you_mean
 from lossratio.traffic import parse_frame_size
 from lossratio.units import (
-    LONGEST_DURATION,
-    check_duration,
     counts_connections,
-    no_duration,
     parse_frame_rate,
     parse_number,
     parse_ratio,
     parse_whole_number,
+    read_seconds,
 )
 
 if TYPE_CHECKING:
@@ -106,17 +102,7 @@ def to_frame_rate(value: str | int | float) -> FrameRate:
 
 def to_duration(value: str | int | float | timedelta) -> timedelta:
     """A time as Robot Framework writes it: ``2 min``, ``500 ms``, ``1 h 30 min``, or a number of seconds."""
-    if isinstance(value, timedelta):
-        seconds = value.total_seconds()
-    elif isinstance(value, int) and value > LONGEST_DURATION:
-        seconds = math.inf
-    else:
-        try:
-            seconds = timestr_to_secs(value, round_to=None)
-        except ValueError:
-            raise ValueError(no_duration(value)) from None
-    check_duration(seconds, value)
-    return timedelta(seconds=seconds)
+    return timedelta(seconds=read_seconds(value))
 
 
 def to_whole_number(value: str | int | float) -> int:

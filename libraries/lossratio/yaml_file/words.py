@@ -1,7 +1,6 @@
 """PyYAML's problems in plain words."""
 
 import re
-from typing import Any
 
 import yaml
 
@@ -93,8 +92,9 @@ def plain_words(cause: yaml.YAMLError) -> str:
     if isinstance(cause, RefusedError):
         return problem
 
-    if problem == _SECOND_COLON:
-        return _of_a_colon(cause)
+    mark = getattr(cause, "problem_mark", None)
+    if problem == _SECOND_COLON and mark is not None:
+        return _of_a_colon(mark)
     opened = getattr(cause, "context_mark", None)
     line = 1 if opened is None else opened.line + 1
     for said, words in _IN_PLAIN_WORDS:
@@ -103,9 +103,8 @@ def plain_words(cause: yaml.YAMLError) -> str:
     return _UNKNOWN_PROBLEM
 
 
-def _of_a_colon(cause: Any) -> str:
+def _of_a_colon(mark: yaml.Mark) -> str:
     """The mistake of which PyYAML only notices that a ``: `` is at a place where no field can begin."""
-    mark = cause.problem_mark
     above, here = _lines_before(mark.buffer or "", mark.line, mark.column)
     if ": " in here:
         return "there are two ': ' in one line; put a text that has ': ' in quotes"
