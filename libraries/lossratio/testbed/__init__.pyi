@@ -1,7 +1,6 @@
 """The public names, listed once: type checkers read them here, and the room imports each on first use."""
 
-from .cabling import probe_cabling as probe_cabling
-from .cabling_report import describe_cabling as describe_cabling
+from .cabling import describe_cabling as describe_cabling, probe_cabling as probe_cabling
 from .candidates import (
     Candidate as Candidate,
     candidate as candidate,
