@@ -7,7 +7,6 @@ that names neither the function nor the argument; or it does not fail, and measu
 import inspect
 import math
 import sys
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, timedelta
@@ -19,7 +18,17 @@ from numbers import Integral, Real
 from os import PathLike
 from pathlib import Path
 from types import NoneType, UnionType
-from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
+from typing import (
+    Annotated,
+    Any,
+    Literal,
+    TypeGuard,
+    TypeVar,
+    Union,
+    get_args,
+    get_origin,
+    get_type_hints,
+)
 
 from lossratio.errors import LossRatioError
 from lossratio.input_file import way_to_read
@@ -146,122 +155,103 @@ def _in_python(value: object) -> str:
     return shown_value(value)
 
 
-class _Rule(ABC):
+@dataclass(frozen=True)
+class _Rule:
     """What an annotation accepts."""
 
     words: str
     """A description of the values, in words that follow ``must be``."""
     several: str
     """A description of several such values, in words that follow ``a list of``."""
+    accepts: Callable[[Any], bool]
+    """Whether it accepts a value."""
     way: str = ""
     """How to make such a value, after a blank; empty if that is clear."""
     reads: bool = False
     """Whether the values of an iterator are accepted."""
 
-    @abstractmethod
-    def accepts(self, value: Any) -> bool:
-        """Whether it accepts a value."""
 
-
-@dataclass(frozen=True)
-class _Simple(_Rule):
-    """The rule of a simple annotation."""
-
-    words: str
-    several: str
-    asks: Callable[[Any], bool]
-
-    def accepts(self, value: Any) -> bool:
-        return self.asks(value)
-
-
-class _OneOf(_Rule):
+def _one_of(choices: Sequence[object], names: Iterable[str]) -> _Rule:
     """One of several values."""
 
-    def __init__(self, choices: Sequence[object], names: Iterable[str]) -> None:
-        self.words = self.several = " or ".join(names)
-        self._choices = choices
+    def accepts(value: Any) -> bool:
+        return any(type(value) is type(choice) and value == choice for choice in choices)
 
-    def accepts(self, value: Any) -> bool:
-        return any(type(value) is type(choice) and value == choice for choice in self._choices)
+    words = " or ".join(names)
+    return _Rule(words, words, accepts)
 
 
-class _Either(_Rule):
+def _either(rules: Sequence[_Rule]) -> _Rule:
     """What at least one rule accepts."""
 
-    def __init__(self, rules: Sequence[_Rule]) -> None:
-        self.words = " or ".join(dict.fromkeys(rule.words for rule in rules))
-        self.several = " or ".join(dict.fromkeys(rule.several for rule in rules))
-        self.way = "".join(dict.fromkeys(rule.way for rule in rules))
-        self.reads = any(rule.reads for rule in rules)
-        self._rules = rules
+    def accepts(value: Any) -> bool:
+        return any(rule.accepts(value) for rule in rules)
 
-    def accepts(self, value: Any) -> bool:
-        return any(rule.accepts(value) for rule in self._rules)
+    words = " or ".join(dict.fromkeys(rule.words for rule in rules))
+    several = " or ".join(dict.fromkeys(rule.several for rule in rules))
+    way = "".join(dict.fromkeys(rule.way for rule in rules))
+    return _Rule(words, several, accepts, way, any(rule.reads for rule in rules))
 
 
-class _AtLeast(_Rule):
+def _at_least(least: float, rule: _Rule) -> _Rule:
     """A finite number that is not too small."""
 
-    def __init__(self, rule: _Rule, least: float) -> None:
-        self.words = f"{rule.words} of at least {least:g}"
-        self.several = f"{rule.several} of at least {least:g}"
-        self._rule = rule
-        self._least = least
+    def accepts(value: Any) -> bool:
+        return rule.accepts(value) and least <= value < math.inf
 
-    def accepts(self, value: Any) -> bool:
-        return self._rule.accepts(value) and self._least <= value < math.inf
+    bound = f"of at least {least:g}"
+    return _Rule(f"{rule.words} {bound}", f"{rule.several} {bound}", accepts)
 
 
-class _List(_Rule):
+def _list_of(each: _Rule, *, needs_order: bool) -> _Rule:
     """A list, a tuple, or, if the order does not matter, anything else with values."""
 
-    def __init__(self, each: _Rule, *, needs_order: bool) -> None:
-        self.words = f"a list of {each.several}"
-        self.several = f"lists of {each.several}"
-        self.way = each.way
-        self.reads = not needs_order
-        self._each = each
-        self._needs_order = needs_order
-
-    def accepts(self, value: Any) -> bool:
+    def accepts(value: Any) -> bool:
         if isinstance(value, str | bytes | Mapping) or not isinstance(value, Collection):
             return False
-        if self._needs_order and not hasattr(value, "__getitem__"):
+        if needs_order and not hasattr(value, "__getitem__"):
             return False
-        return all(map(self._each.accepts, value))
+        return all(map(each.accepts, value))
+
+    several = each.several
+    return _Rule(f"a list of {several}", f"lists of {several}", accepts, each.way, not needs_order)
 
 
-class _Instance(_Rule):
-    """An object of a class, or one with the methods of a protocol."""
+def _with_methods(protocol: type) -> _Rule:
+    """An object with the methods of a protocol."""
+    parts = chain.from_iterable(vars(base).items() for base in protocol.__mro__[:-2])
+    methods = [name for name, part in parts if name[0] != "_" and callable(part)]
 
-    def __init__(self, kind: type) -> None:
-        self._kind = kind
-        self._methods: list[str] = []
-        self.words = f"{'an' if kind.__name__[0] in 'AEIOU' else 'a'} {kind.__name__}"
-        self.several = f"{kind.__name__} objects"
-        if kind.__name__ in MADE_BY:
-            self.way = f" Write for example {MADE_BY[kind.__name__]}."
-        if getattr(kind, "_is_protocol", False):
-            parts = chain.from_iterable(vars(base).items() for base in kind.__mro__[:-2])
-            self._methods = [name for name, part in parts if name[0] != "_" and callable(part)]
-            named = " and ".join(f"{name}()" for name in self._methods)
-            self.words = f"an object with {named}"
-
-    def accepts(self, value: Any) -> bool:
-        if not self._methods:
-            return isinstance(value, self._kind) or self._stands_in(value)
-        has_all = all(callable(getattr(value, name, None)) for name in self._methods)
+    def accepts(value: Any) -> bool:
+        has_all = all(callable(getattr(value, name, None)) for name in methods)
         return has_all and not isinstance(value, type)
 
-    def _stands_in(self, value: object) -> bool:
-        """Whether an object stands in for one of an abstract class: it has at least one of its methods."""
-        abstract = getattr(self._kind, "__abstractmethods__", ())
+    words = f"an object with {' and '.join(f'{name}()' for name in methods)}"
+    return _Rule(words, f"{protocol.__name__} objects", accepts, _way_to_make(protocol))
+
+
+def _instance_of(kind: type) -> _Rule:
+    """An object of a class, or one that stands in for one of an abstract class: it has at least one of its methods."""
+
+    def accepts(value: Any) -> bool:
+        if isinstance(value, kind):
+            return True
+        abstract = getattr(kind, "__abstractmethods__", ())
         has_one = any(callable(getattr(value, name, None)) for name in abstract)
         return has_one and not isinstance(value, type)
 
+    words = f"{'an' if kind.__name__[0] in 'AEIOU' else 'a'} {kind.__name__}"
+    return _Rule(words, f"{kind.__name__} objects", accepts, _way_to_make(kind))
 
-def is_number(value: object) -> bool:
+
+def _way_to_make(kind: type) -> str:
+    """How to make an object of a class, after a blank; empty if that is clear."""
+    if kind.__name__ not in MADE_BY:
+        return ""
+    return f" Write for example {MADE_BY[kind.__name__]}."
+
+
+def is_number(value: object) -> TypeGuard[float]:
     """Whether a value is a number that a float can hold. In Python, True is 1, and nan is a float."""
     if type(value) is float:
         return not math.isnan(value)
@@ -271,36 +261,17 @@ def is_number(value: object) -> bool:
     return not is_too_large and not math.isnan(value)
 
 
-def _is_anything(value: object) -> bool:
-    return True
+def _simple(words: str, several: str, *types: type) -> _Rule:
+    """A value of some types. In Python, True is 1."""
+
+    def accepts(value: object) -> bool:
+        return isinstance(value, types) and (bool in types or not isinstance(value, bool))
+
+    return _Rule(words, several, accepts)
 
 
-def _is_none(value: object) -> bool:
-    return value is None
-
-
-def _is_truth_value(value: object) -> bool:
-    return isinstance(value, bool)
-
-
-def _is_whole_number(value: object) -> bool:
-    return isinstance(value, Integral) and not isinstance(value, bool)
-
-
-def _is_text(value: object) -> bool:
-    return isinstance(value, str)
-
-
-def _is_path(value: object) -> bool:
-    return isinstance(value, PathLike)
-
-
-def _is_dictionary(value: object) -> bool:
-    return isinstance(value, Mapping)
-
-
-_ANYTHING = _Simple("anything", "anything", _is_anything)
-_NOTHING = _Simple("None", "None", _is_none)
+_ANYTHING = _simple("anything", "anything", object, bool)
+_NOTHING = _simple("None", "None", NoneType)
 
 # Table: the rules of simple annotations.
 _SIMPLE: Mapping[Any, _Rule] = {
@@ -308,13 +279,13 @@ _SIMPLE: Mapping[Any, _Rule] = {
     object: _ANYTHING,
     None: _NOTHING,
     NoneType: _NOTHING,
-    bool: _Simple("True or False", "truth values", _is_truth_value),
-    int: _Simple("a whole number", "whole numbers", _is_whole_number),
-    float: _Simple("a number", "numbers", is_number),
-    str: _Simple("text", "texts", _is_text),
-    Path: _Simple("a path", "paths", _is_path),
-    Callable: _Simple("a function", "functions", callable),
-    Mapping: _Simple("a dictionary", "dictionaries", _is_dictionary),
+    bool: _simple("True or False", "truth values", bool),
+    int: _simple("a whole number", "whole numbers", Integral),
+    float: _Rule("a number", "numbers", is_number),
+    str: _simple("text", "texts", str),
+    Path: _simple("a path", "paths", PathLike),
+    Callable: _Rule("a function", "functions", callable),
+    Mapping: _simple("a dictionary", "dictionaries", Mapping),
 }
 
 
@@ -327,11 +298,11 @@ def _rule_of(hint: Any) -> _Rule:
         # The metadata may have a smallest value, as its attribute `least`.
         leasts = [item.least for item in parts[1:] if hasattr(item, "least")]
         rule = _rule_of(parts[0])
-        return _AtLeast(rule, max(leasts)) if leasts else rule
+        return _at_least(max(leasts), rule) if leasts else rule
     if origin in (Union, UnionType):
-        return _Either([_rule_of(part) for part in parts])
+        return _either([_rule_of(part) for part in parts])
     if origin is Literal:
-        return _OneOf(parts, map(repr, parts))
+        return _one_of(parts, map(repr, parts))
 
     kind = origin or hint
     if kind in _SIMPLE:
@@ -339,10 +310,12 @@ def _rule_of(hint: Any) -> _Rule:
     if not isinstance(kind, type):
         return _ANYTHING
     if kind is tuple or (origin is not None and issubclass(kind, Iterable)):
-        return _List(_rule_of((*parts, Any)[0]), needs_order=issubclass(kind, Sequence))
+        return _list_of(_rule_of((*parts, Any)[0]), needs_order=issubclass(kind, Sequence))
     if issubclass(kind, Enum):
-        return _OneOf([*kind], [f"{kind.__name__}.{member.name}" for member in kind])
-    return _Instance(kind)
+        return _one_of([*kind], [f"{kind.__name__}.{member.name}" for member in kind])
+    if getattr(kind, "_is_protocol", False):
+        return _with_methods(kind)
+    return _instance_of(kind)
 
 
 def require_types(

@@ -8,18 +8,18 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from enum import Enum
+from numbers import Real
 from typing import Annotated, Any, TypeVar, get_args
 
-from pydantic import AfterValidator, BeforeValidator, Field
+from pydantic import AfterValidator, BeforeValidator, Field, WithJsonSchema
 
 from lossratio.units import (
-    check_duration,
     format_exact_duration,
     format_frame_rate,
-    is_number,
     parse_duration,
     parse_frame_rate,
     parse_ratio,
+    read_seconds,
 )
 
 EnumT = TypeVar("EnumT", bound=Enum)
@@ -36,21 +36,11 @@ class Quantity:
     """Writes a value with its unit, for messages."""
 
 
-def _seconds(value: object) -> object:
-    if isinstance(value, str):
-        return parse_duration(value)
-    if isinstance(value, timedelta):
-        value = value.total_seconds()
-    if is_number(value):
-        check_duration(value, value)
-    return value
-
-
-def _parsed(parse: Callable[[str | float], float]) -> BeforeValidator:
-    """Reads numbers and texts. Other types are left to the field, whose error names its type."""
+def _parsed(parse: Callable[[Any], float]) -> BeforeValidator:
+    """Reads numbers, texts and times. Other types are left to the field, whose error names its type."""
 
     def parsed(value: object) -> object:
-        if isinstance(value, str) or is_number(value):
+        if isinstance(value, str | Real | timedelta) and not isinstance(value, bool):
             return parse(value)
         return value
 
@@ -68,7 +58,7 @@ FRAME_RATE = Quantity("_per_interface_fps", format_frame_rate)
 RATIO = Quantity("_ratio", "{:.4g}".format)
 FRAMES = Quantity("_frames", "{:,}".format)
 
-Duration = Annotated[float, BeforeValidator(_seconds), DURATION]
+Duration = Annotated[float, _parsed(read_seconds), DURATION]
 """Seconds; also read from ``2 min`` and from a `timedelta`."""
 FrameRate = Annotated[float, _parsed(parse_frame_rate), FRAME_RATE]
 """Frames per second per transmitting interface; also read from ``10 kfps``."""
@@ -76,6 +66,12 @@ Share = Annotated[float, _parsed(parse_ratio), RATIO]
 """A share of a whole; also read from ``0.5 %``."""
 Frames = Annotated[int, FRAMES]
 """A number of frames of each transmitting interface."""
+WITH_UNIT = WithJsonSchema({"anyOf": [{"type": "number"}, {"type": "string"}]})
+"""The schema of a quantity in a file that people write: a number, or a text with its unit."""
+FileDuration = Annotated[float, BeforeValidator(parse_duration), WITH_UNIT]
+"""A positive number of seconds in such a file."""
+FileShare = Annotated[float, BeforeValidator(parse_ratio), WITH_UNIT]
+"""A share of a whole in such a file."""
 Choice = Annotated[EnumT, Field(strict=False)]
 """A member of an enumeration; also read from its value."""
 Repeats = Annotated[int, Field(ge=1), AfterValidator(_checked_repeats)]

@@ -70,12 +70,18 @@ SUITES = Shipped("suites", ".robot", os.path.exists)
 _NEAR = 0.75
 """Minimum similarity of two names, as measured by `difflib` (0 to 1), for suggesting one instead of the other."""
 _SHORTEST_PART = 3
-_OTHER_NAMES = {"vlan": "dot1q", "vlans": "dot1q", "qinq": "dot1ad", "duration": "timeout"}
+_OTHER_NAMES = {
+    "vlan": "dot1q",
+    "vlans": "dot1q",
+    "qinq": "dot1ad",
+    "duration": "timeout",
+    "markdown": "md",
+}
 """Names from other tools, in lower case, that resemble names of something else, each with the name that is meant."""
 
 
 def nearest(name: str, names: Iterable[str]) -> str | None:
-    """The name that a name may mean if it is misspelt or shortened, or has swapped letters; None: no name is near.
+    """The name that is meant by one that is misspelt, shortened, extended, or has swapped letters; None: none is near.
 
     A name that is only a bit similar is not suggested: a wrong suggestion is worse than none.
     """
@@ -96,7 +102,7 @@ def nearest(name: str, names: Iterable[str]) -> str | None:
     for folded, each in known.items():
         if folded.startswith(asked) or asked in re.split("[-_ ]", folded):
             return each
-    return None
+    return known.get(re.split("[-_ ]", asked)[0])
 
 
 def did_you_mean(name: str, names: Iterable[str]) -> str:

@@ -8,11 +8,11 @@ import re
 import sys
 from contextlib import suppress
 from dataclasses import dataclass
+from datetime import timedelta
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context
 from itertools import count
-from typing import TypeGuard
 
-from lossratio.checked_arguments import shortened
+from lossratio.checked_arguments import is_number, shortened
 
 _PREFIXES = {"": 1.0, "k": 1e3, "M": 1e6, "G": 1e9}
 _DIGITS = r"[0-9]+(?:_[0-9]+)*"
@@ -128,11 +128,6 @@ def parse_bit_rate(text: str | float) -> float:
     return _parse_scaled(text, _BIT_RATE, "a bit rate", "10 Gbps")
 
 
-def is_number(value: object) -> TypeGuard[int | float]:
-    """Whether a value is a number: in Python, True and False are numbers, too, and are none here."""
-    return isinstance(value, int | float) and not isinstance(value, bool)
-
-
 def parse_ratio(text: str | float) -> float:
     """Reads a ratio such as ``0.5 %`` or ``0.005``, both of which are 0.005.
 
@@ -140,7 +135,7 @@ def parse_ratio(text: str | float) -> float:
         ValueError: If it is not a finite number.
     """
     if is_number(text):
-        value = float(text) if abs(text) <= _LARGEST_FLOAT else math.nan
+        value = float(text)
     else:
         match = _RATIO.fullmatch(str(text))
         value = float(match[1]) / (100.0 if match[2] else 1.0) if match else math.nan
@@ -200,54 +195,53 @@ def parse_number(text: str | float) -> float:
     return number
 
 
-def parse_duration(text: str | float) -> float:
-    """Reads a positive, finite duration as Robot Framework writes it, such as ``2 min`` or ``30``, in seconds.
+def parse_duration(text: object) -> float:
+    """Reads a positive duration as `read_seconds` does, such as ``2 min`` or ``30``, in seconds.
 
     Raises:
         ValueError: If it is not a positive, finite duration.
     """
-    try:
-        seconds = _seconds(text)
-    except ValueError:
-        raise ValueError(f"{no_duration(text)}{_with_point(text)}") from None
-    check_duration(seconds, text)
+    seconds = read_seconds(text)
     if not seconds > 0:
         raise ValueError(f"{_shown(text)} is not a positive duration; {_LIKE_DURATIONS}.")
     return seconds
 
 
-def check_duration(seconds: float, written: object) -> None:
-    """Refuses a duration that nobody can wait for.
-
-    Args:
-        seconds: The duration.
-        written: The duration as it was written, for the error.
+def read_seconds(written: object) -> float:
+    """Reads a duration, in seconds: a text as Robot Framework writes it, a number of seconds, or a `timedelta`.
 
     Raises:
-        ValueError: If it is not a number, or is longer than `LONGEST_DURATION`.
+        ValueError: If it is none of these, or nobody can wait for it: it is longer than `LONGEST_DURATION`.
     """
+    seconds = _seconds(written)
     if seconds > LONGEST_DURATION:
         raise ValueError(f"{_shown(written)} is longer than 31 years; {_LIKE_DURATIONS}.")
     if math.isnan(seconds):
-        raise ValueError(no_duration(written))
+        raise ValueError(
+            f"{_shown(written)} is not a duration; {_LIKE_DURATIONS}.{_with_point(written)}"
+        )
+    return seconds
 
 
-def no_duration(written: object) -> str:
-    """The error about a value that cannot be read as a duration."""
-    return f"{_shown(written)} is not a duration; {_LIKE_DURATIONS}."
-
-
-def _seconds(text: str | float) -> float:
+def _seconds(written: object) -> float:
+    """A duration in seconds; not a number: it is none."""
     # YAML's `yes` is True, which equals 1 in Python, and must not mean one second.
-    if isinstance(text, bool):
+    if isinstance(written, bool):
         return math.nan
-    if isinstance(text, int | float):
-        return float(text) if abs(text) <= _LARGEST_FLOAT else math.nan
+    if isinstance(written, timedelta):
+        return written.total_seconds()
+    if is_number(written):
+        return float(written)
+    if isinstance(written, int):
+        # No float can hold it.
+        return math.inf
 
     # Imported here, because importing Robot Framework takes longer than many commands do.
     from robot.utils import timestr_to_secs
 
-    return float(timestr_to_secs(text, round_to=None))
+    with suppress(ValueError):
+        return float(timestr_to_secs(str(written), round_to=None))
+    return math.nan
 
 
 def prefix_of(value: float) -> tuple[str, float]:
@@ -458,7 +452,9 @@ def _parse_scaled(text: str | float, pattern: re.Pattern[str], what: str, exampl
     else:
         value = math.nan
 
-    if not (math.isfinite(value) and value > 0):
+    if value == 0.0:
+        raise ValueError(f"{_shown(text)} is not above 0; write {what} like {example!r}.")
+    if not math.isfinite(value):
         raise ValueError(
             f"{_shown(text)} is not {what}; write it like {example!r}.{_with_point(text)}"
         )

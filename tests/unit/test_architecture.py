@@ -80,7 +80,10 @@ def offered(module: str) -> frozenset[str] | None:
     path = PACKAGE.parent.joinpath(*module.split("."), "__init__.py")
     if path not in sources():
         return defined(path.parent.with_suffix(".py"))
-    names = [alias for node in ast.walk(sources()[path]) if isinstance(node, ast.ImportFrom) for alias in node.names]
+    stub = path.with_suffix(".pyi")
+    # A face that imports on first use lists its names in a stub.
+    face = parsed(stub) if stub.exists() else sources()[path]
+    names = [alias for node in ast.walk(face) if isinstance(node, ast.ImportFrom) for alias in node.names]
     exported = [alias for alias in names if alias.asname is not None]
     return frozenset(alias.name for alias in exported or names)
 

@@ -72,5 +72,10 @@ def test_a_job_with_misspelt_names_is_refused_with_the_nearest_ones(tmp_path):
     assert "Did you mean 'linux_bridge'?" in str(refused.value)
 
 
+@pytest.mark.parametrize(("given", "meant"), [("vpp_ip4", "vpp"), ("bridge", "linux_bridge"), ("markdown", "md")])
+def test_a_name_that_is_longer_or_shorter_than_the_right_one_is_recognized(given, meant):
+    assert did_you_mean(given, ["linux_bridge", "vpp", "md"]) == f" Did you mean {meant!r}?"
+
+
 def test_nothing_near_is_no_hint():
     assert did_you_mean("xyz", ["local", "simulated"]) == ""

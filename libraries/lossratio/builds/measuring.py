@@ -45,6 +45,14 @@ class Measured:
     """The full name of the test of each value and answer, if the build was asked."""
 
 
+_SAYS_WHAT_WAS_MEASURED = (
+    ExitStatus.PASSED,
+    ExitStatus.FAILED,
+    ExitStatus.REGRESSION,
+    ExitStatus.NOTHING_MEASURED,
+)
+"""Exit statuses of runs whose results are read. After others, the run is repeated."""
+
 Measure = Callable[[str, Path, Wanted], Measured | None]
 """Sets up a build and measures it, with files in a directory; None: it cannot be measured."""
 
@@ -119,7 +127,7 @@ class BuildBench(Bench):
         if outcome.status is ExitStatus.INTERRUPTED:
             raise KeyboardInterrupt
         # An unmet demand is a verdict about the build, whose throughput was measured.
-        if outcome.status not in (ExitStatus.PASSED, ExitStatus.FAILED, ExitStatus.REGRESSION):
+        if outcome.status not in _SAYS_WHAT_WAS_MEASURED:
             reason = f"exit status {int(outcome.status)}: {(outcome.error or f'see {directory}').rstrip('.')}"
             raise BuildError(
                 f"The run ended with {reason}. The same command continues from here.",

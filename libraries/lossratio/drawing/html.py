@@ -7,8 +7,10 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from importlib.resources import files
 from types import MappingProxyType
+from typing import TYPE_CHECKING
 
-import jinja2
+if TYPE_CHECKING:
+    import jinja2
 
 PAGES = "lossratio.drawing"
 """The package with the templates of pages, in its folder ``templates``."""
@@ -95,7 +97,10 @@ def packed(data: object) -> str:
 @cache
 def _template(
     package: str, template: str, filters: tuple[tuple[str, Callable[..., str]], ...]
-) -> jinja2.Template:
+) -> "jinja2.Template":
+    # Imported here, because only pages need it.
+    import jinja2
+
     environment = jinja2.Environment(
         loader=jinja2.PackageLoader(PAGES, "templates"),
         autoescape=True,

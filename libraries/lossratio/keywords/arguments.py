@@ -2,7 +2,6 @@
 
 import ast
 import inspect
-import math
 import re
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -10,11 +9,10 @@ from datetime import timedelta
 from enum import Enum
 from pathlib import Path
 from types import NoneType, UnionType
-from typing import Any, TypeVar, Union, get_args, get_origin, get_type_hints
+from typing import TYPE_CHECKING, Any, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from robot.api.deco import keyword
 from robot.api.types import Secret
-from robot.utils import timestr_to_secs
 
 from lossratio.checked_arguments import shown_value
 from lossratio.dut import types_of_options
@@ -22,21 +20,20 @@ from lossratio.errors import SearchError
 from lossratio.input_file import is_url
 from lossratio.measurements.throughput import GoalSet, goal_from, goal_set_from
 from lossratio.mlrsearch import SearchGoal, SearchGoalWarning
-from lossratio.nodes import Credentials
-from lossratio.report import FORMATS
 from lossratio.results import TestResult
 from lossratio.shipped import did_you_mean
 from lossratio.traffic import parse_frame_size
 from lossratio.units import (
-    LONGEST_DURATION,
-    check_duration,
     counts_connections,
-    no_duration,
     parse_frame_rate,
     parse_number,
     parse_ratio,
     parse_whole_number,
+    read_seconds,
 )
+
+if TYPE_CHECKING:
+    from lossratio.nodes import Credentials
 
 DEFAULT_PROFILE = "ethip4-udp"
 """The traffic profile of measurements that do not name a profile."""
@@ -84,6 +81,9 @@ def to_format_name(value: str) -> FormatName:
     name = value.strip().lower()
     if name == "markdown":
         name = "md"
+    # Imported here, because a run that writes no report needs no formats of reports.
+    from lossratio.report import FORMATS
+
     if name not in FORMATS.names():
         raise ValueError(FORMATS.unknown(name, FORMATS.names()))
     return FormatName(name)
@@ -102,17 +102,7 @@ def to_frame_rate(value: str | int | float) -> FrameRate:
 
 def to_duration(value: str | int | float | timedelta) -> timedelta:
     """A time as Robot Framework writes it: ``2 min``, ``500 ms``, ``1 h 30 min``, or a number of seconds."""
-    if isinstance(value, timedelta):
-        seconds = value.total_seconds()
-    elif isinstance(value, int) and value > LONGEST_DURATION:
-        seconds = math.inf
-    else:
-        try:
-            seconds = timestr_to_secs(value, round_to=None)
-        except ValueError:
-            raise ValueError(no_duration(value)) from None
-    check_duration(seconds, value)
-    return timedelta(seconds=seconds)
+    return timedelta(seconds=read_seconds(value))
 
 
 def to_whole_number(value: str | int | float) -> int:
@@ -319,8 +309,10 @@ def seconds(duration: timedelta | None) -> float | None:
     return duration.total_seconds()
 
 
-def credentials(password: Secret | None, passphrase: Secret | None) -> Credentials:
+def credentials(password: Secret | None, passphrase: Secret | None) -> "Credentials":
     """Secrets for log-ins where keys are not enough."""
+    from lossratio.nodes import Credentials
+
     secrets = {"password": password, "passphrase": passphrase}
     return Credentials(
         **{name: secret.value for name, secret in secrets.items() if secret is not None}

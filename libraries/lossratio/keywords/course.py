@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 from urllib.parse import quote
 
 from robot.api import logger
@@ -12,8 +12,10 @@ from lossratio import results
 from lossratio.keywords.live_view import Show, live_view, say, wants_provenance
 from lossratio.keywords.session import Doubts, Session
 from lossratio.measurements import TestPlace
-from lossratio.testbed import MAX_LOAD_REMARK, Testbed
 from lossratio.traffic import TrafficProfile
+
+if TYPE_CHECKING:
+    from lossratio.testbed import Testbed
 
 ResultT = TypeVar("ResultT", bound=results.TestResult)
 
@@ -51,6 +53,8 @@ def show_result(
     for finding in view.quantities(result):
         if finding.outcome is results.Outcome.IRREGULAR and not finding.is_as_before:
             session.warn_once(result, f"{finding.quantity} is {finding.outcome_in_words}")
+    from lossratio.testbed import MAX_LOAD_REMARK
+
     for remark in result.remarks:
         if remark.startswith(MAX_LOAD_REMARK):
             session.warn_once(result, remark)
@@ -84,7 +88,7 @@ def show_result(
 def measured(
     session: Session,
     what: str,
-    measure: Callable[[Testbed, TestPlace, Show], ResultT],
+    measure: "Callable[[Testbed, TestPlace, Show], ResultT]",
     doubts: Doubts | None,
     resume: Path | None = None,
 ) -> ResultT:

@@ -1,5 +1,6 @@
 """The Robot Framework library: all groups of keywords, with a session for each suite, and reports on demand."""
 
+import re
 from pathlib import Path
 
 from robot.api import logger
@@ -9,12 +10,12 @@ from robot.result import Message, TestCase
 from robot.running import TestSuite
 from robot.running.context import EXECUTION_CONTEXTS
 
+from lossratio.checked_arguments import shortened
 from lossratio.errors import LossRatioError, ReportError
 from lossratio.keywords.arguments import FormatName, with_strict_types
 from lossratio.keywords.devices import DeviceKeywords
 from lossratio.keywords.groups import with_tags_of_groups
 from lossratio.keywords.live_view import say
-from lossratio.keywords.long_values import with_short_values
 from lossratio.keywords.measurements import with_keywords_of_kinds
 from lossratio.keywords.planned_traffic import check_planned_streams, named_profiles
 from lossratio.keywords.rfc2544 import Rfc2544Keywords
@@ -23,9 +24,29 @@ from lossratio.keywords.testbed import TestbedKeywords
 from lossratio.keywords.tester import TesterKeywords
 from lossratio.keywords.throughput import ThroughputKeywords
 from lossratio.measurements.throughput import NdrPdrGoals
-from lossratio.report import PAGE, write_reports
 from lossratio.topology import load_topology
 from lossratio.version import __version__
+
+_MARK = "cannot be converted to "
+_VALUE = re.compile(
+    rf"(Argument '[^'\n]*' got value ')(.*?)('(?: \([\w. ]+\))? that {_MARK})", re.DOTALL
+)
+
+
+def with_short_values(message: str) -> str:
+    """A message of Robot Framework, in which a value that cannot be converted is one short line.
+
+    Robot Framework repeats such a value as a whole, and a result is dozens of lines long. A converter cannot change
+    that, but a listener can.
+    """
+    if _MARK not in message:
+        return message
+    return _VALUE.sub(_shorter, message)
+
+
+def _shorter(found: re.Match[str]) -> str:
+    before, value, after = found.groups()
+    return before + shortened(" ".join(value.split())) + after
 
 
 @library(scope="SUITE", version=__version__, doc_format="ROBOT", listener="SELF")
@@ -190,6 +211,8 @@ class LossRatio(
         directory = self.session.directory
         paths: tuple[Path, ...] = ()
         if directory is not None:
+            from lossratio.report import PAGE, write_reports
+
             paths = write_reports(directory.path, formats or (PAGE,))
 
         if not paths:

@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import TextIO
+from typing import TYPE_CHECKING, TextIO
 
 from robot.api import logger
 from robot.errors import ExecutionFailed
@@ -22,7 +22,9 @@ from robot.utils import is_truthy
 from robot.utils.argumentparser import ArgFileParser
 
 from lossratio.measurements import InWords, Progress, heading, status_line
-from lossratio.testbed import Testbed
+
+if TYPE_CHECKING:
+    from lossratio.testbed import Testbed
 
 Show = Callable[[InWords], None]
 """Shows the progress of a measurement after a trial."""
@@ -56,7 +58,7 @@ def say(text: str) -> None:
 
 
 @contextmanager
-def live_view(testbed: Testbed) -> Iterator[Show]:
+def live_view(testbed: "Testbed") -> Iterator[Show]:
     """Shows the progress of a measurement on the console until the block ends; after Ctrl-C, shows how to resume it."""
     stdout = sys.__stdout__
     verbose = wants_provenance()

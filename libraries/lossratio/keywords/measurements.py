@@ -9,7 +9,7 @@ from functools import reduce
 from operator import or_
 from pathlib import Path
 from types import MappingProxyType, UnionType
-from typing import Any, TypeVar, Union, get_args, get_origin, get_type_hints
+from typing import TYPE_CHECKING, Any, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from pydantic.fields import FieldInfo
 from robot.api import logger
@@ -35,8 +35,10 @@ from lossratio.quantities import DURATION, FRAME_RATE, RATIO, Quantity, quantity
 from lossratio.records import docstrings_of_fields
 from lossratio.results import TestResult, installed_kinds
 from lossratio.shipped import did_you_mean
-from lossratio.testbed import Testbed
 from lossratio.traffic import load_profile
+
+if TYPE_CHECKING:
+    from lossratio.testbed import Testbed
 
 FunctionT = TypeVar("FunctionT", bound=Callable[..., Any])
 RequestT = TypeVar("RequestT", bound=Request)
@@ -296,7 +298,7 @@ def measurement_keyword(
         suite = _Suite(self.session, kind.request, common["frame_size"], common["profile"])
         request = measuring.asked(suite, fields, *positional, **asking.taken_from(given))
 
-        def perform(testbed: Testbed, place: TestPlace, show: Show) -> ResultT:
+        def perform(testbed: "Testbed", place: TestPlace, show: Show) -> ResultT:
             return measuring.perform(testbed, request, place, show)
 
         what = f"{kind.title}: {describe_profile(request.profile)}"

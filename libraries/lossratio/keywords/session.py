@@ -8,9 +8,10 @@ from dataclasses import dataclass, field
 from enum import Enum
 from operator import attrgetter
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, cast
 
 from robot.api import logger
+from robot.api.deco import library
 from robot.libraries.BuiltIn import BuiltIn
 from robot.running import TestCase
 
@@ -18,7 +19,6 @@ from lossratio import results
 from lossratio.checked_arguments import shown_value
 from lossratio.errors import DoubtError, LossRatioError, SearchError
 from lossratio.input_file import shown_name
-from lossratio.keywords.claims import Claims
 from lossratio.measurements import Span, TestPlace
 from lossratio.measurements.throughput import (
     GoalSet,
@@ -26,15 +26,61 @@ from lossratio.measurements.throughput import (
     ThroughputResult,
     goal_set_from,
 )
-from lossratio.report import RunReport
 from lossratio.shipped import names_near
-from lossratio.testbed import RunningTraffic, Testbed
 from lossratio.traffic import TrafficProfile
+
+if TYPE_CHECKING:
+    from lossratio.testbed import RunningTraffic, Testbed
 
 NOTHING_MEASURED = (
     "Nothing has been measured in this suite yet. First call a keyword such as 'Find NDR And PDR'."
 )
 """The error of keywords that need a result."""
+
+
+@library(scope="GLOBAL", auto_keywords=False)
+class Claims:
+    """The tests that this run measures: no other suite or process writes their files until the run ends."""
+
+    ROBOT_LISTENER_API_VERSION = 3
+
+    def __init__(self) -> None:
+        # Robot Framework closes the listener of a global library at the end of the outermost suite.
+        self.ROBOT_LIBRARY_LISTENER = self
+        self._owners: dict[str, object] = {}
+        self._claims: list[results.Claim] = []
+
+    @classmethod
+    def of_this_run(cls) -> "Claims":
+        """The claims of Robot Framework's current run."""
+        robot = BuiltIn()
+        name = f"{cls.__module__}.{cls.__qualname__}"
+        robot.import_library(name)
+        return cast("Claims", robot.get_library_instance(name))
+
+    def add(self, identity: str, owner: object, directory: results.RunDirectory) -> None:
+        """Claims a test for its owner, the session of its suite.
+
+        Raises:
+            SearchError: If another suite of the run has a test with this identity, or another process measures it into
+                the same directory, where it would overwrite the results.
+            StorageError: If the claim cannot be written.
+        """
+        if identity not in self._owners:
+            self._claims.append(directory.claim(identity))
+            self._owners[identity] = owner
+        if self._owners[identity] is not owner:
+            raise SearchError(
+                f"This run already measured the test {identity} in another suite: both would write the same files. "
+                "Run the suite once, or give one of the suites its own name: Metadata    Id    NAME."
+            )
+
+    def close(self) -> None:
+        """Releases all tests. Robot Framework calls this method."""
+        for claim in self._claims:
+            claim.release()
+        self._claims.clear()
+        self._owners.clear()
 
 
 class Doubts(Enum):
@@ -88,9 +134,9 @@ class Session:
     """Whether telemetry is collected after a search for NDR and PDR, unless a keyword says otherwise."""
     search_defaults: dict[str, Any] = field(default_factory=dict)
     """Other arguments of searches, unless a keyword says otherwise."""
-    testbed: Testbed | None = None
+    testbed: "Testbed | None" = None
     """The testbed that is set up; None if there is none."""
-    traffic: RunningTraffic | None = None
+    traffic: "RunningTraffic | None" = None
     """Traffic that flows until a keyword stops it; None if there is none."""
     reservation: ExitStack | None = None
     """Ends the reservation that outlasts the set-up of the testbed; None if there is none."""
@@ -132,7 +178,7 @@ class Session:
         """
         _ = self.goals, self.doubts
 
-    def ready_testbed(self) -> Testbed:
+    def ready_testbed(self) -> "Testbed":
         """The testbed.
 
         Raises:
@@ -211,7 +257,7 @@ class Session:
         self,
         search: Search,
         what: str,
-        measure: Callable[[Testbed, TestPlace, ThroughputResult], ThroughputResult],
+        measure: "Callable[[Testbed, TestPlace, ThroughputResult], ThroughputResult]",
     ) -> ThroughputResult:
         """Measures something after a search. If this fails, the search's result says so, and gives the reason."""
         span = Span()
@@ -314,6 +360,8 @@ class Session:
             tags=tags,
         )
         self.directory = directory
+        from lossratio.report import RunReport
+
         RunReport.require_page()
         if earlier is None or earlier.resolve() != self.directory.path.resolve():
             # Otherwise an earlier run's files of this test could be mistaken for this run's.

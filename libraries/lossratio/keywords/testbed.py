@@ -13,8 +13,6 @@ from lossratio.keywords.groups import Keywords
 from lossratio.keywords.live_view import say
 from lossratio.keywords.planned_traffic import check_planned_streams, named_profiles
 from lossratio.measurements import MEMORY_REST, MEMORY_SECONDS
-from lossratio.report import RunReport
-from lossratio.testbed import candidate, open_testbed, reserved, threads_and_cores
 from lossratio.topology import load_topology
 
 
@@ -55,6 +53,8 @@ class TestbedKeywords(Keywords):
                 "A testbed is already reserved in this suite. Call the keyword 'Release Testbed' before you reserve "
                 "another one."
             )
+        from lossratio.testbed import candidate, reserved
+
         wanted = candidate(topology, load_topology(topology), purpose=purpose)
         with ExitStack() as undo:
             undo.enter_context(
@@ -107,6 +107,10 @@ class TestbedKeywords(Keywords):
         | Suite Setup       `Set Up Testbed`    ${TOPOLOGY}    dut=linux_bridge    police=50 kfps
         | Suite Teardown    `Tear Down Testbed`
         """  # noqa: E501 (a row of a table cannot be broken)
+        # Imported here, because a dry run and a list of keywords need no testbed.
+        from lossratio.report import RunReport
+        from lossratio.testbed import open_testbed, threads_and_cores
+
         # The page also shows a set-up that fails.
         RunReport.require_page()
         self.session.check_settings()

@@ -11,13 +11,6 @@ from robot.api import logger
 from robot.libraries.BuiltIn import BuiltIn
 
 from lossratio.errors import LossRatioError, SearchError, TrafficError
-from lossratio.history import (
-    NO_VERDICT,
-    History,
-    TrendRequest,
-    describe_trend,
-    require_no_regression,
-)
 from lossratio.keywords.arguments import (
     DEFAULT_PROFILE,
     FrameRate,
@@ -177,8 +170,8 @@ class ThroughputKeywords(Keywords):
         self,
         history: Path,
         goal: str | None = None,
-        fresh: int = TrendRequest.fresh,
-        least_change: float = 100 * TrendRequest.least_change,
+        fresh: int = 5,
+        least_change: float = 1.0,
         *,
         result: TestResult | None = None,
     ) -> None:
@@ -195,6 +188,9 @@ class ThroughputKeywords(Keywords):
         | `Find NDR And PDR`    frame_size=64B
         | `Throughput Should Not Have Regressed`    /srv/history    goal=PDR
         """
+        # Imported here, because few suites have a history; a test compares the defaults with those of `TrendRequest`.
+        from lossratio.history import NO_VERDICT, History, describe_trend, require_no_regression
+
         trends = require_no_regression(
             History(history),
             result or self.session.last_result,

@@ -21,6 +21,7 @@ from lossratio.report.failures import (
     forget_failure,
     note_failure,
     note_skip,
+    reason_of_skip,
 )
 from lossratio.report.formats import PAGE, render, report_format
 from lossratio.report.run import is_run, read_run
@@ -140,11 +141,18 @@ class RunReport:
     def end_test(self, data: Any, result: Any) -> None:
         """Notes what became of a test: if it failed or was skipped, it may have measured nothing.
 
-        Robot Framework calls this method.
+        A run that skips every test fails with its last one, as its exit status would be 0. Robot Framework calls this
+        method.
         """
         if not self._notes_failures or self._directory is None:
             return
 
+        if _is_last_of_only_skipped(data, result):
+            result.status = "FAIL"
+            result.message = (
+                "Every test of this run was skipped, so that nothing was measured. This one: "
+                f"{reason_of_skip(result)}"
+            )
         try:
             if result.status == "SKIP":
                 note_skip(self._directory, result, is_misfit=self._misfits.has(result))
@@ -181,6 +189,15 @@ class RunReport:
                 _logger().console(f"lossratio: {path}")
         except (ReportError, StorageError) as error:
             _logger().error(f"The run has no report. {type(error).__name__}: {error}")
+
+
+def _is_last_of_only_skipped(data: Any, result: Any) -> bool:
+    """Whether this is the last test of a run, and the run has skipped all its tests."""
+    suite, results = data.parent, result.parent
+    while suite.parent is not None:
+        suite, results = suite.parent, results.parent
+    *_, last = suite.all_tests
+    return last is data and all(test.skipped for test in results.all_tests)
 
 
 def _robot() -> Any:

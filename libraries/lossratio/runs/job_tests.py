@@ -1,6 +1,7 @@
 """The tests that suites and jobs have on a testbed: suites are expanded, and the tests that a job names are chosen."""
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from robot.api import SuiteVisitor
@@ -13,13 +14,10 @@ from lossratio.errors import JobError
 from lossratio.keywords import SuiteExpander
 from lossratio.results import VARIATION
 from lossratio.runs.job import Job, JobTests, Testbed
-from lossratio.runs.robot_run import words_of
+from lossratio.runs.robot_run import tags_near, words_of
 from lossratio.shipped import SUITES, names_near
 from lossratio.traffic import mix_names, parse_frame_size
 from lossratio.yaml_file import describe_problem
-
-_MOST_TAGS = 20
-"""The largest number of tags in an error."""
 
 
 class JobSelection(SuiteVisitor):  # type: ignore[misc]
@@ -94,15 +92,21 @@ def job_tests(job: Job, testbed: Testbed) -> tuple[TestCase, ...]:
         JobError: If an entry of the job selects no tests.
     """
     for number, tests in enumerate(job.tests_on(testbed), start=1):
-        alone = Job(job.path, job.file.model_copy(update={"tests": (tests,)}), job.testbeds)
-        selected = list(_selected(alone, testbed))
+        selected = list(_selected(_alone(job, tests), testbed))
         _check_mixes(job, tests, selected)
         if not selected:
+            every = tests.model_copy(update={"include": (), "exclude": ()})
+            there = tags_near(tests.include, _selected(_alone(job, every), testbed))
             raise JobError(
                 f"{job.path}: entry {number} of the tests on {testbed.topology.name} selects no test: "
-                f"no test in {', '.join(map(str, tests.suites))} has its tags."
+                f"no test in {', '.join(map(str, tests.suites))} has its tags.{there}"
             )
     return tuple(_selected(job, testbed))
+
+
+def _alone(job: Job, tests: JobTests) -> Job:
+    """A job with only these tests."""
+    return replace(job, file=job.file.model_copy(update={"tests": (tests,)}))
 
 
 def _check_mixes(job: Job, tests: JobTests, selected: Sequence[TestCase]) -> None:
@@ -149,14 +153,11 @@ def suite_tests(
     """
     root = _built(suites)
     root.visit(SuiteExpander(str(file)))
-    tags = sorted({str(tag) for test in root.all_tests for tag in test.tags})
+    there = tags_near(include, root.all_tests)
     root.filter(included_tags=list(include) or None)
     if not root.test_count:
         named = ", ".join(map(SUITES.name, suites))
-        some = ", ".join(tags[:_MOST_TAGS]) + (", ..." if len(tags) > _MOST_TAGS else "")
-        raise JobError(
-            f"No test in {named} has the tags {', '.join(include)}. Their tags are: {some}."
-        )
+        raise JobError(f"No test in {named} has the tags {', '.join(include)}.{there}")
     return tuple(root.all_tests)
 
 

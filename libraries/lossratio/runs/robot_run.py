@@ -19,7 +19,7 @@ from robot.errors import FRAMEWORK_ERROR, STOPPED_BY_USER, DataError, Informatio
 from robot.model import ModelModifier
 from robot.output import LOGGER
 from robot.run import RobotFramework
-from robot.running import TestSuite, TestSuiteBuilder
+from robot.running import TestCase, TestSuite, TestSuiteBuilder
 from robot.utils import secs_to_timestr, timestr_to_secs
 from robot.variables import VariableScopes
 
@@ -29,6 +29,7 @@ from lossratio.keywords import LossRatio, check_planned_streams, measuring, name
 from lossratio.report import PAGE, PAGE_VARIABLE, write_reports
 from lossratio.results import identity_of
 from lossratio.runs.verdicts import FailureRecord, TestVerdict, VerdictListener
+from lossratio.shipped import did_you_mean
 from lossratio.topology import Topology
 from lossratio.units import and_more
 
@@ -231,13 +232,22 @@ def check_selection(
 def _to_choose_from(root: TestSuite, settings: RobotSettings) -> str:
     """What the options choose from, as a sentence with a space before it: tags, or names; empty if neither."""
     if settings.include:
-        tags = sorted({str(tag) for test in root.all_tests for tag in test.tags})
-        return f" Their tags are: {', '.join(tags)}." if tags else ""
+        return tags_near(settings.include, root.all_tests)
     if settings.suite_config["include_tests"]:
         names = list(dict.fromkeys(test.name for test in root.all_tests))
         some = ", ".join(names[:_MOST_NAMES]) + and_more(len(names[_MOST_NAMES:]))
         return f" Their names are: {some}." if names else ""
     return ""
+
+
+def tags_near(asked: Iterable[str], tests: Iterable[TestCase]) -> str:
+    """The tags that tests have, and the one that was meant, as sentences after a blank; empty if they have none."""
+    tags = sorted({str(tag) for test in tests for tag in test.tags})
+    if not tags:
+        return ""
+    near = next(filter(None, (did_you_mean(tag, tags) for tag in asked)), "")
+    some = ", ".join(tags[:_MOST_NAMES]) + and_more(len(tags[_MOST_NAMES:]))
+    return f" Their tags are: {some}.{near}"
 
 
 def selects_tests(

@@ -114,7 +114,11 @@ def exit_status(
         status is ExitStatus.BAD_INPUT and FailureKind.INTERRUPTED in kinds
     ):
         return status
-    return status_of_kinds(kinds | ({FailureKind.INFRASTRUCTURE} if troubles else set()))
+    if troubles:
+        kinds.add(FailureKind.INFRASTRUCTURE)
+    if not kinds and verdicts and all(verdict.status == "SKIP" for verdict in verdicts):
+        return ExitStatus.NOTHING_MEASURED
+    return status_of_kinds(kinds)
 
 
 _Failure = tuple[str, frozenset[FailureKind]]

@@ -3,13 +3,12 @@
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from lossratio import traffic
 from lossratio.errors import TopologyError
 from lossratio.nodes import NodeSession
 from lossratio.testbed.cabling_frames import End, Probe
-from lossratio.testbed.cabling_report import CablingReport
 from lossratio.testbed.inspection import read_interfaces, read_ports, with_names
 from lossratio.testbed.local import reachable
 from lossratio.testbed.next_hops import answers_elsewhere, gateway_question, ports_that_answer
@@ -26,6 +25,25 @@ _MOST_COPIES = 3
 _COUNTERS = (
     'for name; do cat "/sys/class/net/$name/statistics/rx_packets" 2>/dev/null || echo -1; done'
 )
+
+
+@dataclass(frozen=True)
+class CablingReport:
+    """The findings of a check of the cabling."""
+
+    works: tuple[str, ...]
+    """What works, in a line each."""
+    notes: tuple[str, ...]
+    """Findings that need not be faults."""
+    problems: tuple[str, ...]
+    """Faults, each with its place and its remedy."""
+
+
+def describe_cabling(report: CablingReport) -> Iterator[str]:
+    """The findings, in a line each."""
+    yield from (f"  {line}" for line in report.works)
+    yield from (f"  Note: {line}" for line in report.notes)
+    yield from (f"  PROBLEM: {line}" for line in report.problems)
 
 
 def probe_cabling(

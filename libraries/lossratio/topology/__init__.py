@@ -3,58 +3,7 @@
 Field names come from FD.io CSIT's topology files wherever both mean the same.
 """
 
-from lossratio.topology.addressing import (
-    EAST as EAST,
-    WEST as WEST,
-    Address as Address,
-    Side as Side,
-    split_sides as split_sides,
-)
-from lossratio.topology.containerlab import read_containerlab as read_containerlab
-from lossratio.topology.files import load_topology as load_topology
-from lossratio.topology.generators import (
-    GENERATORS as GENERATORS,
-    TREX_HOME as TREX_HOME,
-    AfPacketGenerator as AfPacketGenerator,
-    AutoGenerator as AutoGenerator,
-    Generator as Generator,
-    GeneratorSettings as GeneratorSettings,
-    RealGenerator as RealGenerator,
-    SimulatedGenerator as SimulatedGenerator,
-    TrexGenerator as TrexGenerator,
-    XdpGenerator as XdpGenerator,
-    generator_settings as generator_settings,
-)
-from lossratio.topology.hooks import (
-    CountersHook as CountersHook,
-    DescribeHook as DescribeHook,
-    Hook as Hook,
-    Hooks as Hooks,
-    SnmpAgent as SnmpAgent,
-)
-from lossratio.topology.lab_graph import import_lab as import_lab
-from lossratio.topology.model import (
-    NIC_MODELS as NIC_MODELS,
-    WAYS_IN as WAYS_IN,
-    NicModel as NicModel,
-    Node as Node,
-    Reservation as Reservation,
-    Topology as Topology,
-    draw_topology as draw_topology,
-)
-from lossratio.topology.netlab import read_netlab as read_netlab
-from lossratio.topology.path import (
-    Hop as Hop,
-    Interface as Interface,
-    Port as Port,
-    TrafficPath as TrafficPath,
-)
-from lossratio.topology.quantities import (
-    Duration as Duration,
-    FileName as FileName,
-    FrameRate as FrameRate,
-    MacAddress as MacAddress,
-    as_file_name as as_file_name,
-    is_interface_name as is_interface_name,
-)
-from lossratio.topology.vpp import VppStart as VppStart
+import lazy_loader
+
+# Imported when somebody asks for a name: a run needs a part of the room only.
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

@@ -265,8 +265,8 @@ class Topology(FileModel):
                 f"has {len(names)} ({', '.join(names) or 'none'})."
             )
 
-        if nic is not None:
-            self._check_spelling(nic)
+        if nic is not None and duts != 0:
+            self._check_model(nic)
         try:
             paths = find_paths(
                 self.links(), (self.tg_name, *names[:duts], self.end_name), nic, count
@@ -279,19 +279,24 @@ class Topology(FileModel):
             for number, path in enumerate(paths, start=1)
         )
 
-    def _check_spelling(self, nic: str) -> None:
-        """Refuses an unknown NIC model whose name is almost that of a known one."""
+    def _check_model(self, nic: str) -> None:
+        """Refuses a NIC model that nobody knows, and any model if the file does not say what its cards are."""
         interfaces = [
             interface for node in self.nodes.values() for interface in node.interfaces.values()
         ]
         own = [interface.model for interface in interfaces if interface.model is not None]
         names = [*(model.name for model in _MODELS), *self.nics, *own]
-        known = {name.casefold(): name for name in names}
-        if nic.casefold() in known:
-            return
-        hint = did_you_mean(nic, known.values())
-        if hint:
+        if nic.casefold() not in map(str.casefold, names):
+            hint = did_you_mean(nic, names) or (
+                f" The models of its ports are: {', '.join(dict.fromkeys(own)) or 'none'}. "
+                "List a model of your own under 'nics'."
+            )
             raise TopologyError(f"Topology {self.name}: there is no NIC model {nic!r}.{hint}")
+        if not own:
+            raise TopologyError(
+                f"Topology {self.name}: no port can be of the NIC model {nic!r}, because the file gives no port a "
+                "'model'. Add it to the DUTs' ports, or leave nic out."
+            )
 
     def sides(
         self, paths: Sequence[TrafficPath], versions: Collection[int]

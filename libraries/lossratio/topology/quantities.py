@@ -8,16 +8,10 @@ from typing import Annotated, Any
 
 from pydantic import AfterValidator, BeforeValidator, Field, WithJsonSchema
 
-from lossratio.units import (
-    check_unit_of,
-    parse_bit_rate,
-    parse_duration,
-    parse_frame_rate,
-    parse_ratio,
-)
+from lossratio.quantities import WITH_UNIT, FileDuration, FileShare
+from lossratio.units import check_unit_of, parse_bit_rate, parse_frame_rate
 from lossratio.wrong_values import Like
 
-_QUANTITY = {"anyOf": [{"type": "number"}, {"type": "string"}]}
 ONE_OR_SEVERAL = WithJsonSchema(
     {"anyOf": [{"type": "string"}, {"type": "array", "items": {"type": "string"}}]}
 )
@@ -40,9 +34,7 @@ def _with_unit(rate: float) -> float:
     return rate
 
 
-BitRate = Annotated[
-    float, AfterValidator(_with_unit), BeforeValidator(parse_bit_rate), WithJsonSchema(_QUANTITY)
-]
+BitRate = Annotated[float, AfterValidator(_with_unit), BeforeValidator(parse_bit_rate), WITH_UNIT]
 
 
 def _frame_rate(value: Any) -> float:
@@ -51,9 +43,9 @@ def _frame_rate(value: Any) -> float:
     return rate
 
 
-FrameRate = Annotated[float, BeforeValidator(_frame_rate), WithJsonSchema(_QUANTITY)]
-Duration = Annotated[float, BeforeValidator(parse_duration), WithJsonSchema(_QUANTITY)]
-Share = Annotated[float, BeforeValidator(parse_ratio), WithJsonSchema(_QUANTITY)]
+FrameRate = Annotated[float, BeforeValidator(_frame_rate), WITH_UNIT]
+Duration = FileDuration
+Share = FileShare
 
 
 TcpPort = Annotated[int, Field(ge=1, le=65_535)]

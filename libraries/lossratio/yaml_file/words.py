@@ -6,15 +6,15 @@ import yaml
 
 from lossratio.yaml_file.loader import RefusedError
 
+_SECOND_COLON = "mapping values are not allowed here"
+_WRONG_INDENTATION = (
+    "the indentation does not fit the lines above; fields of one mapping begin in one column"
+)
 _UNKNOWN_PROBLEM = "this line, or one shortly before it, cannot be read; put texts in quotes"
 # Table: PyYAML's message as a regular expression, and the user's mistake; {} stands for the match of the group.
 _IN_PLAIN_WORDS = (
     (r"found character '\\t'", "the indentation has a tab; use spaces"),
     (r"found character '(.)'", "a text cannot begin with {}; put the text in quotes"),
-    (
-        r"mapping values are not allowed here",
-        "there are two ': ' in one line, or the line above has none; put a text that has ': ' in quotes",
-    ),
     (
         r"sequence entries are not allowed here",
         "a list begins in a line of its own, or is written as [a, b]",
@@ -27,10 +27,7 @@ _IN_PLAIN_WORDS = (
         r"expected <block end>, but found '(,|<scalar>)'",
         "there is more after the end of a value; quote it as a whole",
     ),
-    (
-        r"expected <block end>",
-        "the indentation does not fit the lines above; fields of one mapping begin in one column",
-    ),
+    (r"expected <block end>", _WRONG_INDENTATION),
     (
         r"could not find expected ':'",
         "a field needs ': ' between its name and its value; is the space missing?",
@@ -95,9 +92,30 @@ def plain_words(cause: yaml.YAMLError) -> str:
     if isinstance(cause, RefusedError):
         return problem
 
+    mark = getattr(cause, "problem_mark", None)
+    if problem == _SECOND_COLON and mark is not None:
+        return _of_a_colon(mark)
     opened = getattr(cause, "context_mark", None)
     line = 1 if opened is None else opened.line + 1
     for said, words in _IN_PLAIN_WORDS:
         if match := re.match(said, problem):
             return words.format(*match.groups(), line=line)
     return _UNKNOWN_PROBLEM
+
+
+def _of_a_colon(mark: yaml.Mark) -> str:
+    """The mistake of which PyYAML only notices that a ``: `` is at a place where no field can begin."""
+    above, here = _lines_before(mark.buffer or "", mark.line, mark.column)
+    if ": " in here:
+        return "there are two ': ' in one line; put a text that has ': ' in quotes"
+    if re.search(r":(\s|$)", above):
+        return _WRONG_INDENTATION
+    return "the line above has no ': ' between the name of a field and its value"
+
+
+def _lines_before(text: str, line: int, column: int) -> tuple[str, str]:
+    """The last line with a value before a place, and the beginning of the place's own line."""
+    lines = text.splitlines()[: line + 1]
+    here = lines.pop()[:column]
+    values = [each for each in lines if each.strip() and not each.lstrip().startswith("#")]
+    return (values[-1] if values else ""), here

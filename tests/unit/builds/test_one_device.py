@@ -15,7 +15,7 @@ from lossratio.errors import BuildError
 from lossratio.history import History
 from lossratio.history.annotations import load_known_changes
 from lossratio.results import Ends, may_have_result
-from lossratio.runs.selection import OnlySome
+from lossratio.runs.run import OnlySome
 
 BRIDGE = "linux_bridge, police={}"
 NAME = "Mrr.64B-mrr MRR"

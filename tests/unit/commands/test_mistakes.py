@@ -146,7 +146,7 @@ IN_COMMANDS = {
     "directory for a certificate": (("lab", "otg-serve", "lo", "--certificate", "."), "Cannot read .: Is a directory."),
     "a number beyond all limits": (("check", "simulated", "--duts", "9" * 400), "is too large; the largest number is"),
     "longer path than there is": (("check", LOCAL, "--duts", "3"), "which has 1 (DUT1)"),
-    "NIC that is not there": (("check", LOCAL, "--nic", "Intel-X710"), "models on them: none"),
+    "NIC that is not there": (("check", LOCAL, "--nic", "Intel-X710"), "the file gives no port a 'model'"),
     "more links than there are": (("check", LOCAL, "--links", "2"), "2 parallel links were requested, but there are 1"),
     "no testbed": (("run", "linux_bridge"), "Name the testbed, for example --topology local"),
     "no suite": (ON_SIMULATED, "Name the suites to run, or --job FILE."),
@@ -179,6 +179,7 @@ IN_COMMANDS = {
     "misspelt testbed": (("run", "--topology", "simulatd", "linux_bridge"), "Did you mean 'simulated'?"),
     "misspelt suite": ((*ON_SIMULATED, "linux_brige"), "There is no file linux_brige. Did you mean 'linux_bridge'?"),
     "misspelt format": (("report", "a", "--format", "htlm"), "Did you mean 'html'?"),
+    "format by its long name": (("report", "a", "--format", "markdown"), "Did you mean 'md'?"),
 }
 
 
@@ -253,7 +254,7 @@ IN_SUITES = {
     "name of a profile, misspelt": ("Find NDR And PDR    64B    profile=ethip4-upd", "Similar names are ethip4-udp"),
     "misspelt goals": ("Find NDR And PDR    64B    goals=quik", "Did you mean 'quick'?"),
     "misspelt preset": ("Find NDR And PDR    64B    goals=NDR, PRD", "Did you mean 'PDR'?"),
-    "load of nothing": ("Find NDR And PDR    64B    max_load=0", "'0' is not a frame rate"),
+    "load of nothing": ("Find NDR And PDR    64B    max_load=0", "'0' is not above 0; write a frame rate like"),
     "bits for frames": ("Find NDR And PDR    64B    max_load=100 Mbps", "'100 Mbps' is not a frame rate"),
     "least load above the limit": (
         "Find NDR And PDR    64B    min_load=20 Mpps",

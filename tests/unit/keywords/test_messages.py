@@ -3,7 +3,7 @@
 import pytest
 from robot_runs import run_suite, write_suite
 
-from lossratio.keywords.long_values import with_short_values
+from lossratio.keywords.library import with_short_values
 
 LONG = """
 First

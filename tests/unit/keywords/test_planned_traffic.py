@@ -57,7 +57,7 @@ def untouched(monkeypatch):
     def touched(*arguments, **options):
         raise AssertionError("a machine was touched")
 
-    monkeypatch.setattr("lossratio.keywords.testbed.open_testbed", touched)
+    monkeypatch.setattr("lossratio.testbed.opening.open_testbed", touched)
     monkeypatch.setattr(sys.modules["lossratio.runs.run"], "reserved", touched)
     monkeypatch.setattr("lossratio.testbed.opening._open", touched)
 

@@ -346,3 +346,20 @@ def test_a_test_that_measured_nothing_is_in_the_reports_until_it_passes(lossrati
     assert "before it measured anything: " in (out / "lossratio.html").read_text()
     FailureRecord(out).forget(read_run(out).unmeasured[0].name)
     assert (read_run(out).unmeasured, FailureRecord(out).read()) == ((), {})
+
+
+SKIPPED = TestVerdict("a", "SKIP", "needs two DUTs", None, is_misfit=True)
+
+
+@pytest.mark.parametrize(
+    ("verdicts", "troubles", "status"),
+    [
+        ([SKIPPED, SKIPPED], [], 4),
+        ([SKIPPED, TestVerdict("b", "PASS", "", None)], [], 0),
+        ([SKIPPED, TestVerdict("b", "FAIL", "too slow", FailureKind.TEST)], [], 1),
+        ([SKIPPED], ["Cannot record the verdict."], 69),
+        ([], [], 0),
+    ],
+)
+def test_a_run_in_which_every_test_was_skipped_has_a_status_of_its_own(verdicts, troubles, status):
+    assert exit_status(0, verdicts, troubles) is ExitStatus(status)

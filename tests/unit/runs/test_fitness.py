@@ -12,7 +12,7 @@ from runner_examples import ROOT, SIMULATED
 
 from lossratio.commands.run import run
 from lossratio.errors import JobError, NodeError
-from lossratio.runs import fitness
+from lossratio.runs import assignments
 from lossratio.runs.job import load_job
 from lossratio.testbed.inspection import NodeReport
 from lossratio.trials.trial_output import TrialOutput
@@ -57,7 +57,7 @@ def test_a_fit_tester_lets_the_night_begin(tmp_path):
 @pytest.mark.usefixtures("netns_lab")
 def test_an_unfit_tester_is_infrastructure_that_failed_before_anything_was_measured(tmp_path, monkeypatch):
     # It sends as fast as it can, and keeps the machine from other tests.
-    monkeypatch.setattr(fitness, "_TRIAL_SECONDS", 0.1)
+    monkeypatch.setattr(assignments, "_TRIAL_SECONDS", 0.1)
     result = invoke(write_job(tmp_path, "100 Mfps", "cable.yaml"))
     assert result.exit_code == 69
     assert (
@@ -86,11 +86,11 @@ def test_a_tester_that_is_not_fit_is_looked_at_where_the_fault_is(tmp_path, monk
     output = TrialOutput(0.5, sent_frames=100, lost_frames=lost, unsent_frames=unsent)
     ready = SimpleNamespace(measurer=SimpleNamespace(measure=lambda trial: output))
     opened = SimpleNamespace(ready_for=lambda profile: nullcontext(ready), load_step=lambda profile: 0.0)
-    monkeypatch.setattr(fitness, "open_testbed", lambda *args, **kwargs: nullcontext(opened))
+    monkeypatch.setattr(assignments, "open_testbed", lambda *args, **kwargs: nullcontext(opened))
     job = load_job(write_job(tmp_path, "100 fps", "cable.yaml"))
     (testbed,) = job.testbeds
-    with pytest.raises(fitness.UnfitTesterError, match=rf"Look for {fault}\.$"):
-        fitness.check_tester(job, testbed, job.file.self_test)
+    with pytest.raises(assignments.UnfitTesterError, match=rf"Look for {fault}\.$"):
+        assignments.check_tester(job, testbed, job.file.self_test)
 
 
 LAB = """format: lossratio-topology/1

@@ -90,8 +90,9 @@ def test_a_list_without_its_wrong_entries_is_no_second_fault(tmp_path):
 
 
 def test_tests_that_select_nothing_are_an_error_before_the_night(tmp_path):
-    job = load_job(write_job(tmp_path, "- {suites: [bridge.robot]}\n- {suites: [bridge.robot], include: [typo]}"))
-    with pytest.raises(JobError, match="entry 2 of the tests on one selects no test"):
+    job = load_job(write_job(tmp_path, "- {suites: [bridge.robot]}\n- {suites: [bridge.robot], include: [nrdpdr]}"))
+    known = r"has its tags\. Their tags are: 1518B, .*soak.*\. Did you mean 'ndrpdr'\?"
+    with pytest.raises(JobError, match=f"entry 2 of the tests on one selects no test: .*{known}"):
         job_tests(job, job.testbeds[0])
 
 

@@ -27,7 +27,7 @@ def suites(tmp_path):
     """Two suites: one with a test that fits and two that do not, and one whose set-up asks for a DUT too many."""
     folder = tmp_path / "suites"
     folder.mkdir()
-    tests = MEASURES + "Longer\n" + SET_UP + "    duts=2\nNewer\n" + SET_UP + "    nic=Intel-E810CQ\n"
+    tests = MEASURES + "Longer\n" + SET_UP + "    duts=2\nNewer\n" + SET_UP + "    links=2\n"
     write_suite(folder, tests, settings=LIBRARY).rename(folder / "a.robot")
     settings = LIBRARY + "\nSuite Setup    Set Up Testbed    ${TOPOLOGY}    duts=2"
     tests = "One\n    Measure MRR    64B\nTwo\n    Measure MRR    64B\n"
@@ -75,19 +75,19 @@ def test_tests_that_the_testbed_is_too_small_for_are_skipped_and_each_reason_is_
 def test_a_run_that_is_too_large_for_the_testbed_has_a_page_and_is_not_repeated(lossratio, tmp_path):
     out = tmp_path / "out"
     file = write_suite(tmp_path, "Longer\n" + SET_UP + "    duts=2\n", settings=LIBRARY)
-    assert lossratio("run", "--topology", SIMULATED, file, "--", "--outputdir", out).status == 0
+    assert lossratio("run", "--topology", SIMULATED, file, "--", "--outputdir", out).status == 4
     assert "1 test not measured here" in (out / "lossratio.html").read_text()
     resumed = lossratio("run", "--resume", out)
-    assert (resumed.status, "1 not measured here" in resumed.err, resumed.err.count(REASON)) == (0, True, 1)
+    assert (resumed.status, "1 not measured here" in resumed.err, resumed.err.count(REASON)) == (4, True, 1)
 
 
 @pytest.mark.whole
 def test_a_comparison_says_that_a_test_was_not_measured_here(lossratio, tmp_path):
-    for name, tests in (("a", MEASURES), ("b", MEASURES.replace("dut=linux_bridge", "duts=2"))):
+    for name, tests, status in (("a", MEASURES, 0), ("b", MEASURES.replace("dut=linux_bridge", "duts=2"), 4)):
         folder = tmp_path / name
         folder.mkdir()
         file = write_suite(folder, tests, settings=LIBRARY)
-        assert lossratio("run", "--topology", SIMULATED, file, "--", "--outputdir", folder / "out").status == 0
+        assert lossratio("run", "--topology", SIMULATED, file, "--", "--outputdir", folder / "out").status == status
     a, b = (read_run(tmp_path / name / "out") for name in "ab")
     assert [quantity.note for quantity in compare([a], [b]).quantities] == ["not measured here in B"]
 
@@ -145,8 +145,11 @@ def test_only_what_does_not_fit_is_not_measured_here_and_another_skip_has_its_ow
         assert "1 not measured here; 2 skipped; all tests had finished before, and none ran again." in resumed.err
 
 
+WRONG_VALUES = ["duts=-1", "links=0", "nic=Intel-E810QC", "nic=Intel-X710", "dut=linux_brige", "duts=many"]
+
+
 @pytest.mark.whole
-@pytest.mark.parametrize("arguments", ["duts=-1", "links=0", "nic=Intel-E810QC", "dut=linux_brige", "duts=many"])
+@pytest.mark.parametrize("arguments", WRONG_VALUES)
 def test_a_wrong_value_is_still_a_failed_test(lossratio, tmp_path, arguments):
     file = write_suite(tmp_path, f"Wrong\n{SET_UP}    {arguments}\n", settings=LIBRARY)
     done = lossratio("run", "--topology", SIMULATED, file, "--", "--outputdir", tmp_path / "out")
@@ -157,7 +160,22 @@ def test_a_wrong_value_is_still_a_failed_test(lossratio, tmp_path, arguments):
 def test_parallel_links_are_not_measured_where_there_is_one(lossratio, tmp_path):
     file = write_suite(tmp_path, "Wide\n" + SET_UP + "    links=2\n", settings=LIBRARY)
     done = lossratio("run", "--topology", SIMULATED, file, "--", "--outputdir", tmp_path / "out")
-    assert (done.status, "1 not measured here" in done.err) == (0, True)
+    assert (done.status, "1 not measured here" in done.err) == (4, True)
+
+
+NOTHING = "Every test of this run was skipped, so that nothing was measured. This one: "
+
+
+@pytest.mark.whole
+def test_a_run_of_plain_robot_in_which_every_test_is_skipped_is_not_green(tmp_path):
+    folder = suites(tmp_path)
+    write_suite(folder, "Longer\n" + SET_UP + "    duts=2\n", settings=LIBRARY).rename(folder / "a.robot")
+    command = [sys.executable, "-m", "robot", "--outputdir", str(tmp_path), "--variable", f"TOPOLOGY:{SIMULATED}"]
+    done = subprocess.run([*command, str(folder)], check=False, capture_output=True, text=True)
+    assert (done.returncode, done.stdout.count(NOTHING)) == (1, 1)
+    (failed,) = read_run(tmp_path).unmeasured
+    assert failed.error.startswith(NOTHING)
+    assert failed.error.endswith(REASON)
 
 
 @pytest.mark.parametrize(
@@ -169,7 +187,6 @@ def test_parallel_links_are_not_measured_where_there_is_one(lossratio, tmp_path)
             {"duts": 3},
             r"requested path through 3 DUTs is longer than the topology, which has 2 \(DUT1, DUT2\)\.",
         ),
-        ("local-3n", {"nic": "Intel-X710"}, "between TG and DUT1 on a NIC of model 'Intel-X710'"),
         ("local", {"duts": 0}, "no unused link between TG and TG"),
     ],
 )

@@ -57,7 +57,7 @@ PROBE = """\
 import subprocess, sys, time
 from pathlib import Path
 from lossratio.testbed.cabling import probe_cabling
-from lossratio.testbed.cabling_report import describe_cabling
+from lossratio.testbed.cabling import describe_cabling
 from lossratio.topology import load_topology
 
 RELAY = '''

@@ -168,7 +168,7 @@ def test_a_probe_goes_through_routers_and_finds_a_gateway_at_the_other_port(tmp_
         tmp_path,
         """
 from lossratio.testbed.cabling import probe_cabling
-from lossratio.testbed.cabling_report import describe_cabling
+from lossratio.testbed.cabling import describe_cabling
 from lossratio.topology import load_topology
 text = open("routed.yaml").read()
 text = text.replace("    netns: box\\n", "").replace("tg0", "x").replace("tg1", "tg0")

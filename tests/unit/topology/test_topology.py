@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from lossratio.errors import TopologyError
+from lossratio.errors import NotMeasuredHereError, TopologyError
 from lossratio.testbed.testbed import TestbedRequest
 from lossratio.topology import load_topology
 
@@ -207,8 +207,20 @@ def test_a_path_longer_than_the_topology_is_an_error_that_says_so(tmp_path):
 
 def test_no_link_on_a_nic_model_is_an_error_that_names_the_models(tmp_path):
     topology = load_topology(write(tmp_path, edited("{name: eth1, link: left}", "{name: eth1, link: left, model: A}")))
-    with pytest.raises(TopologyError, match=r"between TG and DUT1 on a NIC of model 'B' \(models on them: A\)"):
-        topology.path(nic="B")
+    with pytest.raises(TopologyError, match=r"between TG and DUT1 on a NIC of model '.*' \(models on them: A\)"):
+        topology.path(nic="Intel-X710")
+
+
+def test_a_nic_model_that_no_port_can_ever_have_is_an_error_and_not_a_reason_to_skip(tmp_path):
+    some = load_topology(write(tmp_path, edited("{name: eth1, link: left}", "{name: eth1, link: left, model: Acme-1}")))
+    for topology, nic, said in (
+        (load_topology(write(tmp_path, LAB)), "Intel-X710", "the file gives no port a 'model'"),
+        (some, "Acme-2000G", r"no NIC model 'Acme-2000G'\. The models of its ports are: Acme-1\. List"),
+        (some, "Acme1", r"no NIC model 'Acme1'\. Did you mean 'Acme-1'\?"),
+    ):
+        with pytest.raises(TopologyError, match=said) as refused:
+            topology.path(nic=nic)
+        assert not isinstance(refused.value, NotMeasuredHereError)
 
 
 def test_a_testbed_whose_file_says_too_little_is_refused_before_any_node_is_reached(tmp_path):

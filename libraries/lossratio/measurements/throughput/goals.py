@@ -7,9 +7,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from enum import Enum
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Any, Literal
 
-from pydantic import BeforeValidator, Field, ValidationError, WithJsonSchema
+from pydantic import Field, ValidationError
 
 from lossratio.checked_arguments import shown_value
 from lossratio.errors import SearchError
@@ -22,15 +22,11 @@ from lossratio.mlrsearch import (
     SearchGoalWarning,
     SequentialGoal,
 )
+from lossratio.quantities import FileDuration, FileShare
 from lossratio.records import FileModel
 from lossratio.shipped import did_you_mean
-from lossratio.units import parse_duration, parse_ratio
 from lossratio.wrong_values import in_words
 from lossratio.yaml_file import Problem, load_yaml_file
-
-_QUANTITY = {"anyOf": [{"type": "number"}, {"type": "string"}]}
-Ratio = Annotated[float, BeforeValidator(parse_ratio), WithJsonSchema(_QUANTITY)]
-Duration = Annotated[float, BeforeValidator(parse_duration), WithJsonSchema(_QUANTITY)]
 
 _EXAMPLE = '{"loss_ratio": "0.1 %", "duration_sum": "5 s"}'
 _SHARE_AFTER_SEARCH = 0.5
@@ -94,21 +90,21 @@ class NdrPdrGoals(Enum):
 class GoalFields(FileModel):
     """A user's own goal; fields that are left out are as in CSIT's NDR and PDR."""
 
-    loss_ratio: Ratio
+    loss_ratio: FileShare
     """Share of the frames of a trial that may be lost."""
-    exceed_ratio: Ratio = NDR.exceed_ratio
+    exceed_ratio: FileShare = NDR.exceed_ratio
     """Share of the duration sum in which trials may lose more."""
-    final_trial_duration: Duration = NDR.final_trial_duration
+    final_trial_duration: FileDuration = NDR.final_trial_duration
     """Duration of full-length trials."""
-    duration_sum: Duration = NDR.duration_sum
+    duration_sum: FileDuration = NDR.duration_sum
     """Total duration of the trials at one load that decide about the load; a sequential goal has none."""
-    width: Ratio = NDR.width
+    width: FileShare = NDR.width
     """Largest distance of the relevant bounds, as a share of the upper one."""
-    initial_trial_duration: Duration | None = None
+    initial_trial_duration: FileDuration | None = None
     """Duration of the first trials; left out: MLRsearch's default."""
-    error: Ratio | None = None
+    error: FileShare | None = None
     """Promised probability that a bound is wrong (0.05). With this field or `indifference`, the goal is sequential."""
-    indifference: Ratio | None = None
+    indifference: FileShare | None = None
     """A verdict can only be wrong if a load's share of lossy trials is at least this far from the exceed ratio
     (0.2)."""
     stream: str | None = None

@@ -26,12 +26,12 @@ from lossratio.measurements.throughput.result import (
 from lossratio.measurements.throughput.settings import EARLY_VERDICT
 from lossratio.mlrsearch import Answer, LoadGrid, Question, SearchGoal
 from lossratio.results import Outcome
-from lossratio.simulation import Replay, counted, record_of
 from lossratio.trials import TrialInput, TrialOutput, TrialResult
 from lossratio.units import format_ratio
 from lossratio.version import __version__
 
 if TYPE_CHECKING:
+    from lossratio.simulation import Replay
     from lossratio.testbed import LoadRange
 
 LEAST_SEARCHES = 5
@@ -205,6 +205,9 @@ def replayed_changes(
         nights: The trials of searches, oldest first.
         tonight: The question.
     """
+    # Imported here, because few searches ask this question.
+    from lossratio.simulation import Replay, counted, record_of
+
     record = record_of(counted(trial) for night in nights for trial in night)
     for change in (0.0, *ALLOWED):
         as_before = 0
