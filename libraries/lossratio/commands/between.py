@@ -60,6 +60,9 @@ def between(
     ),
     latency: bool = option("Measure latency, too, at 90, 50 and 10 % of the load found."),
     one_way: bool = option("Send from CLIENT to SERVER only."),
+    per_direction: bool = option(
+        "Also find the highest load of each direction alone, while as much is sent the other way."
+    ),
     max_load: float = option(
         "The largest load, in frames per second each way.", type=FRAME_RATE, default="100 kfps"
     ),
@@ -110,6 +113,10 @@ def between(
 
     if latency and soak is not None:
         raise click.UsageError("--latency follows a search, so leave --soak out.")
+    if per_direction and (one_way or soak is not None):
+        raise click.UsageError(
+            "--per-direction needs a search in both directions, so leave --one-way and --soak out."
+        )
     if goals is not None and soak is not None:
         raise click.UsageError("--soak has no goals, so leave --goals out.")
     if resume is not None and (output or save) is not None:
@@ -168,7 +175,7 @@ def between(
             if soak is not None:
                 click.echo(testbed.critical_load(size, **traffic, **asked))
                 continue
-            found = testbed.ndr_pdr(size, **traffic, **asked)
+            found = testbed.ndr_pdr(size, per_direction=per_direction, **traffic, **asked)
             click.echo(found)
             if latency:
                 _measure_latency(testbed, found, size, traffic)

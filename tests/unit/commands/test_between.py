@@ -307,6 +307,30 @@ def test_packets_that_are_cut_into_fragments_are_named_with_the_way_out(tmp_path
     )
 
 
+@pytest.mark.netns
+@pytest.mark.quiet
+@needs_root[1]
+def test_each_direction_of_a_network_has_its_own_bound_and_the_slower_one_is_named(tmp_path):
+    limits = "s/iifname west limit rate over 2000/iifname west limit rate over 6000/; s/over 2000/over 1500/"
+    police = f"sed '{limits}' police.nft > two.nft; ip netns exec router nft flush ruleset"
+    done = told_after(
+        tmp_path,
+        f"{police}; ip netns exec router nft -f two.nft",
+        *("--per-direction", "--max-load", "20 kfps", "--output", "out"),
+    )
+    assert done.returncode == 0, done.stderr
+    (result,) = RunDirectory(tmp_path / "out").results()
+    # A burst of 40 gets through in each trial of half a second.
+    truth = {"": 1580.0, " client>server": 6080.0, " server>client": 1580.0}
+    for part, limit in truth.items():
+        lower, upper = (bound.per_interface_fps for bound in result.goal_named(f"QUICK_NDR{part}").bounds)
+        assert lower <= limit * 1.02
+        assert upper >= limit * 0.98
+    said = " ".join(done.stdout.split())
+    assert "by server>client alone" in said
+    assert "by client>server alone" not in said
+
+
 NAT = """
 ip netns exec router nft 'add table ip nat; add chain ip nat out { type nat hook postrouting priority 100; }'
 ip netns exec router nft 'add rule ip nat out oifname "east" masquerade'
