@@ -25,8 +25,13 @@ _INSPECT_SECONDS = 20.0
 _AS_ROOT = "Run this as root"
 _PIPE_BYTES = 1 << 20
 
-# /sys shows the interfaces of the namespace that mounted it.
-_ENTER = 'mount -t sysfs sysfs /sys && exec sh -c "$1"'
+# /sys shows the interfaces of the namespace that mounted it. The cgroups below it are those of this machine.
+_ENTER = """
+[ ! -d /sys/fs/cgroup ] || exec 3< /sys/fs/cgroup
+mount -t sysfs sysfs /sys || exit
+mount --no-canonicalize --rbind /proc/self/fd/3 /sys/fs/cgroup 2> /dev/null
+exec sh -c "$1" 3<&-
+"""
 
 
 def _of_name(name: str, netns: str) -> Path:

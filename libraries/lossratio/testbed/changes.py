@@ -10,7 +10,7 @@ from lossratio.testbed.counters import CAUSES, moved
 from lossratio.testbed.fingerprint import ControllerPrint, Fingerprint, NodePrint, PortPrint
 from lossratio.topology import TrafficPath
 from lossratio.trials import BlamedSide, Incident, Reaction, TrialOutput
-from lossratio.units import format_ratio
+from lossratio.units import counted, format_ratio
 
 ERRORS: Mapping[BlamedSide, type[LossRatioError]] = {
     "TG": TesterError,
@@ -64,14 +64,12 @@ _STARVED = (
     "the ring in front of the DUT's program on {node} overflowed while its thread {before} "
     "waited for a CPU for {after}"
 )
-_HELD = "interface {name} of {node} received {after} PAUSE or PFC frames, and had to stop sending"
-_HOLDS = "interface {name} of {node} sent {after} PAUSE or PFC frames, so that its neighbour had to stop sending"
-_ALLOWANCE = (
-    "the cloud queued or dropped {after} packets of interface {name} of {node} beyond an allowance"
-)
-_OVERRUN = "the receive ring of interface {name} of {node} had no room for {after} frames"
-_QUOTA = "the CPU quota of the cgroup of {node} stopped its programs {after} times"
-_BACKLOG = "the backlog of the kernel of {node} had no room for {after} frames (softnet)"
+_HELD = "interface {name} of {node} received {after} of PAUSE or PFC, and had to stop sending"
+_HOLDS = "interface {name} of {node} sent {after} of PAUSE or PFC, so that its neighbour had to stop sending"
+_ALLOWANCE = "the cloud queued or dropped {after} of interface {name} of {node} beyond an allowance"
+_OVERRUN = "the receive ring of interface {name} of {node} had no room for {after}"
+_QUOTA = "the CPU quota of the cgroup of {node} stopped its programs {after}"
+_BACKLOG = "the backlog of the kernel of {node} had no room for {after} (softnet)"
 _CLOCK = "the time of day of {node} was set by {after} s"
 _SET_UP = "Set it up again (ip link set dev {name} up), and find out what set it down."
 _SET_UP_FIRST = "Set it up (ip link set dev {name} up)."
@@ -378,7 +376,7 @@ def _node_changes(name: str, before: Fingerprint, after: Fingerprint, way: Way) 
     for cause, interface, count in moved(then.counts, now.counts, is_alone=is_alone):
         rule = _BY_KEY.get((side, cause.change))
         if rule is not None:
-            yield Change(rule, name, interface or None, after=f"{count:,}")
+            yield Change(rule, name, interface or None, after=counted(count, cause.unit))
     waited, thread_name = longest_wait(then, now)
     if side == "DUT" and waited >= (LEAST_WAIT if is_alone else LEAST_PRESSURE) * elapsed:
         share = format_ratio(min(1.0, waited / elapsed))

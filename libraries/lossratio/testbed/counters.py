@@ -13,6 +13,8 @@ class Cause:
     """The cause, in a word."""
     names: str
     """The names of the counters, as a regular expression for ``grep -E``."""
+    unit: str = "frame"
+    """What is counted."""
     is_of_machine: bool = False
     """Whether the counter is of a machine, and says nothing about one node if others are on the same machine."""
 
@@ -27,12 +29,12 @@ CAUSES = (
         "holds",
         r"(.*_)?tx_.*(pause|xoff|pfc).*|.*(link|priority_[0-7])_xoff_tx|mac_tx_.*(pause|pfc).*",
     ),
-    Cause("allowance", r"(bw_in|bw_out|pps|conntrack|linklocal)_allowance_exceeded"),
+    Cause("allowance", r"(bw_in|bw_out|pps|conntrack|linklocal)_allowance_exceeded", unit="packet"),
     Cause(
         "overrun",
         r"rx_(missed|fifo|over)_errors|rx_out_of_buffer|rx_no_(buffer_count|dma_resources)",
     ),
-    Cause("quota", "nr_throttled"),
+    Cause("quota", "nr_throttled", unit="time"),
     Cause("backlog", "softnet_dropped", is_of_machine=True),
 )
 _NOT_FRAMES = re.compile("duration|transition|discard|drop|storm|error|xon$|_en$")

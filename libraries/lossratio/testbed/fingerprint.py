@@ -50,16 +50,12 @@ while read -r programs; do
         throttled=0
         while IFS=: read -r _ kind group; do
             case ,$kind, in *,cpu,*) kind=/cpu ;; ,,) ;; *) continue ;; esac
-            for root in /sys/fs/cgroup /proc/1/root/sys/fs/cgroup; do
-                [ -e "$root$kind/cpu.stat" ] || continue
-                while :; do
-                    while read -r counter value; do
-                        [ "$counter" = nr_throttled ] && throttled=$((throttled + value))
-                    done < "$root$kind$group/cpu.stat"
-                    [ "${group%/}" ] || break
-                    group=${group%/*}
-                done
-                break
+            while :; do
+                while read -r counter value; do
+                    [ "$counter" = nr_throttled ] && throttled=$((throttled + value))
+                done < "/sys/fs/cgroup$kind$group/cpu.stat"
+                [ "${group%/}" ] || break
+                group=${group%/*}
             done
         done < /proc/self/cgroup
         softnet=0

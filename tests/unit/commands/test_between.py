@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import shlex
 import socket
 import subprocess
@@ -13,7 +14,7 @@ from pathlib import Path
 import pytest
 import yaml
 from click.testing import CliRunner
-from waiting import PATIENCE
+from waiting import PATIENCE, wait_until
 
 from lossratio.commands.between import between
 from lossratio.errors import NodeError, TopologyError
@@ -329,6 +330,29 @@ def test_each_direction_of_a_network_has_its_own_bound_and_the_slower_one_is_nam
     said = " ".join(done.stdout.split())
     assert "by server>client alone" in said
     assert "by client>server alone" not in said
+
+
+@pytest.mark.netns
+@pytest.mark.quiet
+@pytest.mark.whole
+@needs_root[1]
+def test_a_quota_is_named_with_what_helps_and_nobody_is_told_to_stop_other_work(tmp_path):
+    group = Path(f"/sys/fs/cgroup/cpu/lossratio-{os.getpid()}")
+    try:
+        group.mkdir()
+    except OSError:
+        pytest.skip("no cgroup of its own can be made here")
+    try:
+        (group / "cpu.cfs_quota_us").write_text("25000")
+        join = f"echo $$ > {group}/cgroup.procs"
+        done = told_after(tmp_path, join, "--max-load", "10 kfps", "--output", "out")
+    finally:
+        wait_until(lambda: not (group / "cgroup.procs").read_text())
+        group.rmdir()
+    told = " ".join((done.stdout + done.stderr).split())
+    assert re.search("he CPU quota of the cgroup of (client|server) stopped its programs", told)
+    assert "aise the quota (cpu.max of the cgroup" in told
+    assert "other work" not in told
 
 
 NAT = """

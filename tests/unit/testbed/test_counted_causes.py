@@ -21,12 +21,12 @@ OUTPUT = TrialOutput(0.1, sent_frames=1000, lost_frames=100, unsent_frames=0)
 V1 = "cpu"
 # Names that drivers have for the same thing, as ethtool -S prints them.
 NAMED = [
-    ("mlx5", "rx_prio3_pause", "received 17 PAUSE or PFC frames"),
-    ("mlx5", "rx_pause_ctrl_phy", "received 17 PAUSE or PFC frames"),
-    ("ixgbe", "rx_flow_control_xoff", "received 17 PAUSE or PFC frames"),
-    ("i40e", "port.link_xoff_rx", "received 17 PAUSE or PFC frames"),
-    ("bnxt", "tx_pfc_ena_frames_pri0", "sent 17 PAUSE or PFC frames"),
-    ("tg3", "tx_xoff_sent", "sent 17 PAUSE or PFC frames"),
+    ("mlx5", "rx_prio3_pause", "received 17 frames of PAUSE or PFC"),
+    ("mlx5", "rx_pause_ctrl_phy", "received 17 frames of PAUSE or PFC"),
+    ("ixgbe", "rx_flow_control_xoff", "received 17 frames of PAUSE or PFC"),
+    ("i40e", "port.link_xoff_rx", "received 17 frames of PAUSE or PFC"),
+    ("bnxt", "tx_pfc_ena_frames_pri0", "sent 17 frames of PAUSE or PFC"),
+    ("tg3", "tx_xoff_sent", "sent 17 frames of PAUSE or PFC"),
     ("ena", "pps_allowance_exceeded", "beyond an allowance"),
     ("ena", "bw_in_allowance_exceeded", "beyond an allowance"),
     ("mlx5", "rx_out_of_buffer", "had no room for 17 frames"),
@@ -60,7 +60,6 @@ class Machine:
         (path / "bin/ethtool").chmod(0o755)
         script = fingerprint._SCRIPT
         for real, fake in {
-            "/proc/1/root/sys/fs/cgroup": "none",
             "/sys/fs/cgroup": "cgroup",
             "/sys/class/net": "net",
             "/proc/self/cgroup": "self",
