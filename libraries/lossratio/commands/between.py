@@ -101,9 +101,9 @@ def between(
 ) -> None:
     """Measure the network between CLIENT and SERVER, without a topology file.
 
-    Both are namespaces of this machine (NAME or netns:NAME), its containers (container:NAME), or hosts that are reached
-    by SSH ([USER@]HOST[:PORT]). Both keep their own addresses and routes, and each counts the frames that the other
-    sends. Nothing between them is changed.
+    Both are namespaces of this machine (NAME or netns:NAME), its containers (container:NAME), pods of Kubernetes
+    (pod:NAMESPACE/NAME), or hosts that are reached by SSH ([USER@]HOST[:PORT], or a name of ~/.ssh/config). Both keep
+    their own addresses and routes, and each counts the frames that the other sends. Nothing between them is changed.
 
     Exit status: 0 measured, 1 the network failed, 2 bad input, 69 an end failed or the cause is unknown, 75 an end is
     reserved for somebody else, 130 the user stopped it.
@@ -239,7 +239,7 @@ def _write_page(directory: Path) -> None:
 
 def _python(ends: "tuple[Host, ...]", given: str) -> str:
     """The Python interpreter of both ends: the running one, if both ends are on this machine."""
-    if any("host" in end.fields for end in ends):
+    if any("host" in end.fields or "pod" in end.fields for end in ends):
         return given
     return sys.executable
 

@@ -13,7 +13,7 @@ from lossratio.errors import NodeError
 from lossratio.nodes import process
 from lossratio.nodes.credentials import NO_CREDENTIALS, Credentials
 from lossratio.nodes.limits import within
-from lossratio.nodes.namespaces import Client, open_here, open_namespace
+from lossratio.nodes.namespaces import Client, open_here, open_namespace, open_pod
 from lossratio.nodes.process import CHUNK, AnyChannel, NodeProcess, StreamReader, broken, shown
 from lossratio.topology import Interface, Node
 
@@ -336,6 +336,8 @@ class NodeSession(AbstractContextManager["NodeSession"]):
 def _opened(name: str, node: Node, credentials: Credentials) -> AnyClient:
     if node.is_here:
         return open_here()
+    if node.pod is not None:
+        return open_pod(name, node)
     if node.netns is not None or node.container is not None:
         return open_namespace(name, node)
 

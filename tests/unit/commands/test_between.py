@@ -63,6 +63,7 @@ def told(tmp_path, *words):
     [
         ("netns:clab-lab-h1", "clab-lab-h1", {"netns": "clab-lab-h1"}),
         ("container:web", "web", {"container": "web"}),
+        ("pod:default/web-0/server", "default_web-0_server", {"pod": "default/web-0/server"}),
         ("root@192.0.2.7", "192.0.2.7", {"host": "192.0.2.7", "username": "root"}),
         ("bob@h1:2222", "h1", {"host": "h1", "username": "bob", "sudo": True, "port": 2222}),
         ("host:h1", "h1", {"host": "h1"}),
@@ -353,6 +354,44 @@ def test_a_quota_is_named_with_what_helps_and_nobody_is_told_to_stop_other_work(
     assert re.search("he CPU quota of the cgroup of (client|server) stopped its programs", told)
     assert "aise the quota (cpu.max of the cgroup" in told
     assert "other work" not in told
+
+
+KUBECTL = """#!/bin/sh
+while [ "$1" != -- ]; do pod=$1; shift; done
+shift
+exec ip netns exec "$pod" "$@"
+"""
+WAYS = {
+    "pods": ("pod:lab/", 'export PATH="$PWD:$PATH"'),
+    "containers": (
+        "container:",
+        """
+        printf '#!/bin/sh\\ncat "$(dirname "$0")/$6.pid"' > crictl; chmod +x crictl; export PATH="$PWD:$PATH"
+        for node in client server; do ip netns exec $node sleep 900 & echo $! > $node.pid; done
+        """,
+    ),
+}
+
+
+@pytest.mark.netns
+@pytest.mark.quiet
+@pytest.mark.whole
+@needs_root[1]
+@pytest.mark.parametrize("way", ["pods", "containers"])
+def test_ends_in_pods_and_containers_are_measured_as_namespaces_are(tmp_path, way):
+    prefix, deed = WAYS[way]
+    (tmp_path / "kubectl").write_text(KUBECTL)
+    (tmp_path / "kubectl").chmod(0o755)
+    options = ["--max-load", "10 kfps", "--output", "out"]
+    command = [sys.executable, "-m", "lossratio", "between", f"{prefix}client", f"{prefix}server", *options]
+    ended = "cat *.pid 2>/dev/null | xargs -r kill"
+    done = in_lab(tmp_path, "sh", "-c", f"{deed}\n{shlex.join(command)}; status=$?; {ended}; exit $status")
+    assert done.returncode == 0, done.stderr
+    (result,) = RunDirectory(tmp_path / "out").results()
+    lower, upper = (bound.per_interface_fps for bound in result.goals[0].bounds)
+    # In a trial of half a second pass a second's half, and a burst of 40.
+    assert lower <= 2080.0 * 1.02
+    assert upper >= 2080.0 * 0.98
 
 
 NAT = """

@@ -18,6 +18,7 @@ from lossratio.measurements import (
     Progress,
     Span,
     TestPlace,
+    check_arguments,
     measure,
 )
 from lossratio.measurements.telemetry import TelemetryRequest, TelemetryTrial, measure_telemetry
@@ -272,6 +273,7 @@ class Throughput(GoalSearch[SearchRequest, ThroughputResult]):
         on_progress: Callable[[Any], None] | None = None,
     ) -> ThroughputResult:
         """Measures. If no load passes, it also finds out what makes the smallest load pass."""
+        check_arguments(testbed, request, self.request, place, on_progress)
         if request.per_direction:
             request = _in_each_direction(request, testbed)
         result = measure(self, testbed, request, place, on_progress)
