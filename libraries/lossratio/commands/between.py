@@ -60,6 +60,9 @@ def between(
     ),
     latency: bool = option("Measure latency, too, at 90, 50 and 10 % of the load found."),
     one_way: bool = option("Send from CLIENT to SERVER only."),
+    per_direction: bool = option(
+        "Also find the highest load of each direction alone, while as much is sent the other way."
+    ),
     max_load: float = option(
         "The largest load, in frames per second each way.", type=FRAME_RATE, default="100 kfps"
     ),
@@ -98,9 +101,9 @@ def between(
 ) -> None:
     """Measure the network between CLIENT and SERVER, without a topology file.
 
-    Both are namespaces of this machine (NAME or netns:NAME), its containers (container:NAME), or hosts that are reached
-    by SSH ([USER@]HOST[:PORT]). Both keep their own addresses and routes, and each counts the frames that the other
-    sends. Nothing between them is changed.
+    Both are namespaces of this machine (NAME or netns:NAME), its containers (container:NAME), pods of Kubernetes
+    (pod:NAMESPACE/NAME), or hosts that are reached by SSH ([USER@]HOST[:PORT], or a name of ~/.ssh/config). Both keep
+    their own addresses and routes, and each counts the frames that the other sends. Nothing between them is changed.
 
     Exit status: 0 measured, 1 the network failed, 2 bad input, 69 an end failed or the cause is unknown, 75 an end is
     reserved for somebody else, 130 the user stopped it.
@@ -110,6 +113,10 @@ def between(
 
     if latency and soak is not None:
         raise click.UsageError("--latency follows a search, so leave --soak out.")
+    if per_direction and (one_way or soak is not None):
+        raise click.UsageError(
+            "--per-direction needs a search in both directions, so leave --one-way and --soak out."
+        )
     if goals is not None and soak is not None:
         raise click.UsageError("--soak has no goals, so leave --goals out.")
     if resume is not None and (output or save) is not None:
@@ -168,7 +175,7 @@ def between(
             if soak is not None:
                 click.echo(testbed.critical_load(size, **traffic, **asked))
                 continue
-            found = testbed.ndr_pdr(size, **traffic, **asked)
+            found = testbed.ndr_pdr(size, per_direction=per_direction, **traffic, **asked)
             click.echo(found)
             if latency:
                 _measure_latency(testbed, found, size, traffic)
@@ -232,7 +239,7 @@ def _write_page(directory: Path) -> None:
 
 def _python(ends: "tuple[Host, ...]", given: str) -> str:
     """The Python interpreter of both ends: the running one, if both ends are on this machine."""
-    if any("host" in end.fields for end in ends):
+    if any("host" in end.fields or "pod" in end.fields for end in ends):
         return given
     return sys.executable
 

@@ -103,6 +103,7 @@ class LossRatio(
     | ``search_every``  | With ``nightly=as_before``: the number of nights after which there is a search in any case. Default: 7. |
     | ``memory_rest``   | Time without traffic before one more short trial of a search, above its bounds. If the trial passes, the SUT may remember a loss for longer than the rest between trials, and the result has the doubt *memory of the device*. Default: ``0 s``, no such trial. |
     | ``early_verdict`` | ``on``: a trial of a search ends as soon as it is certain to lose more than every goal allows, and counts as a full trial. This is faster, but no goal then complies with RFC 2544 unconditionally. ``off``: trials take their whole duration. Default: what the file of goals says, otherwise ``off``. |
+    | ``per_direction`` | ``True``: the same search also finds each direction's own highest load for every goal, while all directions are offered the same load. Default: ``False``. |
     | ``end_at_coin`` | ``True``: the search gives up a goal if trials pass and fail by chance over a range of loads wider than the goal's width. The result is that zone ("a coin from 515 to 570 kfps") instead of bounds, and is irregular because RFC 9971 has no such end. Default: ``False``. |
     | ``must_find``     | Whether the test fails if no load meets a goal. ``False``: the result is irregular, and the test passes. Default: ``True``. |
     | ``resume``        | Directory of an earlier run. If the same measurement of the same test was interrupted there, it continues, and nothing is measured twice. |

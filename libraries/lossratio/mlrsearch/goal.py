@@ -49,7 +49,8 @@ class SearchGoal:
     name: str | None = None
     """What reports call the goal. It distinguishes goals that are otherwise equal."""
     stream: str | None = None
-    """The stream of the traffic profile whose loss counts for the goal; None: the loss of all frames."""
+    """The stream of the traffic profile, or the direction (``port0>port1``), whose loss counts for the goal; None: the
+    loss of all frames."""
 
     def __post_init__(self) -> None:
         self._check_name()

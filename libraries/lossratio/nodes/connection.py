@@ -5,9 +5,17 @@ The files with host keys and private keys may be broken: an error then names the
 
 import io
 import logging
+import os
+import shlex
 import socket
 import struct
+import subprocess
+import threading
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import paramiko
 from cryptography.exceptions import UnsupportedAlgorithm
@@ -26,6 +34,11 @@ DEAD_PEER = 30
 _RSA_SIGNATURES = ("rsa-sha2-512", "rsa-sha2-256", "ssh-rsa")
 _LOG_CHANNEL = "lossratio.nodes.transport"
 
+_USER_CONFIG = Path("~/.ssh/config")
+"""The names of hosts, and the ways to them, that the user has for ``ssh``."""
+_MOST_CONFIG_BYTES = 1 << 20
+_PROXY_ENDS = 1.0
+"""Seconds in which the command that leads to a host ends after its connection was closed."""
 _USER_KNOWN_HOSTS = Path("~/.ssh/known_hosts")
 """The host keys that the user has accepted so far."""
 _HOST_KEY_TYPES = (
@@ -59,7 +72,8 @@ def open_client(name: str, node: Node, credentials: Credentials) -> paramiko.SSH
         raise NodeError(
             f"Node {name} has no host to connect to; a local testbed must be brought up first."
         )
-
+    node, way = _as_configured(name, node)
+    host = str(node.host)
     username = node.username or own_name()
     if username is None:
         raise NodeError(
@@ -67,17 +81,24 @@ def open_client(name: str, node: Node, credentials: Credentials) -> paramiko.SSH
         )
 
     where = f"Node {name} ({username}@{node.host}:{node.port})"
+    if way.proxy:
+        where = f"Node {name} ({username}@{node.host}:{node.port}, through '{way.proxy}')"
     client = paramiko.SSHClient()
     client.set_log_channel(_LOG_CHANNEL)
     client.set_missing_host_key_policy(_RefuseUnknown(name, node, where))
-    identity = node.host if node.port == 22 else f"[{node.host}]:{node.port}"
+    identity = way.alias or (host if node.port == 22 else f"[{host}]:{node.port}")
     _load_host_keys(client.get_host_keys(), identity, node, where)
     if node.key_file is None:
         key = None
     else:
         key = _load_private_key(node.key_file, credentials.passphrase, where)
 
-    connection = _open_socket(node.host, node.port, node.connect_timeout, where)
+    proxy = None if way.command is None else _Proxy(way.command)
+    if proxy is None:
+        connection = _open_socket(host, node.port, node.connect_timeout, where)
+    else:
+        connection = proxy.socket
+    keys: dict[str, Any] = {"key_filename": list(way.keys)} if key is None else {}
     # paramiko's own limits must not be reached first: their messages say less.
     later = 2 * node.connect_timeout
 
@@ -85,11 +106,12 @@ def open_client(name: str, node: Node, credentials: Credentials) -> paramiko.SSH
         try:
             # Record: everything that paramiko would decide by itself.
             client.connect(
-                node.host,
-                node.port,
+                way.alias or host,
+                node.port if way.alias is None else 22,
                 sock=connection,
                 username=username,
                 pkey=key,
+                **keys,
                 password=credentials.password,
                 passphrase=credentials.passphrase,
                 allow_agent=key is None,
@@ -105,12 +127,123 @@ def open_client(name: str, node: Node, credentials: Credentials) -> paramiko.SSH
             connection.close()
             if isinstance(cause, NodeError) or not isinstance(cause, Exception):
                 raise
-            raise NodeError(f"{where}: {_explain(cause, node, expired.is_set())}") from cause
+            why = _explain(cause, node, expired.is_set())
+            is_answer = isinstance(
+                cause, (paramiko.AuthenticationException, paramiko.BadHostKeyException)
+            )
+            if proxy is not None and not is_answer:
+                why = proxy.failed() or why
+            raise NodeError(f"{where}: {why}") from cause
 
     transport = client.get_transport()
     if transport is not None:
         transport.set_keepalive(KEEPALIVE)
     return client
+
+
+@dataclass(frozen=True)
+class _Way:
+    """What ``~/.ssh/config`` says of a host, besides the fields that nodes have."""
+
+    alias: str | None = None
+    """The name in known_hosts that stands for the host (HostKeyAlias); None: its own."""
+    proxy: str | None = None
+    """The bastions (ProxyJump) or the command (ProxyCommand) that lead to it; None: it is reached directly."""
+    command: str | None = None
+    """The line of shell code that connects its standard input and output with the host."""
+    keys: Sequence[str] = ()
+    """The private keys to try besides those of the agent (IdentityFile)."""
+
+
+def _as_configured(name: str, node: Node) -> tuple[Node, _Way]:
+    """The node as the user's ``ssh`` would reach it. What the topology file says comes first.
+
+    Raises:
+        NodeError: If the file of the configuration cannot be read.
+    """
+    file = _USER_CONFIG.expanduser()
+    if not file.exists():
+        return node, _Way()
+    where = f"Node {name}"
+    text = _read(file, "its SSH configuration", _MOST_CONFIG_BYTES, where)
+    # As in OpenSSH, the first value counts.
+    own = {"Port": node.port if "port" in node.model_fields_set else None, "User": node.username}
+    first = "".join(f"{field} {value}\n" for field, value in own.items() if value is not None)
+    try:
+        found = paramiko.SSHConfig.from_text(f"{first}\n{text}").lookup(str(node.host))
+    except (paramiko.SSHException, ValueError, ImportError) as cause:
+        raise NodeError(f"{where}: {file} cannot be used: {cause}. Correct it.") from cause
+
+    fields: dict[str, Any] = {"host": found["hostname"], "port": int(found.get("port", node.port))}
+    fields["username"] = node.username or found.get("user")
+    files = [_expanded(Path(key), where) for key in found.get("identityfile", ())]
+    keys = [str(file) for file in files if file.exists()]
+    if node.known_hosts is None and "userknownhostsfile" in found:
+        fields["known_hosts"] = Path(found["userknownhostsfile"].split()[0])
+    jump = found.get("proxyjump", "none")
+    command = proxy = found.get("proxycommand")
+    if command is None and jump.casefold() != "none":
+        command, proxy = _jump(jump, fields, node, file), jump
+    # Record: what the file says.
+    return node.model_copy(update=fields), _Way(found.get("hostkeyalias"), proxy, command, keys)
+
+
+def _jump(bastions: str, host: Mapping[str, Any], node: Node, file: Path) -> str:
+    """The command that reaches a host through bastions, the last of which connects to it."""
+    *before, last = bastions.split(",")
+    words = [
+        "ssh",
+        "-F",
+        str(file),
+        "-o",
+        "BatchMode=yes",
+        "-W",
+        f"[{host['host']}]:{host['port']}",
+    ]
+    if before:
+        words += ["-J", ",".join(before)]
+    # Keys of the topology file or the command line open the bastion, too.
+    if node.key_file is not None:
+        words += ["-i", str(node.key_file)]
+    if node.known_hosts is not None:
+        words += ["-o", f"UserKnownHostsFile={node.known_hosts}"]
+    return shlex.join([*words, f"ssh://{last}"])
+
+
+class _Proxy:
+    """A command that leads to a host.
+
+    Attributes:
+        socket: Its standard input and output.
+    """
+
+    def __init__(self, command: str) -> None:
+        self.socket, far = socket.socketpair()
+        self._errors = io.FileIO(os.memfd_create("errors"), "r+")
+        self._process = subprocess.Popen(
+            ["sh", "-c", f"exec {command}"],
+            stdin=far.fileno(),
+            stdout=far.fileno(),
+            stderr=self._errors,
+            start_new_session=True,
+        )
+        far.close()
+        # It ends when the connection is closed, and nobody else waits for it.
+        threading.Thread(target=self._process.wait, daemon=True).start()
+
+    def failed(self) -> str | None:
+        """Why a log-in failed, if the command is the reason; None: it is not."""
+        self.socket.close()
+        with suppress(subprocess.TimeoutExpired):
+            self._process.wait(_PROXY_ENDS)
+        self._errors.seek(0)
+        said = " ".join(self._errors.read().decode(errors="replace").split()).rstrip(".")
+        if not said and not self._process.returncode:
+            return None
+        return (
+            f"the way through the bastion or the ProxyCommand failed: {said or 'it was closed'}. Try the same with "
+            "'ssh', which asks for host keys and passphrases."
+        )
 
 
 class _RefuseUnknown(paramiko.MissingHostKeyPolicy):
@@ -171,7 +304,10 @@ def _open_socket(host: str, port: int, timeout: float, where: str) -> socket.soc
 
 def _explain(cause: Exception, node: Node, expired: bool) -> str:
     if expired:
-        return f"the log-in was not finished within {node.connect_timeout:g} s."
+        return (
+            f"the log-in was not finished within {node.connect_timeout:g} s. Look at its load and at the network to "
+            "it, or raise the node's connect_timeout."
+        )
     if isinstance(cause, paramiko.BadHostKeyException):
         return (
             f"its host key has CHANGED: expected {cause.expected_key.get_name()} {cause.expected_key.fingerprint}, "
@@ -193,7 +329,10 @@ def _explain(cause: Exception, node: Node, expired: bool) -> str:
             f"{node.port} the port of its sshd, and may this machine log in there?"
         )
     if "No authentication methods" in str(cause):
-        return "nothing to log in with: no key_file, no agent, no key in ~/.ssh, no LOSSRATIO_PASSWORD."
+        return (
+            "nothing to log in with: no key_file, no key in the agent, no key in ~/.ssh, no LOSSRATIO_PASSWORD. Name "
+            "the key_file, or give the agent a key: ssh-add."
+        )
 
     return f"no SSH connection: {str(cause) or type(cause).__name__}."
 

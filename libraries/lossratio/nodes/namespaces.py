@@ -22,11 +22,24 @@ from lossratio.topology import Node
 NETNS_DIRECTORY = Path("/run/netns")
 """The directory with the names of network namespaces."""
 _INSPECT_SECONDS = 20.0
+_STATE = ("inspect", "--type", "container", "-f", "{{.State.Pid}}")
+_INSPECT = {
+    "docker": _STATE,
+    "podman": _STATE,
+    "nerdctl": _STATE,
+    "crictl": ("inspect", "-o", "go-template", "--template", "{{.info.pid}}"),
+}
+"""How the tools of docker, podman and containerd say the process of a container."""
 _AS_ROOT = "Run this as root"
 _PIPE_BYTES = 1 << 20
 
-# /sys shows the interfaces of the namespace that mounted it.
-_ENTER = 'mount -t sysfs sysfs /sys && exec sh -c "$1"'
+# /sys shows the interfaces of the namespace that mounted it. The cgroups below it are those of this machine.
+_ENTER = """
+[ ! -d /sys/fs/cgroup ] || exec 3< /sys/fs/cgroup
+mount -t sysfs sysfs /sys || exit
+mount --no-canonicalize --rbind /proc/self/fd/3 /sys/fs/cgroup 2> /dev/null
+exec sh -c "$1" 3<&-
+"""
 
 
 def _of_name(name: str, netns: str) -> Path:
@@ -58,8 +71,8 @@ def namespace_key(netns: str) -> str:
 def _of_container(name: str, container: str, sudo: Sequence[str]) -> Path:
     reasons = []
     way_out = "See 'docker ps' and 'podman ps' for running containers."
-    for tool in ("docker", "podman"):
-        command = (*sudo, tool, "inspect", "--type", "container", "-f", "{{.State.Pid}}", container)
+    for tool, words in _INSPECT.items():
+        command = (*sudo, tool, *words, container)
         try:
             done = subprocess.run(command, capture_output=True, text=True, timeout=_INSPECT_SECONDS)
         except FileNotFoundError:
@@ -68,7 +81,8 @@ def _of_container(name: str, container: str, sudo: Sequence[str]) -> Path:
                     f"Node {name}: sudo, which enters container {container!r}, is not installed on this machine. "
                     f"{_AS_ROOT}, or install it and allow 'sudo -n'."
                 ) from None
-            reasons.append(f"{tool} is not installed")
+            if tool in ("docker", "podman"):
+                reasons.append(f"{tool} is not installed")
             continue
         except subprocess.TimeoutExpired:
             reasons.append(f"{tool} does not answer")
@@ -259,6 +273,47 @@ class Client:
         for channel in self._channels:
             channel.close()
         self._channels.clear()
+
+
+def open_pod(name: str, node: Node) -> Client:
+    """Makes sure that commands can be run in a pod, with the user's own kubectl.
+
+    Raises:
+        NodeError: If they cannot.
+    """
+    *namespace, pod = str(node.pod).split("/")[:2]
+    container = str(node.pod).split("/")[2:]
+    enter = ("kubectl", "exec", "-i", *(word for part in namespace for word in ("-n", part)), pod)
+    enter += tuple(word for part in container for word in ("-c", part))
+    enter += ("--", "sh", "-c")
+    try:
+        done = subprocess.run(
+            [*enter, "command -v ip"],
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=node.connect_timeout,
+        )
+    except FileNotFoundError as error:
+        raise NodeError(
+            f"Node {name}: kubectl, which runs commands in pods, is missing on this machine."
+        ) from error
+    except subprocess.TimeoutExpired as error:
+        raise NodeError(
+            f"Node {name}: kubectl did not answer within {node.connect_timeout:g} s. Is the cluster up? Raise the "
+            "node's connect_timeout if it is slow."
+        ) from error
+    if done.stdout.strip():
+        return Client(enter)
+    said = " ".join(done.stderr.split()).rstrip(".")
+    if said and "exit code" not in said:
+        raise NodeError(
+            f"Node {name}: kubectl cannot run commands in pod {node.pod}: {said}. See 'kubectl get pods'."
+        )
+    raise NodeError(
+        f"Node {name}: the container in pod {node.pod} has no 'ip' (Debian package iproute2)"
+        f"{f': {said}' if said else ''}. Use an image with Python 3.8, numpy and iproute2, and the capability NET_RAW."
+    )
 
 
 def open_namespace(name: str, node: Node) -> Client:

@@ -13,7 +13,7 @@ from lossratio.errors import NodeError
 from lossratio.nodes import process
 from lossratio.nodes.credentials import NO_CREDENTIALS, Credentials
 from lossratio.nodes.limits import within
-from lossratio.nodes.namespaces import Client, open_here, open_namespace
+from lossratio.nodes.namespaces import Client, open_here, open_namespace, open_pod
 from lossratio.nodes.process import CHUNK, AnyChannel, NodeProcess, StreamReader, broken, shown
 from lossratio.topology import Interface, Node
 
@@ -112,7 +112,10 @@ class NodeSession(AbstractContextManager["NodeSession"]):
             NodeError: If the node cannot be reached within its ``connect_timeout``, its host key is unknown or has
                 changed, or it refuses the log-in.
         """
-        return cls(name, node, _opened(name, node, credentials), credentials)
+        session = cls(name, node, _opened(name, node, credentials), credentials)
+        if node.host is not None:
+            session._check_shell()
+        return session
 
     @classmethod
     def here(cls, name: str) -> "NodeSession":
@@ -217,6 +220,25 @@ class NodeSession(AbstractContextManager["NodeSession"]):
             self._exec(channel, command if plain else (*self.prefix, *command))
         return NodeProcess(self.name, command, channel)
 
+    def _check_shell(self) -> None:
+        """Makes sure that the node runs two commands at once, and that its shell writes nothing of its own.
+
+        Raises:
+            NodeError: If it does not.
+        """
+        try:
+            with self.start("cat", plain=True):
+                said = self.run("true").stdout
+            if said.strip():
+                first = said.strip().splitlines()[0]
+                raise NodeError(
+                    f"Node {self.name}: its shell writes {first!r} before the output of every command. Let its "
+                    "start-up files, such as ~/.bashrc, write only if the shell is interactive: [ -t 1 ] && echo ..."
+                )
+        except BaseException:
+            self.close()
+            raise
+
     def _execute(
         self, command: tuple[str, ...], timeout: float, stdin: bytes = b"", most: int | None = None
     ) -> tuple[int, bytes, str]:
@@ -284,6 +306,10 @@ class NodeSession(AbstractContextManager["NodeSession"]):
             elif said.startswith("Timeout"):
                 why = f"its sshd did not answer within {timeout:g} s"
                 way_out = " Look at its power, its load, and the network on the way to it."
+            elif hasattr(cause, "code"):
+                # paramiko.ChannelException, which is not imported for one name.
+                why = "its sshd refuses a further session"
+                way_out = " Raise MaxSessions in its sshd_config (10 is usual), and reload sshd."
             else:
                 why = f"no channel: {said}"
 
@@ -310,6 +336,8 @@ class NodeSession(AbstractContextManager["NodeSession"]):
 def _opened(name: str, node: Node, credentials: Credentials) -> AnyClient:
     if node.is_here:
         return open_here()
+    if node.pod is not None:
+        return open_pod(name, node)
     if node.netns is not None or node.container is not None:
         return open_namespace(name, node)
 

@@ -161,7 +161,7 @@ class FindingRow:
     def aggregate(self) -> str:
         """The rate as an aggregate, with the factor between both."""
         factor = self.result.conditions.load.aggregate_factor
-        if self.rate is None:
+        if self.rate is None or self.finding.stream is not None:
             return NOTHING
         return f"{format_frames_per_second(self.rate.aggregate_fps)} (x {factor:g})"
 

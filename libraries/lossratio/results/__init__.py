@@ -110,6 +110,7 @@ from lossratio.results.note import (
 from lossratio.results.offered import (
     LEAST_UNSENT as LEAST_UNSENT,
     Offered as Offered,
+    against_stalls as against_stalls,
     load_in_words as load_in_words,
     offered_in as offered_in,
     unsent_frames as unsent_frames,

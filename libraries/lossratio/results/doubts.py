@@ -10,8 +10,10 @@ from itertools import groupby, pairwise, takewhile
 from statistics import NormalDist, fmean, pstdev
 from typing import NamedTuple
 
+from lossratio.records import Rate
 from lossratio.results.model import TestResult
 from lossratio.results.note import NoteKind, Rule, doubt
+from lossratio.results.offered import against_stalls
 from lossratio.results.trials import Trial, foreign_frames_of
 from lossratio.results.wording import per_interface
 from lossratio.trials import most_lost_in_bursts
@@ -199,13 +201,15 @@ def stalls_that_decided(trials: Iterable[Trial], allowed: Sequence[float]) -> It
         trials: The trials of the result.
         allowed: The loss ratio that each goal allows.
     """
-    stalls = [stall for trial in trials if (stall := _deciding_stall(trial, allowed))]
+    stalled = [(trial, stall) for trial in trials if (stall := _deciding_stall(trial, allowed))]
+    stalls = [stall for _, stall in stalled]
     if stalls:
+        help_it = against_stalls(trial for trial, _ in stalled)
         yield (
             f"in {trials_counted(len(stalls))} the generator was stalled for up to "
             f"{max(stalls) * 1e3:.3g} ms, and then sent too fast, to catch up. That burst alone "
-            "explains the loss beyond what is allowed; the SUT may forward more at a constant load. Stop other work on "
-            "the generator's machine"
+            "explains the loss beyond what is allowed; the SUT may forward more at a constant load. "
+            f"{help_it[0].upper()}{help_it[1:]}"
         )
 
 
@@ -434,7 +438,9 @@ def testbed_changed(result: TestResult) -> Iterator[str]:
         for trial in result.evidence
         for incident in trial.incidents
         # A shortage at a DUT did no harm if the DUT forwarded all frames in time.
-        if incident.done == "stands" and (incident.guilty != "DUT" or _may_be_of_dut(trial))
+        if incident.done == "stands"
+        and not incident.way_out
+        and (incident.guilty != "DUT" or _may_be_of_dut(trial))
     ]
     if not standing:
         return
@@ -448,3 +454,29 @@ def testbed_changed(result: TestResult) -> Iterator[str]:
     if affected == 1:
         statement = f"trial {number} counts although the testbed changed around it"
     yield f"{statement}: {first.change}. Measure again while nothing disturbs the testbed"
+
+
+@doubt(
+    NoteKind.OUTSIDE,
+    "Counters of the TG's and the DUTs' machines before and after each trial with missing frames, up to the bounds: "
+    "PAUSE and PFC frames, overruns of rings, allowances of clouds, CPU quotas, drops of the backlog.",
+)
+def outside(result: TestResult) -> Iterator[str]:
+    """Counters name a cause outside of the device for missing frames."""
+    bounds = (finding.upper_bound for finding in result.view().findings(result))
+    loads = [bound.per_interface_fps for bound in bounds if isinstance(bound, Rate)]
+    # In a heavy overload, rings overflow and neighbours are paused, whatever made the bounds.
+    most = max(loads, default=math.inf)
+    seen: dict[tuple[str, str | None, str], list[tuple[int, str]]] = {}
+    for trial in result.evidence:
+        for incident in trial.incidents:
+            if incident.way_out and trial.load_per_interface_fps <= most:
+                key = (incident.node, incident.interface, incident.way_out)
+                seen.setdefault(key, []).append((trial.number, incident.change))
+    for (_, _, way_out), found in seen.items():
+        number, change = found[0]
+        numbers = {each for each, _ in found}
+        trials = f"trial {number}"
+        if len(numbers) > 1:
+            trials = f"{trials_counted(len(numbers))}, beginning with trial {number}"
+        yield f"frames are missing in {trials}, and meanwhile {change}. {way_out.removesuffix('.')}"

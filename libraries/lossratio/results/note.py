@@ -92,6 +92,9 @@ class NoteKind(str, Enum):
     """Repetitions took very different times, so that their median means little."""
     TESTBED_CHANGED = "testbed changed"
     """A node was suspended, starved or paused around a trial that still counts."""
+    OUTSIDE = "cause outside of the device"
+    """A counter that only PAUSE frames, a ring, a quota, a backlog or a cloud's allowance moves grew in trials with
+    missing frames."""
 
 
 @dataclass(frozen=True)

@@ -13,6 +13,8 @@ LEAST_UNSENT = 0.01
 that a comparison or a trend reports, and even a healthy generator on a small machine leaves some behind."""
 FOR_SMALLER_LOADS = "so the numbers of these trials are for smaller loads"
 """What loads that were not offered mean for the numbers that trials gave."""
+LESS_WORK = "stop other work on the generator's machine"
+"""What helps a generator that was late, if no counter names the cause."""
 
 
 class Offered(NamedTuple):
@@ -79,6 +81,18 @@ def sums_by_load(offered: Iterable[Offered]) -> list[Offered]:
     return list(sums.values())
 
 
+def against_stalls(trials: Iterable[Trial]) -> str:
+    """What helps a generator that was late: what its counters named, or else less other work on its machine."""
+    named = [
+        incident.way_out.removesuffix(".")
+        for trial in trials
+        for incident in trial.incidents
+        if incident.guilty == "TG" and incident.way_out
+    ]
+    words = ". ".join(dict.fromkeys(named)) or LESS_WORK
+    return words[0].lower() + words[1:]
+
+
 def unsent_share(offered: Iterable[Offered]) -> float:
     """The largest share of frames that the generator left unsent at one load; 0: it is below `LEAST_UNSENT`."""
     return max((share for share, _ in _unsent_shares(offered)), default=0.0)
@@ -90,6 +104,7 @@ def unsent_frames(
     consequence: str = FOR_SMALLER_LOADS,
     lateness: float = 0.0,
     written: Callable[[float], str] = per_interface,
+    help_it: str = LESS_WORK,
 ) -> Iterator[str]:
     """Says which loads the generator did not offer in the trials on which values are based; nothing if it did.
 
@@ -99,6 +114,7 @@ def unsent_frames(
         consequence: What it means for the result.
         lateness: The longest delay of a sender, in seconds. Only if there was one, the machine may have other work.
         written: Writes a load in frames per second per interface.
+        help_it: What helps against the delay.
     """
     shares = _unsent_shares(offered)
     if not shares:
@@ -114,7 +130,7 @@ def unsent_frames(
 
     remedy = "Measure at a load that it can send"
     if lateness > STALL:
-        remedy += f". A sender was late by up to {lateness * 1e3:.3g} ms: stop other work on the generator's machine"
+        remedy += f". A sender was late by up to {lateness * 1e3:.3g} ms: {help_it}"
     yield (
         f"the generator left {format_ratio(share)} of the frames unsent in {what} at "
         f"{written(load)}{rest}. {these} not offered, {consequence}. {remedy}"

@@ -14,7 +14,13 @@ from lossratio.results.frame_integrity import (
 from lossratio.results.losses import LEVEL
 from lossratio.results.model import MEMORY_REMARK, TestResult
 from lossratio.results.note import NoteKind, Weight, doubt, numbers, rule
-from lossratio.results.offered import LEAST_UNSENT, unsent_frames, unsent_share
+from lossratio.results.offered import (
+    LEAST_UNSENT,
+    LESS_WORK,
+    against_stalls,
+    unsent_frames,
+    unsent_share,
+)
 from lossratio.results.quantity import shown_in
 from lossratio.results.wording import value_line
 from lossratio.trials import LOOK_AT_DUT, LOOK_FOR_COPIES, LOOK_FOR_WAYS, STALL, changes_in_words
@@ -50,6 +56,7 @@ def unsent(result: TestResult) -> Iterator[str]:
         view.if_unsent,
         lateness,
         result.written,
+        against_stalls(result.evidence),
     )
 
 
@@ -132,7 +139,8 @@ def not_sent(result: TestResult) -> Iterator[str]:
     if not short:
         return
     yield f"The generator could not send {counted(sum(short), 'frame')}, in {_of_the_trials(len(short))}."
-    if any(trial.lateness_s > STALL for trial in result.trials):
+    is_late = any(trial.lateness_s > STALL for trial in result.trials)
+    if is_late and against_stalls(result.trials) == LESS_WORK:
         yield (
             "The generator would send more if its machine had less other work to do, or if its catch_up in the "
             "topology file were larger."
@@ -230,6 +238,7 @@ OF_ALL_KINDS = (
     doubts.full_rings,
     doubts.generator_drops,
     doubts.testbed_changed,
+    doubts.outside,
     damaged_frames,
     loss_places,
     queues,

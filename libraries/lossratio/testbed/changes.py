@@ -6,10 +6,11 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from lossratio.errors import DutError, LinkError, LossRatioError, TesterError
+from lossratio.testbed.counters import CAUSES, moved
 from lossratio.testbed.fingerprint import ControllerPrint, Fingerprint, NodePrint, PortPrint
 from lossratio.topology import TrafficPath
 from lossratio.trials import BlamedSide, Incident, Reaction, TrialOutput
-from lossratio.units import format_ratio
+from lossratio.units import counted, format_ratio
 
 ERRORS: Mapping[BlamedSide, type[LossRatioError]] = {
     "TG": TesterError,
@@ -63,6 +64,12 @@ _STARVED = (
     "the ring in front of the DUT's program on {node} overflowed while its thread {before} "
     "waited for a CPU for {after}"
 )
+_HELD = "interface {name} of {node} received {after} of PAUSE or PFC, and had to stop sending"
+_HOLDS = "interface {name} of {node} sent {after} of PAUSE or PFC, so that its neighbour had to stop sending"
+_ALLOWANCE = "the cloud queued or dropped {after} of interface {name} of {node} beyond an allowance"
+_OVERRUN = "the receive ring of interface {name} of {node} had no room for {after}"
+_QUOTA = "the CPU quota of the cgroup of {node} stopped its programs {after}"
+_BACKLOG = "the backlog of the kernel of {node} had no room for {after} (softnet)"
 _CLOCK = "the time of day of {node} was set by {after} s"
 _SET_UP = "Set it up again (ip link set dev {name} up), and find out what set it down."
 _SET_UP_FIRST = "Set it up (ip link set dev {name} up)."
@@ -73,6 +80,17 @@ _CABLE = "Look at the cable, the transceivers, and the logs of both ends."
 _LESS_WORK = "Do not use this machine while it measures, or measure at lower loads."
 _ALONE = "Do not use {node} while it measures."
 _HOST = "Reserve CPUs for {node} on its host."
+_NO_PAUSE = (
+    "Switch flow control off at both ends of that link: ethtool --pause {name} rx off tx off."
+)
+_INSTANCE = (
+    "Choose an instance with a larger allowance, or measure below it (ethtool -S {name} shows it)."
+)
+_RING = "Enlarge the ring (ethtool -G {name} rx 4096), or give the generator more CPUs."
+_RAISE = "Raise the quota (cpu.max of the cgroup, --cpus of docker, or the CPU limit of the pod)."
+_LONGER = "Enlarge the backlog (sysctl net.core.netdev_max_backlog), or spread the interrupts over more CPUs."
+
+_SIDES: tuple[BlamedSide, ...] = ("TG", "DUT")
 
 # Table: the reaction to each change.
 RULES = (
@@ -100,6 +118,12 @@ RULES = (
     Rule("DUT", "stolen", "note", _STOLEN, _HOST),
     Rule("DUT", "starved", "note", _STARVED, _ALONE),
     Rule("DUT", "waited", "note", _WAITED, _ALONE),
+    *(Rule(side, "quota", "note", _QUOTA, _RAISE) for side in _SIDES),
+    *(Rule(side, "held", "note", _HELD, _NO_PAUSE) for side in _SIDES),
+    *(Rule(side, "holds", "note", _HOLDS, _NO_PAUSE) for side in _SIDES),
+    *(Rule(side, "allowance", "note", _ALLOWANCE, _INSTANCE) for side in _SIDES),
+    Rule("TG", "overrun", "note", _OVERRUN, _RING),
+    Rule("TG", "backlog", "note", _BACKLOG, _LONGER),
     Rule("controller", "clock", "note", _CLOCK, _ALONE),
 )
 """The table: what is seen, which side is to blame, and what is done. If there are several changes, the topmost row
@@ -134,6 +158,8 @@ LEAST_CLOCK_STEP = 1.0
 _BY_KEY = {(rule.guilty, rule.change): rule for rule in RULES}
 STARVED = _BY_KEY["DUT", "starved"]
 """The row for a wait that explains lost frames. Fingerprints alone do not show it: see `starvation`."""
+
+_COUNTED = frozenset(cause.change for cause in CAUSES)
 
 _RESET = frozenset(
     {
@@ -183,8 +209,19 @@ class Change:
     def incident(self, done: Reaction) -> Incident:
         """The change as an entry of the trial's record, with the reaction; ``stands``: the trial stands."""
         return Incident(
-            self.rule.guilty, self.node, self.interface, str(self), done, self.explained_frames
+            self.rule.guilty,
+            self.node,
+            self.interface,
+            str(self),
+            done,
+            self.explained_frames,
+            self.way_out if self.is_counted else "",
         )
+
+    @property
+    def is_counted(self) -> bool:
+        """Whether a counter names the cause, and with it what helps."""
+        return self.rule.change in _COUNTED
 
     def _filled(self, template: str) -> str:
         return template.format(
@@ -258,8 +295,11 @@ def unanswered(changes: Sequence[Change], output: TrialOutput) -> tuple[Change, 
     """The changes around a trial, except for those that its own counters already cover.
 
     CPU time that a host or other processes take from the TG only matters if it makes the generator late. If the
-    generator reports when it sent, and how late it was at most, nothing is left to guess.
+    generator reports when it sent, and how late it was at most, nothing is left to guess. Where no frame is missing,
+    nothing that a counter names did harm.
     """
+    if not output.lost_frames and not output.unsent_frames:
+        changes = [change for change in changes if not change.is_counted]
     is_reported = all(
         each.lateness_s is not None and each.stretch_s is None for each in output.directions
     )
@@ -333,6 +373,10 @@ def _node_changes(name: str, before: Fingerprint, after: Fingerprint, way: Way) 
     )
     if side == "TG" and is_alone and pressure >= LEAST_PRESSURE * elapsed:
         yield Change(_BY_KEY[side, "pressure"], name, after=format_ratio(pressure / elapsed))
+    for cause, interface, count in moved(then.counts, now.counts, is_alone=is_alone):
+        rule = _BY_KEY.get((side, cause.change))
+        if rule is not None:
+            yield Change(rule, name, interface or None, after=counted(count, cause.unit))
     waited, thread_name = longest_wait(then, now)
     if side == "DUT" and waited >= (LEAST_WAIT if is_alone else LEAST_PRESSURE) * elapsed:
         share = format_ratio(min(1.0, waited / elapsed))

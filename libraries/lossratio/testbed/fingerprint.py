@@ -1,9 +1,10 @@
 """Fingerprints of nodes: the state that must not change during a trial, read in one line from each node.
 
-A shell on each node waits for a line, and answers with one line. It starts no programs and does nothing while traffic
-flows. All nodes are asked at once between trials, which costs one round trip.
+A shell on each node waits for a line, and answers with one line. It does nothing while traffic flows, and starts only
+``ethtool``, for interfaces of real devices. All nodes are asked at once between trials, which costs one round trip.
 """
 
+import shlex
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
@@ -11,15 +12,17 @@ from dataclasses import dataclass, field
 
 from lossratio.errors import NodeError
 from lossratio.nodes import NodeProcess, NodeSession
+from lossratio.testbed.counters import PATTERN
 
 ANSWER_SECONDS = 10.0
 """Seconds that a node may take to answer."""
 _IFF_UP = 0x1
+_MANY = ("port", "thread", "count")
 _TICKS = 100.0
 """Clock ticks per second in /proc/stat, which is the same on every Linux."""
 
-# Only built-in commands. A minus sign stands for a file that is missing or unreadable, such as the carrier of an
-# interface that is down.
+# Built-in commands, as far as possible. A minus sign stands for a file that is missing or unreadable, such as the
+# carrier of an interface that is down.
 _SCRIPT = r"""
 while read -r programs; do
     {
@@ -33,7 +36,31 @@ while read -r programs; do
                 answer="$answer ${value:--}"
             done
             answer="$answer;"
+            [ -e "/sys/class/net/$name/device" ] || continue
+            for file in rx_missed_errors rx_fifo_errors rx_over_errors; do
+                value=; read -r value < "/sys/class/net/$name/statistics/$file"
+                answer="${answer}count $name/$file ${value:-0};"
+            done
+            answer="$answer$(
+                ethtool -S "$name" | grep -E PATTERN | while read -r counter value; do
+                    printf 'count %s %s;' "$name/${counter%:}" "$value"
+                done
+            )"
         done
+        throttled=0
+        while IFS=: read -r _ kind group; do
+            case ,$kind, in *,cpu,*) kind=/cpu ;; ,,) ;; *) continue ;; esac
+            while :; do
+                while read -r counter value; do
+                    [ "$counter" = nr_throttled ] && throttled=$((throttled + value))
+                done < "/sys/fs/cgroup$kind$group/cpu.stat"
+                [ "${group%/}" ] || break
+                group=${group%/*}
+            done
+        done < /proc/self/cgroup
+        softnet=0
+        while read -r _ value _; do softnet=$((softnet + 0x$value)); done < /proc/net/softnet_stat
+        answer="${answer}count nr_throttled $throttled;count softnet_dropped $softnet;"
         for program in $programs; do
             pid=; read -r pid _ < "$program"
             for task in "/proc/${pid:-none}/task"/*; do
@@ -49,7 +76,7 @@ while read -r programs; do
     } 2> /dev/null
     printf '%s\n' "${answer}boot $boot;$cpu;pressure $pressure;uptime $uptime;awake $awake"
 done
-"""
+""".replace("PATTERN", shlex.quote(PATTERN))
 
 
 @dataclass(frozen=True)
@@ -108,6 +135,8 @@ class NodePrint:
     """When the controller had the answer, on the same clock."""
     threads: Mapping[str, ThreadPrint] = field(default_factory=dict)
     """The threads of the DUT's programs, by their ids."""
+    counts: Mapping[str, int] = field(default_factory=dict)
+    """Counters of causes outside of the DUT, by name; those of an interface have its name and a slash in front."""
 
 
 @dataclass(frozen=True)
@@ -239,9 +268,10 @@ class _Shell:
 
 def _node_print(line: str, asked: float, answered: float) -> NodePrint:
     records = [record.split() for record in line.split(";")]
-    values = {kind: fields for kind, *fields in records if kind not in ("port", "thread")}
+    values = {kind: fields for kind, *fields in records if kind not in _MANY}
     ports = [row[1:] for row in records if row[0] == "port"]
     waits = [row[1:] for row in records if row[0] == "thread"]
+    counts = {row[1]: int(row[2]) for row in records if row[0] == "count" and row[2].isdecimal()}
 
     totals = (word for word in values.get("pressure", ()) if word.startswith("total="))
     pressure = _seconds([total.removeprefix("total=") for total in totals], 1e-6)
@@ -261,6 +291,7 @@ def _node_print(line: str, asked: float, answered: float) -> NodePrint:
         asked=asked,
         answered=answered,
         threads=threads,
+        counts=counts,
     )
 
 

@@ -21,7 +21,8 @@ from lossratio.wrong_values import in_words
 _SSH = re.compile(r"(?:(?P<user>[^@:/]+)@)?(?P<host>[^@:/]+)(?::(?P<port>\d+))?$")
 _SSH_PORT = 22
 _ENDS = (
-    "Name a namespace (netns:NAME), a container (container:NAME), or a host ([USER@]HOST[:PORT])."
+    "Name a namespace (netns:NAME), a container (container:NAME), a pod (pod:NAMESPACE/NAME), or a host "
+    "([USER@]HOST[:PORT])."
 )
 _DEFAULT = "default"
 _NOTHING: Mapping[str, Any] = MappingProxyType({})
@@ -39,7 +40,7 @@ class Host:
 
     @classmethod
     def named(cls, text: str, ssh: Mapping[str, Any] = _NOTHING) -> "Host":
-        """The end that a name stands for: ``netns:NAME``, ``container:NAME``, ``[USER@]HOST[:PORT]``, or a bare name.
+        """The end that a name stands for: ``netns:``, ``container:`` or ``pod:``, ``[USER@]HOST[:PORT]``, a bare name.
 
         A bare name stands for the namespace of that name if it exists, and otherwise for a host. At every end, users
         other than root need ``sudo``.
@@ -59,7 +60,7 @@ class Host:
             raise TopologyError(f"{text!r} names no {way}; write it like {way}:NAME.")
         if way != "host":
             # The names in the environment may be those of somebody else.
-            needs_sudo = {} if os.geteuid() == 0 else _SUDO
+            needs_sudo = {} if os.geteuid() == 0 or way == "pod" else _SUDO
             return cls(as_file_name(rest, "host"), {way: rest, **needs_sudo})
 
         match = _SSH.match(rest)

@@ -19,7 +19,7 @@ from lossratio.topology.vpp import VppStart
 from lossratio.units import format_bit_rate, format_frame_rate
 from lossratio.yaml_file import Problem
 
-WAYS_IN = ("host", "netns", "container")
+WAYS_IN = ("host", "netns", "container", "pod")
 """The fields of a node that say how it is reached."""
 
 
@@ -36,7 +36,11 @@ class Node(FileModel):
     netns: quantities.NamespaceName | None = None
     """Network namespace of this machine, instead of a host: a name in ``/run/netns``, e.g. ``clab-lab1-r1``."""
     container: quantities.NamespaceName | None = None
-    """Container of docker or podman on this machine, instead of a host: commands run in its network namespace."""
+    """Container of docker, podman or containerd on this machine, instead of a host: commands run in its network
+    namespace."""
+    pod: quantities.PodName | None = None
+    """Pod of Kubernetes, instead of a host: ``[NAMESPACE/]POD`` or ``NAMESPACE/POD/CONTAINER``. Commands are run in it
+    by ``kubectl exec``, so its image needs Python."""
     port: quantities.TcpPort = 22
     """TCP port of its sshd."""
     username: quantities.UserName | None = None
@@ -75,7 +79,7 @@ class Node(FileModel):
         """How the node is reached, in a few words; empty if it cannot be reached."""
         if self.host is not None:
             return f"{self.host}:{self.port}"
-        named = {"namespace": self.netns, "container": self.container}
+        named = {"namespace": self.netns, "container": self.container, "pod": self.pod}
         reached = (f"{kind} {name}" for kind, name in named.items() if name is not None)
         return next(reached, "this machine" if self.is_here else "")
 

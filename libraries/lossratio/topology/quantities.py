@@ -138,6 +138,15 @@ NamespaceName = Annotated[
     ),
 ]
 """Name of a network namespace or of a container."""
+PodName = Annotated[
+    str,
+    Like(
+        r"^([a-z0-9.-]+/)?[a-z0-9.-]+$|^[a-z0-9.-]+/[a-z0-9.-]+/[a-z0-9.-]+$",
+        "the name of a pod, such as default/web-0, or with its container: default/web-0/server",
+        255,
+    ),
+]
+"""Name of a pod of Kubernetes, perhaps with its namespace and its container."""
 UserName = Annotated[str, Like(r"^[^-\s:/][^\s:/]*$", "the name of a user, such as root", 255)]
 """User to log in as."""
 ProgramName = Annotated[

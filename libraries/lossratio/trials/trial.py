@@ -4,13 +4,13 @@ A search has two sides (RFC 9971): a *controller* that chooses trials and draws 
 performs them. Neither knows the other; `lossratio.trials.search` carries trials and results between them.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol, TypeVar
 
 from lossratio.checked_arguments import checked
 from lossratio.errors import SearchError
 from lossratio.trials.trial_input import TrialInput
-from lossratio.trials.trial_output import TrialOutput
+from lossratio.trials.trial_output import DirectionCounters, TrialOutput
 
 
 @checked(SearchError)
@@ -64,7 +64,7 @@ class TrialResult:
 
     @checked(SearchError)
     def of_stream(self, name: str) -> "TrialResult":
-        """The same trial for one of the profile's streams, with the loss ratio of that stream's frames alone.
+        """The same trial for one direction or stream of the traffic, with the loss ratio of its frames alone.
 
         Unsent frames are divided among the streams in the same proportion as sent frames, and rounded up.
 
@@ -73,6 +73,9 @@ class TrialResult:
         """
         if self.is_early:
             raise SearchError("A trial that an early verdict ended does not say what streams lost.")
+        for direction in self.output.directions:
+            if direction.name == name:
+                return self._of_direction(direction)
         sent = lost = unsent = 0
         counted = [direction for direction in self.output.directions if direction.by_stream]
         for direction in counted:
@@ -99,6 +102,23 @@ class TrialResult:
             lost_frames=lost,
             unsent_frames=unsent,
             repeats=self.output.repeats,
+        )
+        return TrialResult(self.input, output)
+
+    def _of_direction(self, direction: DirectionCounters) -> "TrialResult":
+        """The same trial as if only this direction had been sent."""
+        lost = abs(direction.lost)
+        missing = lost + direction.unsent_frames
+        # Record: what is known of the direction alone. Late frames are only known of all together.
+        output = replace(
+            self.output,
+            loss_ratio=min(1.0, missing / max(1, direction.sent_frames + direction.unsent_frames)),
+            forwarding_rate=None,
+            sent_frames=direction.sent_frames,
+            lost_frames=lost,
+            unsent_frames=direction.unsent_frames,
+            late_frames=None,
+            directions=(direction,),
         )
         return TrialResult(self.input, output)
 

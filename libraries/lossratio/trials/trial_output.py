@@ -198,6 +198,8 @@ class Incident(Observed):
     """The consequence. ``repaired`` or ``repeated``: the attempt was thrown away; ``stands``: the attempt counts."""
     explained_frames: Frames = 0
     """Lost frames of the trial that the change explains, because a DUT's program had no CPU when they came."""
+    way_out: str = ""
+    """What helps against a cause that a counter named; empty: the cause is not so well known."""
 
 
 @dataclass(frozen=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import shlex
 import socket
 import subprocess
@@ -13,7 +14,7 @@ from pathlib import Path
 import pytest
 import yaml
 from click.testing import CliRunner
-from waiting import PATIENCE
+from waiting import PATIENCE, wait_until
 
 from lossratio.commands.between import between
 from lossratio.errors import NodeError, TopologyError
@@ -62,6 +63,7 @@ def told(tmp_path, *words):
     [
         ("netns:clab-lab-h1", "clab-lab-h1", {"netns": "clab-lab-h1"}),
         ("container:web", "web", {"container": "web"}),
+        ("pod:default/web-0/server", "default_web-0_server", {"pod": "default/web-0/server"}),
         ("root@192.0.2.7", "192.0.2.7", {"host": "192.0.2.7", "username": "root"}),
         ("bob@h1:2222", "h1", {"host": "h1", "username": "bob", "sudo": True, "port": 2222}),
         ("host:h1", "h1", {"host": "h1"}),
@@ -306,6 +308,91 @@ def test_packets_that_are_cut_into_fragments_are_named_with_the_way_out(tmp_path
         "The network cuts these packets into fragments, because an MTU on the way is smaller than they are. Send "
         "smaller frames, or raise that MTU."
     )
+
+
+@pytest.mark.netns
+@pytest.mark.quiet
+@needs_root[1]
+def test_each_direction_of_a_network_has_its_own_bound_and_the_slower_one_is_named(tmp_path):
+    limits = "s/iifname west limit rate over 2000/iifname west limit rate over 6000/; s/over 2000/over 1500/"
+    police = f"sed '{limits}' police.nft > two.nft; ip netns exec router nft flush ruleset"
+    done = told_after(
+        tmp_path,
+        f"{police}; ip netns exec router nft -f two.nft",
+        *("--per-direction", "--max-load", "20 kfps", "--output", "out"),
+    )
+    assert done.returncode == 0, done.stderr
+    (result,) = RunDirectory(tmp_path / "out").results()
+    # A burst of 40 gets through in each trial of half a second.
+    truth = {"": 1580.0, " client>server": 6080.0, " server>client": 1580.0}
+    for part, limit in truth.items():
+        lower, upper = (bound.per_interface_fps for bound in result.goal_named(f"QUICK_NDR{part}").bounds)
+        assert lower <= limit * 1.02
+        assert upper >= limit * 0.98
+    said = " ".join(done.stdout.split())
+    assert "by server>client alone" in said
+    assert "by client>server alone" not in said
+
+
+@pytest.mark.netns
+@pytest.mark.quiet
+@pytest.mark.whole
+@needs_root[1]
+def test_a_quota_is_named_with_what_helps_and_nobody_is_told_to_stop_other_work(tmp_path):
+    group = Path(f"/sys/fs/cgroup/cpu/lossratio-{os.getpid()}")
+    try:
+        group.mkdir()
+    except OSError:
+        pytest.skip("no cgroup of its own can be made here")
+    try:
+        (group / "cpu.cfs_quota_us").write_text("25000")
+        join = f"echo $$ > {group}/cgroup.procs"
+        done = told_after(tmp_path, join, "--max-load", "10 kfps", "--output", "out")
+    finally:
+        wait_until(lambda: not (group / "cgroup.procs").read_text())
+        group.rmdir()
+    told = " ".join((done.stdout + done.stderr).split())
+    assert re.search("he CPU quota of the cgroup of (client|server) stopped its programs", told)
+    assert "aise the quota (cpu.max of the cgroup" in told
+    assert "other work" not in told
+
+
+KUBECTL = """#!/bin/sh
+while [ "$1" != -- ]; do pod=$1; shift; done
+shift
+exec ip netns exec "$pod" "$@"
+"""
+WAYS = {
+    "pods": ("pod:lab/", 'export PATH="$PWD:$PATH"'),
+    "containers": (
+        "container:",
+        """
+        printf '#!/bin/sh\\ncat "$(dirname "$0")/$6.pid"' > crictl; chmod +x crictl; export PATH="$PWD:$PATH"
+        for node in client server; do ip netns exec $node sleep 900 & echo $! > $node.pid; done
+        """,
+    ),
+}
+
+
+@pytest.mark.netns
+@pytest.mark.quiet
+@pytest.mark.whole
+@needs_root[1]
+@pytest.mark.parametrize("way", ["pods", "containers"])
+def test_ends_in_pods_and_containers_are_measured_as_namespaces_are(tmp_path, way):
+    prefix, deed = WAYS[way]
+    (tmp_path / "kubectl").write_text(KUBECTL)
+    (tmp_path / "kubectl").chmod(0o755)
+    options = ["--max-load", "10 kfps", "--output", "out"]
+    command = [sys.executable, "-m", "lossratio", "between", f"{prefix}client", f"{prefix}server", *options]
+    ended = "cat *.pid 2>/dev/null | xargs -r kill"
+    done = in_lab(tmp_path, "sh", "-c", f"{deed}\n{shlex.join(command)}; status=$?; {ended}; exit $status")
+    assert done.returncode == 0, done.stderr
+    (result,) = RunDirectory(tmp_path / "out").results()
+    lower, upper = (bound.per_interface_fps for bound in result.goals[0].bounds)
+    # In a trial of half a second pass a second's half, and a burst of 40.
+    assert lower <= 2080.0 * 1.02
+    assert upper >= 2080.0 * 0.98
 
 
 NAT = """

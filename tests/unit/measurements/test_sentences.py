@@ -202,11 +202,11 @@ def places(kind):
     return LossPlaces(located_frames=9, trials=9, looked_at=1, patterns=(LossPattern(kind=kind, **way),))
 
 
-def one_way_trial(load, *, lost):
+def one_way_trial(load, *, lost, name="port1>port0"):
     """A trial in which one of two directions lost frames."""
     sent = round(load)
     ways = tuple(
-        DirectionCounters(name, sent, sent, sent - own) for name, own in (("port0>port1", 0), ("port1>port0", lost))
+        DirectionCounters(each, sent, sent, sent - lost * (each == name)) for each in ("port0>port1", "port1>port0")
     )
     output = TrialOutput(lost / sent / 2, sent_frames=2 * sent, lost_frames=lost, unsent_frames=0, directions=ways)
     return TrialResult(TrialInput(1.0, load), output)
@@ -243,14 +243,32 @@ def test_a_longer_trial_says_what_the_device_passes_in_the_long_run():
         assert told == (f"Losses begin inside of the trials. In 10 s at 100,000 frames/s of 64 B each way, {said}")
 
 
-def test_a_direction_made_a_bound_only_if_losses_depend_on_the_direction():
-    """Of the few frames at a bound, chance takes all from one direction now and then."""
+@pytest.mark.parametrize(
+    ("others", "is_named"), [((), True), ((one_way_trial(150_000.0, lost=9, name="port0>port1"),), False)]
+)
+def test_a_direction_made_a_bound_only_if_it_lost_most_in_every_trial(others, is_named):
     passed = [counted_trial(100_000.0)] * 21
-    result = throughput_of([*passed, *[one_way_trial(100_400.0, lost=3)] * 21])
-    (told,) = sentences(result)
-    assert " alone" not in told
-    (told,) = sentences(result.model_copy(update={"loss_places": places("direction")}))
-    assert told.endswith("is proved to within 0.4 %, by port1>port0 alone.")
+    (told,) = sentences(throughput_of([*passed, *[one_way_trial(100_400.0, lost=3)] * 21, *others]))
+    assert told.endswith("is proved to within 0.4 %" + (", by port1>port0 alone." if is_named else "."))
+
+
+def test_chance_takes_all_of_the_few_losses_from_one_direction_now_and_then():
+    """Of two directions, one loses in each of seven trials by chance in 1 of 64 devices."""
+    goal = replace(NDR, duration_sum=5.0)
+    passed = [counted_trial(100_000.0)] * 6
+    for lossy, is_named in ((7, False), (8, True)):
+        result = throughput_of([*passed, *[one_way_trial(100_400.0, lost=3)] * lossy], (goal,))
+        assert [" alone" in told for told in sentences(result)] == [is_named]
+
+
+def test_a_stream_that_alone_made_a_bound_is_named():
+    passed = [counted_trial(100_000.0)] * 21
+    lossy = one_way_trial(100_400.0, lost=3)
+    parts = tuple(StreamFrames(name, 50_200, 50_200 - lost) for name, lost in (("voice", 3), ("data", 0)))
+    ways = tuple(replace(way, received_frames=way.sent_frames - 3, by_stream=parts) for way in lossy.output.directions)
+    both = replace(lossy, output=replace(lossy.output, directions=ways, lost_frames=6))
+    (told,) = sentences(throughput_of([*passed, *[both] * 21]))
+    assert told.endswith("is proved to within 0.4 %, by stream voice alone.")
 
 
 def test_the_maximum_load_is_no_limit_of_the_device():

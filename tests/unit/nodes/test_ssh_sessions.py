@@ -209,6 +209,57 @@ class TestNamespaces:
         with opened(namespace, monkeypatch, container="up") as session:
             assert session.run("ls", "/sys/class/net").stdout.split() == ["lo"]
 
+    @pytest.mark.parametrize(("tool", "words"), [("nerdctl", "$6"), ("crictl", "$6")])
+    def test_containerd_names_the_process_of_a_container(self, namespace, tmp_path, monkeypatch, tool, words):
+        pid = os.readlink(namespace / "lab").split("/")[2]
+        (tmp_path / tool).write_text(f'#!/bin/sh\n[ "{words}" = up ] && echo {pid}\n')
+        (tmp_path / tool).chmod(0o755)
+        monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+        with opened(namespace, monkeypatch, container="up") as session:
+            assert session.run("ls", "/sys/class/net").stdout.split() == ["lo"]
+
+    @pytest.mark.parametrize(
+        ("pod", "asked"),
+        [
+            ("web-0", "exec -i web-0 -- sh -c"),
+            ("lab/web-0", "exec -i -n lab web-0 -- sh -c"),
+            ("lab/web-0/server", "exec -i -n lab web-0 -c server -- sh -c"),
+        ],
+    )
+    def test_commands_in_a_pod_are_run_by_kubectl(self, tmp_path, monkeypatch, pod, asked):
+        kubectl(
+            tmp_path, monkeypatch, 'echo "$*" >> "$0.asked"; while [ "$1" != -- ]; do shift; done; shift; exec "$@"'
+        )
+        with NodeSession.connect("DUT1", pod_node(pod)) as session:
+            session.put(b"abc", str(tmp_path / "file"))
+            assert session.get(str(tmp_path / "file")) == b"abc"
+            assert session.run("sh", "-c", "exit 3", check=False).exit_status == 3
+        assert (tmp_path / "kubectl.asked").read_text().startswith(asked)
+
+    @pytest.mark.parametrize(
+        ("script", "why"),
+        [
+            (
+                "echo 'pods \"web\" not found' >&2; exit 1",
+                "cannot run commands in pod web: pods .* not found. See 'kube",
+            ),
+            (
+                "echo 'command terminated with exit code 127' >&2; exit 127",
+                "has no 'ip' .*numpy and iproute2, and the cap",
+            ),
+            ("sleep 5", "kubectl did not answer within 0.2 s. Is the cluster up"),
+        ],
+    )
+    def test_a_pod_in_which_nothing_can_be_run_says_why_and_what_to_do(self, tmp_path, monkeypatch, script, why):
+        kubectl(tmp_path, monkeypatch, script)
+        with pytest.raises(NodeError, match=why):
+            NodeSession.connect("DUT1", pod_node("web", connect_timeout=0.2 if "sleep" in script else 10.0))
+
+    def test_a_machine_without_kubectl_is_named(self, tmp_path, monkeypatch):
+        monkeypatch.setenv("PATH", str(tmp_path))
+        with pytest.raises(NodeError, match="kubectl, which runs commands in pods, is missing on this machine"):
+            NodeSession.connect("DUT1", pod_node("web"))
+
     @pytest.mark.parametrize(
         ("name", "why"),
         [
@@ -234,6 +285,17 @@ class TestNamespaces:
         told = "sudo, which enters container 'up', is not installed on this machine. Run this as root, or install it"
         with pytest.raises(NodeError, match=told):
             opened(namespace, monkeypatch, container="up", sudo=True)
+
+
+def kubectl(path, monkeypatch, script):
+    """A stand-in for kubectl, first in the PATH."""
+    (path / "kubectl").write_text(f"#!/bin/sh\n{script}\n")
+    (path / "kubectl").chmod(0o755)
+    monkeypatch.setenv("PATH", f"{path}:{os.environ['PATH']}")
+
+
+def pod_node(pod, **fields):
+    return Node(type="DUT", pod=pod, interfaces={"west": {"name": "eth1"}}, **fields)
 
 
 def opened(names, monkeypatch, **place):

@@ -1,5 +1,6 @@
 import random
 import re
+from dataclasses import replace
 
 import pytest
 from report_examples import as_json, counted_trial, dropping_trial, mrr, throughput, throughput_of
@@ -165,6 +166,39 @@ def test_only_what_changed_around_trials_that_stand_is_a_doubt():
     ((alone,),) = doubts_of([throughput_of([trial(), trial("stands")])])
     seen = "trial 2 counts although the testbed changed around it: the host of TG took 20 % (stands). Measure again"
     assert alone.text.startswith(seen)
+
+
+QUOTA = Incident(
+    *("TG", "TG", None, "the CPU quota of the cgroup of TG stopped its programs 12 times", "stands"),
+    way_out="Raise it.",
+)
+
+
+def test_a_cause_that_a_counter_named_is_a_doubt_with_what_helps_and_nothing_else_is_advised():
+    def trial(load, *incidents, unsent=200):
+        way = DirectionCounters("a>b", 1000, 1000 - unsent, 1000 - unsent, unsent_frames=unsent, lateness_s=0.1)
+        fields = {"sent_frames": 1000 - unsent, "lost_frames": 0, "unsent_frames": unsent, "directions": (way,)}
+        return TrialResult(TrialInput(1.0, load), TrialOutput(unsent / 1000, incidents=incidents, **fields))
+
+    overloaded = replace(QUOTA, interface="eth1", change="the ring overflowed")
+
+    def told(*incidents, above=()):
+        trials = [*[trial(1000.0, unsent=0)] * 21, *[trial(1004.0, *incidents)] * 21, trial(9000.0, *above)]
+        result = throughput_of(trials)
+        ((*doubts,),) = doubts_of([result])
+        return {doubt.kind: doubt.text for doubt in doubts}, str(result)
+
+    seen, text = told(QUOTA, above=[overloaded])
+    assert seen[NoteKind.OUTSIDE] == (
+        "frames are missing in 21 trials, beginning with trial 22, and meanwhile the CPU quota of the cgroup of TG "
+        "stopped its programs 12 times. Raise it"
+    )
+    assert "top other work" not in text
+    assert "less other work" not in text
+    assert NoteKind.OUTSIDE not in told(above=[overloaded])[0]
+    seen, text = told()
+    assert NoteKind.OUTSIDE not in seen
+    assert "less other work" in text
 
 
 @pytest.mark.parametrize(("lost", "doubts"), [(0, []), (1, [NoteKind.TESTBED_CHANGED])])

@@ -16,9 +16,34 @@ def waiting(seconds):
     return {"12": ThreadPrint("vpp_main", 3.0), "13": ThreadPrint("vpp_wk_0", 1.0 + seconds)}
 
 
+COUNTERS = {
+    "quota": "nr_throttled",
+    "held": "{}/rx_prio3_pause",
+    "holds": "{}/tx_pause_ctrl_phy",
+    "allowance": "{}/pps_allowance_exceeded",
+    "overrun": "{}/rx_missed_errors",
+    "backlog": "softnet_dropped",
+}
+
+
+def counted(port, *moved):
+    """The counters of causes outside of the DUT; those that moved have other values."""
+    return {name.format(port): 40 + 2 * (cause in moved) for cause, name in COUNTERS.items()}
+
+
 def node(names, boot_id):
     clocks = {"asked": 50.0, "answered": 50.001}
-    return NodePrint(dict.fromkeys(names, PORT), boot_id, 0.0, 0.0, 1000.0, 900.0, **clocks, threads=waiting(0.0))
+    return NodePrint(
+        dict.fromkeys(names, PORT),
+        boot_id,
+        0.0,
+        0.0,
+        1000.0,
+        900.0,
+        **clocks,
+        threads=waiting(0.0),
+        counts=counted(names[0]),
+    )
 
 
 GOOD = Fingerprint(
@@ -93,4 +118,6 @@ SEEN = {
     ("DUT", "stolen"): with_node(NOW, "DUT1", stolen=0.2),
     ("DUT", "waited"): with_node(NOW, "DUT1", threads=waiting(0.06)),
     ("controller", "clock"): with_clocks(NOW, time=1e9 - 3600.0),
+    **{("TG", cause): with_node(NOW, "TG", counts=counted("tg0", cause)) for cause in COUNTERS},
+    **{("DUT", cause): with_node(NOW, "DUT1", counts=counted("dut0", cause)) for cause in COUNTERS},
 }

@@ -35,6 +35,7 @@ from lossratio.results import (
     Trial,
     View,
     Weight,
+    against_stalls,
     doubt,
     frames_in_words,
     headline,
@@ -118,11 +119,11 @@ def _stalls(result: SoakResult) -> Iterator[str]:
         return
     share = max(trial.lateness_s / trial.duration_s for trial in stalled)
     if share > 0.5 * _width(found):
+        help_it = against_stalls(stalled)
         yield (
             f"in {trials_counted(len(stalled))} with loss, the generator was stalled for up to "
             f"{format_ratio(share)} of their duration, and then sent a burst. A SUT that cannot buffer the burst "
-            f"may forward up to {format_ratio(share)} more at a constant load. Stop other work on the generator's "
-            "machine"
+            f"may forward up to {format_ratio(share)} more at a constant load. {help_it[0].upper()}{help_it[1:]}"
         )
 
 

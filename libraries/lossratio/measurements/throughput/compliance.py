@@ -72,7 +72,7 @@ def _departures(goal: Goal) -> Iterator[str]:
     if goal.loss_ratio > 0.0:
         yield f"a loss ratio of {goal.loss_ratio:g} is allowed"
     if goal.stream is not None:
-        yield f"only the loss of stream {goal.stream} counts"
+        yield f"only the loss of {goal.part} counts"
     if goal.exceed_ratio > 0.0:
         yield f"more may be lost in {goal.exceed_ratio:g} of the trials' time"
 

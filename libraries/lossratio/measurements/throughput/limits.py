@@ -270,9 +270,20 @@ def check_generator(
     raise StarvedGeneratorError(
         "The search ends, and this shows nothing about the device's throughput: frames that it did not lose are "
         f"missing at {format_frame_rate(trial.load)} per interface, a load that the generator can send; {largest}. "
-        f"The generator reports {faults}. If its sender was late, look for other work on the TG, or reserve CPUs. If "
-        "it receives PAUSE frames, switch flow control off (ethtool --pause). A resumed run measures such trials again."
+        f"The generator reports {faults}. {_help(trials)} A resumed run measures such trials again."
     )
+
+
+def _help(trials: Sequence[TrialResult]) -> str:
+    """What helps a generator that does not send: what counters named, or what else it may be."""
+    named = [one for trial in trials for one in trial.output.incidents if one.way_out]
+    if not named:
+        return (
+            "If its sender was late, look for other work on the TG, or reserve CPUs. If it receives PAUSE frames, "
+            "switch flow control off (ethtool --pause)."
+        )
+    change = named[-1].change
+    return f"{change[0].upper()}{change[1:]}. {named[-1].way_out}"
 
 
 def _faults(output: TrialOutput) -> Iterator[str]:

@@ -19,6 +19,7 @@ from lossratio.results import (
     NoteKind,
     Trial,
     Weight,
+    format_frames_per_second,
     format_interval,
     numbers,
     rate_in_words,
@@ -68,7 +69,7 @@ def goal_lines(report: GoalReport, result: GoalsResult) -> Iterator[str]:
     """A goal with its bounds and its value, or the reason why it has no value."""
     allowed = f"loss ratio at most {format_ratio(report.goal.loss_ratio)}"
     if report.goal.stream is not None:
-        allowed = f"stream {report.goal.stream}, {allowed}"
+        allowed = f"{report.goal.part}, {allowed}"
     yield f"{report.goal.name} ({allowed}): {format_regularity(report)}"
 
     if report.goal.sequential is not None:
@@ -77,13 +78,18 @@ def goal_lines(report: GoalReport, result: GoalsResult) -> Iterator[str]:
         lower, upper = report.bounds
         yield _bound_line("offered load, lower", lower, result)
         yield _bound_line("offered load, upper", upper, result) + made_by(report, result)
-        yield from _value_lines(report.result)
+        yield from _value_lines(report.result, is_of_part=bool(report.goal.part))
         yield from _latency_at(report.result.relevant_lower_bound, result.trials)
 
 
-def _value_lines(found: GoalOutcome) -> Iterator[str]:
+def _value_lines(found: GoalOutcome, *, is_of_part: bool) -> Iterator[str]:
     """The value of a goal, and, if only chance decides around this value, the loads of that zone."""
-    value = value_line("conditional throughput", found.conditional_throughput)
+    rate = found.conditional_throughput
+    value = value_line("conditional throughput", rate)
+    if is_of_part and rate is not None:
+        # The sum of all directions was offered, but nobody says that all of it passed.
+        shown = f"{format_frames_per_second(rate.per_interface_fps):>14} per interface"
+        value = value_line("conditional throughput", shown)
     if found.zone is None:
         yield value
         return

@@ -18,6 +18,7 @@ from lossratio.measurements import (
     Progress,
     Span,
     TestPlace,
+    check_arguments,
     measure,
 )
 from lossratio.measurements.telemetry import TelemetryRequest, TelemetryTrial, measure_telemetry
@@ -239,6 +240,22 @@ def _earlier_of(
     return earlier_searches(hints, place.test, traffic, device, besides=of_this_run)
 
 
+def _in_each_direction(request: SearchRequest, testbed: Testbed) -> SearchRequest:
+    """The request with each goal of all frames for each direction alone, too. Traffic one way needs no more goals."""
+    ports = [(path.west.name, path.tg_ports[-1].name) for path in testbed.request.paths]
+    ways = request.profile.described_load(ports).directions
+    if len(ways) == 1:
+        return request
+    goals = [
+        replace(goal, name=f"{goal} {way}", stream=way)
+        for goal in request.goals
+        if goal.stream is None
+        for way in ways
+    ]
+    # A direction that passes nothing is no reason to stop looking at the other one.
+    return request.but(goals=(*request.goals, *goals), fail_fast=False)
+
+
 class Throughput(GoalSearch[SearchRequest, ThroughputResult]):
     """The kind: searches for conditional throughput."""
 
@@ -256,6 +273,9 @@ class Throughput(GoalSearch[SearchRequest, ThroughputResult]):
         on_progress: Callable[[Any], None] | None = None,
     ) -> ThroughputResult:
         """Measures. If no load passes, it also finds out what makes the smallest load pass."""
+        check_arguments(testbed, request, self.request, place, on_progress)
+        if request.per_direction:
+            request = _in_each_direction(request, testbed)
         result = measure(self, testbed, request, place, on_progress)
         span = Span()
         tried = tried_after(result, testbed, request, request.goals)

@@ -42,6 +42,9 @@ class SearchRequest(Request):
     such directories, or a journal. None: there are no hints."""
     early_verdict: bool = False
     """Whether a trial ends as soon as it is certain to be a high-loss trial for every goal."""
+    per_direction: Annotated[bool, Field(exclude=True)] = False
+    """Whether the same search also finds each direction's own highest load for every goal. All directions are offered
+    the same load."""
     memory_rest: Annotated[Duration, Field(ge=0.0, le=LONGEST_WAIT, exclude=True)] = 0.0
     """Time without traffic before an additional short trial at the end, above the bounds, which shows whether the SUT
     remembers a loss for longer than the rest between trials; 0: there is no such trial."""
@@ -65,7 +68,9 @@ class SearchRequest(Request):
     @model_validator(mode="after")
     def _has_streams_of_goals(self) -> SearchRequest:
         for goal in self.goals:
-            if goal.stream is not None and goal.stream not in self.profile.stream_names:
+            if goal.stream is None or ">" in goal.stream:
+                continue
+            if goal.stream not in self.profile.stream_names:
                 has = ", ".join(self.profile.stream_names) or "none"
                 raise ValueError(
                     f"the goal {goal} is for the stream {goal.stream!r}, but the profile {self.profile.name} has "

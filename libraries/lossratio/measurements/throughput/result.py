@@ -56,9 +56,17 @@ class Goal(Record):
     sequential: SequentialRule | None = None
     """The test of a sequential goal; left out: loads are classified as in RFC 9971."""
     stream: str | None = None
-    """The stream of the traffic profile whose loss counts; left out: the loss of all frames counts."""
+    """The stream of the traffic profile, or the direction, whose loss counts; left out: the loss of all frames
+    counts."""
 
     _leave_out = left_out_if_empty("sequential", "stream")
+
+    @property
+    def part(self) -> str:
+        """The stream or the direction whose loss counts, in words; empty: all frames."""
+        if self.stream is None or ">" in self.stream:
+            return self.stream or ""
+        return f"stream {self.stream}"
 
 
 class LossyShare(Record):

@@ -2,7 +2,9 @@
 
 import math
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain
+from statistics import fmean
 
 from lossratio.measurements.throughput.limits import is_least
 from lossratio.measurements.throughput.result import (
@@ -25,6 +27,10 @@ from lossratio.results import (
 )
 from lossratio.trials import sut_loss_ratio
 from lossratio.units import FRAMES_PER_SECOND, format_ratio, trials_counted
+
+_BY_CHANCE = 0.01
+"""A part of the traffic is named as the cause of a bound if chance would name one less often: after eight trials with
+losses, of two directions."""
 
 
 @headline
@@ -68,29 +74,61 @@ def sentences(result: GoalsResult) -> Iterator[str]:
 
 
 def made_by(report: GoalReport, result: GoalsResult) -> str:
-    """The words for the directions that alone made a goal's upper bound; empty: all of them, or nobody knows.
+    """The words for the directions or streams that alone made a goal's upper bound; empty: all, or nobody knows.
 
     Args:
         report: The goal, with its result.
-        result: The result of the search. Only if its losses depend on the direction, more than by chance, one made it.
+        result: The result of the search.
     """
     upper = report.bounds[1]
-    places = result.loss_places
-    if upper is None or places is None or report.goal.stream is not None:
+    if upper is None or report.goal.stream is not None:
         return ""
-    if all(pattern.kind != "direction" for pattern in places.patterns):
-        return ""
-    lost: Counter[str] = Counter()
+    trials = [trial for trial in result.trials if trial.is_evidence]
+    for shares_of in (_lost_by_direction, _lost_by_stream):
+        at_upper = [
+            shares_of(trial)
+            for trial in trials
+            if trial.load_per_interface_fps == upper.per_interface_fps
+        ]
+        known = [shares for shares in at_upper if shares]
+        names = known[0] if known else {}
+        means = {name: fmean(shares.get(name, 0.0) for shares in known) for name in names}
+        guilty = [name for name, share in means.items() if share > report.goal.loss_ratio]
+        if 0 < len(guilty) < len(names) and _always_worst(map(shares_of, trials), guilty):
+            return f", by {' and '.join(guilty)} alone"
+    return ""
+
+
+def _lost_by_direction(trial: Trial) -> dict[str, float]:
+    """The share of the frames of each direction that the SUT may have lost."""
+    return {
+        way.name: max(0, way.lost - way.generator_drop_frames) / max(1, way.sent_frames)
+        for way in trial.directions
+    }
+
+
+def _lost_by_stream(trial: Trial) -> dict[str, float]:
+    """The lost share of the frames of each stream; empty: it is not known."""
     sent: Counter[str] = Counter()
-    for trial in result.trials:
-        if trial.is_evidence and trial.load_per_interface_fps == upper.per_interface_fps:
-            for way in trial.directions:
-                lost[way.name] += max(0, way.lost - way.generator_drop_frames)
-                sent[way.name] += way.sent_frames
-    guilty = [name for name in sent if lost[name] > report.goal.loss_ratio * sent[name]]
-    if not 0 < len(guilty) < len(sent):
-        return ""
-    return f", by {' and '.join(guilty)} alone"
+    received: Counter[str] = Counter()
+    for one in chain.from_iterable(way.by_stream for way in trial.directions):
+        sent[one.name] += one.sent_frames
+        received[one.name] += one.received_frames
+    return {f"stream {name}": 1.0 - received[name] / sent[name] for name in sent if sent[name]}
+
+
+def _always_worst(trials: Iterable[dict[str, float]], guilty: Sequence[str]) -> bool:
+    """Whether only these parts lost most in all trials with losses, more often than chance would have it.
+
+    Of the few frames at a bound, chance takes all from one part now and then, so each trial counts once.
+    """
+    lossy = [shares for shares in trials if any(shares.values())]
+    worst = [max(shares, key=lambda name: shares[name]) for shares in lossy]
+    if not lossy or not set(worst) <= set(guilty):
+        return False
+    # Formula: that one of several sets of parts has the worst one in every trial, if each part is as likely.
+    likely = len(guilty) / len(lossy[0])
+    return math.comb(len(lossy[0]), len(guilty)) * likely ** len(lossy) < _BY_CHANCE
 
 
 def _gap(lower: Rate, upper: Rate, duration: float) -> float:
@@ -168,7 +206,8 @@ def _found(
         )
         offered = rate_in_words(lower.per_interface_fps, frames)
         where = _in_good_trials(report.goal, lower, trials)
-        return f"{name}: stream {stream} loses {lost}{where} when offered {offered} of all streams"
+        of_all = "" if ">" in stream else " of all streams"
+        return f"{name}: {report.goal.part} loses {lost}{where} when offered {offered}{of_all}"
     if report.goal.loss_ratio == 0.0:
         return f"{name}: {forwards} {rate_in_words(lower.per_interface_fps, frames)} {_without_loss(lower, trials)}"
 

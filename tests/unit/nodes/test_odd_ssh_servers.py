@@ -1,0 +1,220 @@
+"""Servers that refuse, write, wait or stand behind others: each has one sentence, with the way out."""
+
+from __future__ import annotations
+
+import socket
+import subprocess
+import sys
+from contextlib import contextmanager
+
+import pytest
+import yaml
+from ports import free_port
+from ssh_server import SSHD, needs_sshd, private_command, wait_until_listening
+from waiting import PATIENCE
+
+from lossratio.errors import NodeError
+from lossratio.nodes import NodeSession
+from lossratio.topology import Interface, Node
+
+pytestmark = needs_sshd
+
+
+@contextmanager
+def odd_server(server, directory, *settings):
+    """Another sshd with the keys of a server, and settings of its own."""
+    directory.mkdir(exist_ok=True)
+    port = free_port()
+    config = (server.directory / "config").read_text().replace(f":{server.port}\n", f":{port}\n")
+    config = "".join(line for line in config.splitlines(keepends=True) if not line.startswith("SetEnv"))
+    (directory / "config").write_text("\n".join((*settings, config)))
+    command = private_command([SSHD, "-D", "-e", "-f", str(directory / "config")], directory)
+    with (directory / "log").open("wb") as log, subprocess.Popen(command, stderr=log) as process:
+        try:
+            wait_until_listening(port, process)
+            yield port
+        finally:
+            process.kill()
+
+
+def said(server, **changes):
+    with pytest.raises(NodeError) as error, server.connect(**changes):
+        pass
+    return str(error.value)
+
+
+@pytest.mark.whole
+def test_a_server_that_allows_one_session_is_named_at_the_log_in(server, tmp_path):
+    with odd_server(server, tmp_path, "MaxSessions 1") as port:
+        assert said(server, port=port) == (
+            "Node DUT1: its sshd refuses a further session; cannot run `true`. Raise MaxSessions in its sshd_config "
+            "(10 is usual), and reload sshd."
+        )
+
+
+@pytest.mark.whole
+def test_a_shell_that_writes_is_named_with_what_it_writes(server, tmp_path):
+    chatty = 'ForceCommand echo "Welcome to h1"; sh -c "$SSH_ORIGINAL_COMMAND"'
+    with odd_server(server, tmp_path, chatty) as port:
+        told = said(server, port=port)
+    assert "its shell writes 'Welcome to h1' before the output of every command" in told
+    assert "~/.bashrc" in told
+
+
+@pytest.mark.whole
+def test_a_banner_and_a_server_without_sftp_do_no_harm(server, tmp_path):
+    (tmp_path / "banner").write_text("Authorized use only.\n" * 50)
+    with odd_server(server, tmp_path, f'Banner "{tmp_path}/banner"') as port, server.connect(port=port) as session:
+        session.put(b"abc", str(tmp_path / "put"))
+        assert session.get(str(tmp_path / "put")) == b"abc"
+
+
+def test_a_slow_server_is_given_up_in_time_with_the_way_out(server):
+    with socket.create_server(("127.0.0.1", 0)) as slow:
+        told = said(server, port=slow.getsockname()[1], connect_timeout=0.3)
+    assert told.endswith(
+        "the log-in was not finished within 0.3 s. Look at its load and at the network to it, or raise the node's "
+        "connect_timeout."
+    )
+
+
+def test_an_agent_without_keys_is_nothing_to_log_in_with(server, tmp_path, monkeypatch):
+    monkeypatch.setenv("HOME", str(tmp_path))
+    with subprocess.Popen(["ssh-agent", "-D", "-a", str(tmp_path / "agent")], stdout=subprocess.DEVNULL) as agent:
+        monkeypatch.setenv("SSH_AUTH_SOCK", str(tmp_path / "agent"))
+        told = said(server, key_file=None)
+        agent.kill()
+    assert "no key in the agent" in told
+    assert told.endswith("Name the key_file, or give the agent a key: ssh-add.")
+
+
+@pytest.mark.parametrize(
+    ("change", "why"),
+    [
+        ({"key_file": "other_key"}, r"log-in refused \(key .*other_key\)\. Is the user right"),
+        ({"port": None}, r"connection refused\. Is sshd running there, and is this its port\?"),
+    ],
+)
+def test_a_wrong_key_and_a_closed_port_have_their_ways_out(server, change, why):
+    changes = {name: server.directory / value if name == "key_file" else free_port() for name, value in change.items()}
+    with pytest.raises(NodeError, match=why), server.connect(**changes):
+        pass
+
+
+def config(server, home, way, **names):
+    """The SSH configuration of a user who knows the server as ``lab``."""
+    (home / ".ssh").mkdir(exist_ok=True)
+    (home / ".ssh" / "known").write_text(f"lab {server.host_key}\n[127.0.0.1]:{server.port} {server.host_key}\n")
+    keys = (
+        f'IdentityFile "{server.directory}/user_key"\nUserKnownHostsFile "{home}/.ssh/known"\nStrictHostKeyChecking yes'
+    )
+    text = f"Host lab\nHostName 127.0.0.1\nPort {server.port}\nHostKeyAlias lab\n{keys}\n{way}\n"
+    text += "".join(f"Host {name}\nHostName 127.0.0.1\nPort {port}\n{keys}\n" for name, port in names.items())
+    (home / ".ssh" / "config").write_text(text)
+
+
+def node_of(name):
+    return Node(type="DUT", host=name, interfaces={"port0": Interface(link="link0", name="eth0")})
+
+
+@pytest.mark.whole
+@pytest.mark.parametrize("way", ["", "ProxyJump bastion", "ProxyCommand nc {host} %p", "ProxyJump none"])
+def test_a_name_of_the_configuration_leads_to_its_host(server, tmp_path, monkeypatch, way):
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.delenv("SSH_AUTH_SOCK", raising=False)
+    line = way.format(host="%h")
+    if line.startswith("ProxyCommand"):
+        relay = tmp_path / "relay.py"
+        relay.write_text(RELAY)
+        line = f"ProxyCommand {sys.executable} {relay} %h %p"
+    config(server, tmp_path, line, bastion=server.port)
+    with NodeSession.connect("DUT1", node_of("lab")) as session:
+        assert session.run("echo", "here").stdout == "here\n"
+
+
+RELAY = """
+import os, select, socket, sys
+far = socket.create_connection((sys.argv[1], int(sys.argv[2])))
+while True:
+    for ready in select.select([0, far], [], [])[0]:
+        data = os.read(ready if ready == 0 else far.fileno(), 65536)
+        if not data:
+            raise SystemExit
+        far.sendall(data) if ready == 0 else os.write(1, data)
+"""
+
+
+@pytest.mark.whole
+def test_a_bastion_that_closes_is_named_with_what_ssh_says(server, tmp_path, monkeypatch):
+    monkeypatch.setenv("HOME", str(tmp_path))
+    config(server, tmp_path, "ProxyJump bastion", bastion=free_port())
+    with pytest.raises(NodeError) as error, NodeSession.connect("DUT1", node_of("lab")):
+        pass
+    told = str(error.value)
+    assert "through 'bastion')" in told
+    assert "the way through the bastion or the ProxyCommand failed: ssh: connect to host 127.0.0.1 port" in told
+    assert "Connection refused" in told
+
+
+@pytest.mark.whole
+def test_a_server_behind_a_bastion_answers_for_itself(server, tmp_path, monkeypatch):
+    """A refused log-in at the host is no fault of the bastion."""
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.delenv("SSH_AUTH_SOCK", raising=False)
+    config(server, tmp_path, "ProxyJump bastion", bastion=server.port)
+    node = node_of("lab").model_copy(update={"key_file": server.directory / "other_key"})
+    with pytest.raises(NodeError, match="log-in refused"), NodeSession.connect("DUT1", node):
+        pass
+
+
+SUITE = """*** Settings ***
+Library    lossratio    dut=black_box
+*** Test Cases ***
+Search
+    Find NDR And PDR    frame_size=128B
+"""
+
+
+@pytest.mark.whole
+@pytest.mark.parametrize(
+    ("settings", "key", "why"),
+    [
+        (["MaxSessions 1"], "user_key", "its sshd refuses a further session; cannot run `true`. Raise MaxSessions"),
+        ([], "other_key", "). Is the user right, and the key in its authorized_keys?"),
+        (['ForceCommand echo hi; sh -c "$SSH_ORIGINAL_COMMAND"'], "user_key", "its shell writes 'hi' before"),
+    ],
+)
+def test_check_run_and_between_say_the_same(server, tmp_path, settings, key, why):
+    with odd_server(server, tmp_path, *settings) as port:
+        known = tmp_path / "known"
+        known.write_text("".join(f"[127.0.0.1]:{each} {server.host_key}\n" for each in (port, server.port)))
+        file = server.directory / key
+        reached = {"type": "TG", "host": "127.0.0.1", "port": port, "key_file": str(file), "known_hosts": str(known)}
+        west = {"client": {"link": "west", "name": "eth1", "address": "10.0.1.2/24"}}
+        east = {"server": {"link": "east", "name": "eth1", "address": "10.0.2.2/24"}}
+        nodes = {
+            "h1": {**reached, "generator": {"kind": "afpacket", "max_rate": "10 kfps"}, "interfaces": west},
+            "between": {"type": "DUT", "interfaces": {"west": {"link": "west"}, "east": {"link": "east"}}},
+            "h2": {**reached, "interfaces": east},
+        }
+        lab = {"format": "lossratio-topology/1", "name": "lab", "addresses": "lab", "nodes": nodes}
+        (tmp_path / "lab.yaml").write_text(yaml.safe_dump(lab))
+        (tmp_path / "suite.robot").write_text(SUITE)
+        root = f"127.0.0.1:{port}"
+        commands = (
+            ["check", "lab.yaml", "--connect"],
+            ["run", "suite.robot", "--topology", "lab.yaml", "--output", "out"],
+            ["between", root, f"127.0.0.1:{server.port}", "--key-file", str(file), "--known-hosts", str(known)],
+        )
+        for command in commands:
+            done = subprocess.run(
+                [sys.executable, "-m", "lossratio", *command],
+                cwd=tmp_path,
+                capture_output=True,
+                text=True,
+                timeout=PATIENCE,
+                check=False,
+            )
+            told = " ".join((done.stdout + done.stderr).split())
+            assert why in told, (command, told)
+            assert done.returncode != 0
