@@ -132,8 +132,10 @@ class Name:
     def __init__(self, kind: str, *_: object) -> None:
         self.kind = kind
 
-    def __call__(self, *given: Any, **named: Any) -> Made | Layers:
-        """A header, if frames can have it, or else a call that is kept."""
+    def __call__(self, *given: Any, **named: Any) -> Any:
+        """A header, if frames can have it, or the bytes of an option, or else a call that is kept."""
+        if self.kind == "IPOption" and [*map(type, given)] == [bytes] and not named:
+            return given[0]
         if self.kind not in _LENGTHS:
             return Made(self.kind, given, named)
         if given:
@@ -160,7 +162,9 @@ class Layers:
         self.payload = payload
 
     def __len__(self) -> int:
-        return sum(_LENGTHS.get(name, 0) for name, _, _ in self.layers) + self.payload
+        headers = sum(_LENGTHS.get(name, 0) for name, _, _ in self.layers)
+        options = sum(len(fields.get("options") or "") for _, fields, _ in self.layers)
+        return headers + options + self.payload
 
     def __truediv__(self, other: object) -> Layers:
         if isinstance(other, Made):
@@ -173,12 +177,12 @@ class Layers:
 
 
 class Names(dict[str, Any]):
-    """Python's own names; any other one is the generator's."""
+    """Python's own names; any other one is the generator's, whose API also has modules in its names."""
 
-    def __missing__(self, name: str) -> Name:
+    def __missing__(self, name: str) -> Any:
         if name.startswith("__"):
             raise KeyError(name)
-        return Name(name)
+        return _MODULES.get(name) or Name(name)
 
 
 class Shut:
