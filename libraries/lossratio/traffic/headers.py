@@ -18,7 +18,6 @@ from lossratio.agent import (
     UDP,
     UDP_PROTOCOL,
     VLAN,
-    VLAN_TAG_BYTES,
     VXLAN,
 )
 from lossratio.records import FileModel, left_out_if_empty
@@ -209,6 +208,11 @@ class Ipv6(Addresses):
 
     _leave_out = left_out_if_empty("is_marked", "dscp")
 
+    @property
+    def length(self) -> int:
+        """Bytes of the header."""
+        return IPV6.length
+
 
 class PortHeader(FileModel):
     """The header of UDP or TCP."""
@@ -217,6 +221,11 @@ class PortHeader(FileModel):
     """Source ports."""
     destination_port: PortRange = PortRange(first=1024)
     """Destination ports."""
+
+    @property
+    def length(self) -> int:
+        """Bytes of the header."""
+        return UDP.length
 
 
 class TcpHeader(PortHeader):
@@ -322,15 +331,9 @@ class InnerHeaders(FileModel):
     @property
     def length(self) -> int:
         """Bytes of all headers."""
-        present = (
-            (VLAN_TAG_BYTES, self.dot1ad),
-            (VLAN_TAG_BYTES, self.dot1q),
-            (0 if self.ipv4 is None else self.ipv4.length, self.ipv4),
-            (IPV6.length, self.ipv6),
-            (UDP.length, self.udp),
-            (0 if self.tcp is None else self.tcp.length, self.tcp),
-        )
-        return ETHERNET_HEADER_BYTES + sum(size for size, header in present if header is not None)
+        present = (self.ipv4, self.ipv6, self.udp, self.tcp)
+        behind_tags = sum(header.length for header in present if header is not None)
+        return ETHERNET_HEADER_BYTES + len(self.tags) + behind_tags
 
     @property
     def versions(self) -> frozenset[int]:

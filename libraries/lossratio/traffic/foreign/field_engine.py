@@ -91,6 +91,7 @@ class FieldEngine:
         Raises:
             ForeignFieldError: If something in it cannot be used here.
         """
+        # Table: how each instruction is read.
         known: Mapping[str, Callable[[Made, Mapping[str, Any]], None]] = {
             "STLVmFlowVar": self._add_variable,
             "var": self._add_variable,
@@ -105,6 +106,7 @@ class FieldEngine:
             "STLVmTrimPktSize": self._trim,
             "trim": self._trim,
         }
+
         for each in _instructions(machine, line):
             if each.kind in _FIXES:
                 continue
@@ -174,6 +176,7 @@ class FieldEngine:
             return
         added = _number(fields.get("add_val", 0), made)
         numbers = variable.steps.numbers
+
         modulus = 1 << 8 * variable.width
         base = target.base & ~((modulus - 1) << target.shift)
         first, last = (number + added for number in (numbers[0], numbers[-1]))
@@ -198,6 +201,7 @@ class FieldEngine:
             _number(fields.get(name, usual), made)
             for name, usual in (("add_val", 0), ("shift", 0), ("mask", 0xFF))
         )
+
         base = target.base & ~(mask << target.shift)
         left, right = max(0, shift), max(0, -shift)
         written = [

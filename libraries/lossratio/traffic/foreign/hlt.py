@@ -175,6 +175,7 @@ class _Hlt:
                 continue
             if protocol not in table:
                 raise self._refused(argument, f"{protocol!r} is not supported")
+
             fields = {
                 field: self._value(name, usual) for name, (field, usual) in table[protocol].items()
             }
@@ -185,6 +186,7 @@ class _Hlt:
                     letter for name, letter in _FLAGS.items() if self._value(name, 0)
                 )
                 self._remarks["TCP's numbers and window are the generator's own."] = None
+
             given = {name: value for name, value in fields.items() if value is not None}
             yield Layer(_NAMES[protocol], given, self._made.line)
 
@@ -192,6 +194,7 @@ class _Hlt:
         """The fields of each VLAN tag."""
         names = [name for name in self._given if name.startswith("vlan_")]
         listed = {name: _listed(self._given[name]) for name in names}
+
         for place in range(max(map(len, listed.values()), default=0)):
             own = {name: values[place] for name, values in listed.items() if place < len(values)}
             if int(str(own.get("vlan_protocol_tag_id") or hex(_TAG_PROTOCOL)), 16) != _TAG_PROTOCOL:
@@ -249,6 +252,9 @@ class _Hlt:
                 continue
             bits = _PORT_BITS if "port" in argument else _ADDRESS_BITS
             first = number_of(layers[places[0]].fields.get(field, 1)) & ((1 << bits) - 1)
+            if argument.startswith("mac"):
+                # Only the distances count.
+                first = count * step
             yield (places[0], field), self._numbers(argument, mode, first, count, step, bits)
 
     def _numbers(
@@ -275,6 +281,7 @@ class _Hlt:
             return float(bursts[mode] * int(self._general("pkts_per_burst"))), False, True
         if mode != "continuous" or len(given) > 1:
             raise self._refused("transmit_mode", f"{mode!r} with {given} is not supported")
+
         if not given:
             return 10.0, True, False
         value = float(self._given[given[0]])

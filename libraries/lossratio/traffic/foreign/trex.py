@@ -63,6 +63,7 @@ def _way(found: Any, folder: Path, remarks: dict[str, None]) -> tuple[ForeignStr
         read_hlt(one, remarks) if one.kind == "STLHltStream" else _stream(one, folder, remarks)
         for one in made
     )
+
     bursts = [stream for stream in streams if stream.is_burst]
     if bursts and len(bursts) < len(streams):
         problem = "some streams end (bursts), and others do not"
@@ -91,16 +92,17 @@ def _each_stream(found: Any) -> Iterator[Made]:
 def _check_order(streams: Sequence[Mapping[str, Any]], made: Sequence[Made]) -> None:
     """Makes sure that streams which others start follow these, so that each is sent equally often."""
     names = [stream.get("name") for stream in streams]
-    started = {0}
+    started = set()
     for number, stream in enumerate(streams):
         following = stream.get("next")
         if following is None:
             continue
-        is_round = following == names[0] and len(started) == number + 1 == len(names)
+        is_round = following == names[0] and len(started) == number == len(names) - 1
         if not is_round and following not in names[number + 1 : number + 2]:
             problem = f"{following!r} is neither the stream after it nor the first one"
             raise ForeignFieldError("STLStream.next", problem, made[number].line)
         started.add(number + 1)
+
     for number, stream in enumerate(streams):
         if not stream.get("self_start", True) and number not in started:
             problem = "no stream starts it"
@@ -183,6 +185,7 @@ def _packet(builder: Made, folder: Path) -> Packet:
     for name, value in fields.items():
         if value is not None and name not in known:
             raise ForeignFieldError(f"STLPktBuilder.{name}", "it cannot be read", builder.line)
+
     packet = fields.get("pkt")
     if isinstance(packet, str):
         try:
