@@ -92,7 +92,7 @@ def _each_stream(found: Any) -> Iterator[Made]:
 def _check_order(streams: Sequence[Mapping[str, Any]], made: Sequence[Made]) -> None:
     """Makes sure that streams which others start follow these, so that each is sent equally often."""
     names = [stream.get("name") for stream in streams]
-    started = set()
+    started: set[int] = set()
     for number, stream in enumerate(streams):
         following = stream.get("next")
         if following is None:
