@@ -54,7 +54,7 @@ class ScriptedAgent:
 
 def asked(client, server, **request):
     relay = TwoEnds({"CLIENT": client, "SERVER": server})
-    relay._ends = {"west>east": ("CLIENT", "SERVER")}
+    relay._division._ends = {"west>east": ("CLIENT", "SERVER")}
     relay.write_line(json.dumps({"id": 1, **request}))
     return json.loads(relay.read_line(1.0))
 
