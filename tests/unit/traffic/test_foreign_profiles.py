@@ -12,12 +12,18 @@ from pathlib import Path
 import pytest
 import yaml
 from click.testing import CliRunner
+from frame_samples import frames, with_fields_of_scapy
 from hypothesis import given, strategies
+from scapy.layers.inet import IP, TCP, UDP
+from scapy.layers.l2 import Ether
 
+from lossratio.agent.core.comparison import header_fields
 from lossratio.commands.testbed import import_command
 from lossratio.errors import ProfileError
+from lossratio.topology.addressing import EAST, WEST
 from lossratio.traffic import PROFILE_READERS, convert_profile, load_profile, profile_text
 from lossratio.traffic.foreign import enclosed
+from lossratio.traffic.frame_headers import frames_spec
 
 STL = """
 from trex_stl_lib.api import *
@@ -528,9 +534,42 @@ def test_a_capture_beside_the_file_is_its_packet(tmp_path):
     assert (stream.headers.udp.source_port.first, stream.headers.udp.destination_port.first) == (1000, 53)
 
 
-def test_flags_of_tcp_and_options_of_ip_are_in_the_frames(tmp_path):
-    text = stl().replace("tos=184", "options=IPOption(b'\\x01\\x01\\x01\\x00')")
-    stream = loaded(tmp_path, "trex", text).directions[0].streams[0]
-    assert (stream.headers.ipv4.options, stream.headers.ipv4.length, stream.headers.length) == ("01010100", 24, 46)
-    profile = loaded(tmp_path, "trex", stl().replace("UDP(", "TCP(flags='FA', "))
-    assert profile.directions[0].streams[0].headers.tcp.flag_bits == 0x11
+def test_options_of_ip_and_listed_addresses_are_in_the_frames(tmp_path):
+    engine = "vm = STLVM(); vm.var('v', value_list=['16.0.0.7', '16.0.0.5'], size=4); vm.write('v', 'IP.src')"
+    text = stl().replace("tos=184", "options=IPOption(b'\\x01\\x01\\x01')")
+    text = text.replace("return [self.stream", f"{engine}\n        return self.stream(60, 1, vm)\n        [self.stream")
+    direction = loaded(tmp_path, "trex", text).directions[0]
+    assert direction.size_weights == {64: 1}
+    sent = frames(frames_spec(direction, WEST, EAST))
+    assert [Ether(frame)[IP].src for frame in sent] == ["198.18.0.7", "198.18.0.5"]
+    for frame in sent:
+        assert frame == with_fields_of_scapy(frame)
+        assert (Ether(frame)[IP].ihl, frame[34:38], Ether(frame)[UDP].dport) == (6, b"\1\1\1\0", 12)
+    shown = {each.name: each.shown(sent[0]) for each in header_fields(sent[0])}
+    assert (shown["IPv4 header length"], shown["UDP source port"], shown["UDP destination port"]) == ("6", "1025", "12")
+
+
+@pytest.mark.parametrize(("flags", "bits"), [("'FA'", "FA"), ("0x12", "SA"), ("''", ""), ("None or 'A'", "A")])
+def test_flags_of_tcp_are_in_the_frames(tmp_path, flags, bits):
+    profile = loaded(tmp_path, "trex", stl().replace("UDP(", f"TCP(flags={flags}, "))
+    sent = frames(frames_spec(profile.directions[0], WEST, EAST))[0]
+    assert str(Ether(sent)[TCP].flags) == bits
+    assert sent == with_fields_of_scapy(sent)
+
+
+@pytest.mark.parametrize(
+    ("headers", "told"),
+    [
+        ({"udp": {"source_port": {"first": 4, "values": [5, 9]}}}, "'first' is the lowest of the 'values'"),
+        ({"udp": {"source_port": {"values": [5, 9], "order": "random"}}}, "'values' are sent in their order"),
+        ({"udp": {"source_port": {"values": [5, 70000]}}}, "there is no port 70000"),
+        ({"tcp": {"flags": "S", "connects": True}}, "flags: a connection ('connects') has the flags of its handshake"),
+        ({"tcp": {}, "ipv4": {"options": "01010100"}}, "'options' can only be in front of a 'udp' header"),
+        ({"udp": {}, "ipv4": {"options": "0101"}}, "whole words of four bytes in hexadecimal"),
+    ],
+)
+def test_values_flags_and_options_that_cannot_be_had_are_refused(tmp_path, headers, told):
+    path = tmp_path / "ours.yaml"
+    path.write_text(yaml.safe_dump({"format": "lossratio-traffic-profile/1", "name": "ours", "ipv4": {}, **headers}))
+    with pytest.raises(ProfileError, match=re.escape(told)):
+        load_profile(str(path), frame_size=128)

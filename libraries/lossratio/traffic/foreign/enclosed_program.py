@@ -35,6 +35,7 @@ _NO_RIGHTS = "a foreign profile runs without files, network and other programs"
 _NOT_KNOWN = "its value is not known here"
 _MOST_MEMORY = 1 << 29
 _MOST_BYTES = 1 << 23
+_WORD_BYTES = 4
 # Table: modules that need no rights, and the harmless parts of others.
 _MODULES: Mapping[str, Any] = {
     "__future__": SimpleNamespace(division=None, print_function=None, annotations=None),
@@ -163,8 +164,9 @@ class Layers:
 
     def __len__(self) -> int:
         headers = sum(_LENGTHS.get(name, 0) for name, _, _ in self.layers)
-        options = sum(len(fields.get("options") or "") for _, fields, _ in self.layers)
-        return headers + options + self.payload
+        options = (fields.get("options") or b"" for _, fields, _ in self.layers)
+        words = sum(-(-len(each) // _WORD_BYTES) for each in options)
+        return headers + _WORD_BYTES * words + self.payload
 
     def __truediv__(self, other: object) -> Layers:
         if isinstance(other, Made):
