@@ -148,6 +148,7 @@ def test_a_field_that_cannot_be_had_is_refused_with_its_name(tmp_path, change, t
         ("pkt_offset=", "byte_order='little', pkt_offset=", "write.byte_order: numbers in frames begin"),
         ('size=4, op="', 'size=8, op="', "line 23: write.pkt_offset: 8 bytes from there are not within IP.src"),
         ("16.0.0.16", "16.0.0.0", "var.max_value: it is below min_value"),
+        ("default=100", "required=True", "line 20: args = parser.parse_args(tunables): it ends itself here"),
         ("return Traffic()", "return 7", "get_streams: the file's class has no method of this name"),
         ("def register", "def registered", "register: the file has no function of this name"),
         (

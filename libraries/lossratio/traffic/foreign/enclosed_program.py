@@ -356,7 +356,10 @@ def _failed(error: BaseException, text: str) -> dict[str, Any]:
             line = traceback.tb_lineno
         traceback = traceback.tb_next
     what = text.split("\n")[line - 1].strip()[:80]
-    return RefusedError(what, f"it fails with {error!r}", line).answer
+    problem = f"it fails with {error!r}"
+    if isinstance(error, SystemExit):
+        problem = "it ends itself here; its options have their default values, and cannot be given"
+    return RefusedError(what, problem, line).answer
 
 
 def _compiled(text: str, mode: str) -> Any:
