@@ -43,6 +43,7 @@ from .core.wire import (
     TCP_PROTOCOL,
     UDP_PROTOCOL,
     VLAN_TAG_BYTES,
+    WORD_BYTES,
     behind_tags,
     word_sum,
 )

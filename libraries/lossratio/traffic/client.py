@@ -77,6 +77,117 @@ class AgentFacts:
     """MAC addresses of the node's network interfaces, by name."""
 
 
+class Conversation:
+    """Requests to an agent and its answers, one at a time; see `AgentClient`."""
+
+    def __init__(self, node_name: str, process: AgentProcess, patience: float) -> None:
+        self.node_name = node_name
+        self.process = process
+        self.patience = patience
+        self.see: Callable[[int, int], None] | None = None
+        self._last_id = 0
+        self._is_open = True
+        self._pulse: Pulse | None = None
+
+    def ask(
+        self, operation: str, busy: float = 0.0, advice: str = _AFTER_THE_END, **request: Any
+    ) -> Mapping[str, Any]:
+        """The answer to a request, which may take `busy` seconds and the patience.
+
+        Raises:
+            AgentRefusalError: If the agent refuses it.
+            TrafficError: If the agent has ended, or does not answer as it should; `advice` says what helps.
+        """
+        if not self._is_open:
+            raise TrafficError(
+                f"Node {self.node_name}: the traffic agent has ended. The next measurement restarts it."
+            )
+
+        self._last_id += 1
+        try:
+            self.process.write_line(json.dumps({"id": self._last_id, "op": operation, **request}))
+            line = self.process.read_line(busy + self.patience, self._show_life)
+            while self.see is not None and (note := _note_in(line)) is not None:
+                self.see(*note)
+                # While lines come, reading gives the agent no sign of life.
+                self._show_life()
+                line = self.process.read_line(busy + self.patience, self._show_life)
+        except NodeError as error:
+            if operation == "hello" and was_killed(self.process.exit_status):
+                advice = _IF_KILLED
+            elif operation == "configure" and self.process.exit_status is None:
+                advice = _IF_SLOW
+            self.close()
+            raise TrafficError(
+                f"{error} The traffic agent had been asked for {operation!r}. {advice}"
+            ) from error
+        except BaseException:
+            # After an interrupt, the answer would be mistaken for the next one, and traffic may still flow.
+            self.close()
+            raise
+
+        try:
+            answer = json.loads(line)
+        except ValueError:
+            answer = None
+
+        if not isinstance(answer, dict) or answer.get("id") != self._last_id:
+            raise self._garbled(line)
+        if isinstance(answer.get("error"), dict):
+            refusal = answer["error"]
+            raise AgentRefusalError(
+                f"Node {self.node_name}: {refusal.get('message')}", str(refusal.get("kind"))
+            )
+        if not isinstance(answer.get("result"), dict):
+            raise self._garbled(line)
+
+        result: Mapping[str, Any] = answer["result"]
+        return result
+
+    def read(
+        self, read: Callable[[Mapping[str, Any]], AnswerT], answer: Mapping[str, Any]
+    ) -> AnswerT:
+        """What is read of an answer.
+
+        Raises:
+            TrafficError: If the answer has something else; the agent is then ended.
+        """
+        try:
+            return read(answer)
+        except (KeyError, TypeError, ValueError) as error:
+            raise self._garbled(json.dumps(answer), f" ({error!r})") from error
+
+    def begin_pulse(self) -> None:
+        """Gives the agent signs of life from now on, until `end_pulse`."""
+        self._pulse = Pulse(LIFE_SECONDS, self._show_life)
+        self._pulse.start()
+
+    def end_pulse(self) -> None:
+        """Ends the signs of life."""
+        pulse = self._pulse
+        self._pulse = None
+        if pulse is not None:
+            pulse.stop()
+
+    def close(self) -> None:
+        """Ends the agent; a second call changes nothing."""
+        self._is_open = False
+        self.end_pulse()
+        self.process.close()
+
+    def _show_life(self) -> None:
+        # An agent that hears nothing while traffic flows stops the traffic.
+        self.process.write_line("")
+
+    def _garbled(self, line: str, reason: str = "") -> TrafficError:
+        self.close()
+        return TrafficError(
+            f"Node {self.node_name}: the traffic agent's output was {line[:200]!r} instead of an answer{reason}. "
+            "Another program on the node writes there (a log-in script?), or this is not lossratio's agent. It was "
+            "stopped."
+        )
+
+
 class AgentClient(AbstractContextManager["AgentClient"]):
     """A conversation with the agent on the TG node. Start one with `AgentClient.start`, and close it at the end.
 
@@ -95,26 +206,20 @@ class AgentClient(AbstractContextManager["AgentClient"]):
         has_connections: Whether its trials can only open connections.
         loads_default_route: Whether a port may carry the node's default route, because nobody reaches the node over it.
         settle_time: Seconds after the traffic in which frames come back in time.
-        see: Called about twice a second with the frames that a running trial has sent and received so far, over all
-            directions, if the generator reports them; None: not requested.
     """
 
     def __init__(
         self, node_name: str, process: AgentProcess, patience: float = _USUAL_PATIENCE
     ) -> None:
         self.node_name = node_name
-        self._process = process
-        self._patience = patience
+        self._conversation = Conversation(node_name, process, patience)
+        self._ask = self._conversation.ask
         self.settle_time = 0.0
         self._directions: tuple[str, ...] = ()
         self.flows: Mapping[str, int] = {}
         self.has_connections = False
         self.loads_default_route = False
-        self.see: Callable[[int, int], None] | None = None
-        self._last_id = 0
-        self._is_open = True
         self._is_watched = False
-        self._pulse: Pulse | None = None
         self.facts = self._hello()
 
     @classmethod
@@ -146,6 +251,18 @@ class AgentClient(AbstractContextManager["AgentClient"]):
 
     def __exit__(self, *exception: object) -> None:
         self.close()
+
+    @property
+    def see(self) -> Callable[[int, int], None] | None:
+        """Takes the frames that a running trial has sent and received so far, over all directions; None: nothing does.
+
+        It is called about twice a second, if the generator reports them.
+        """
+        return self._conversation.see
+
+    @see.setter
+    def see(self, see: Callable[[int, int], None] | None) -> None:
+        self._conversation.see = see
 
     def is_alive(self) -> bool:
         """Whether the agent, at both ends if there are two, still answers: news of its end may be on the way."""
@@ -203,8 +320,7 @@ class AgentClient(AbstractContextManager["AgentClient"]):
         """Begins the traffic of a plan without an end, until `stop`."""
         self._ask("hold", plan=asdict(plan))
         self._is_watched = plan.locates
-        self._pulse = Pulse(LIFE_SECONDS, self._show_life)
-        self._pulse.start()
+        self._conversation.begin_pulse()
 
     def stop(self, late_wait: float = 0.0) -> answers.StoppedTraffic:
         """Ends the traffic that `hold` began, waits for frames in flight, and returns the counters.
@@ -212,7 +328,7 @@ class AgentClient(AbstractContextManager["AgentClient"]):
         Args:
             late_wait: Seconds after that in which frames are late; they are counted separately.
         """
-        self._stop_pulse()
+        self._conversation.end_pulse()
         answer = self._ask("stop", busy=self.settle_time + late_wait, late_wait=late_wait)
         stopped = self._read(answers.read_stop, answer)
         if self._is_watched:
@@ -288,9 +404,7 @@ class AgentClient(AbstractContextManager["AgentClient"]):
 
     def close(self) -> None:
         """Ends the agent, and with it all traffic; a second call changes nothing."""
-        self._is_open = False
-        self._stop_pulse()
-        self._process.close()
+        self._conversation.close()
 
     def _timelines(
         self, answer: Mapping[str, Any], counters: Sequence[DirectionCounters]
@@ -305,16 +419,6 @@ class AgentClient(AbstractContextManager["AgentClient"]):
         clock = min(readings, key=attrgetter("error"))
         return self._read(lambda answer, _: answers.read_timelines(answer, counters, clock), answer)
 
-    def _show_life(self) -> None:
-        # An agent that hears nothing while traffic flows stops the traffic.
-        self._process.write_line("")
-
-    def _stop_pulse(self) -> None:
-        pulse = self._pulse
-        self._pulse = None
-        if pulse is not None:
-            pulse.stop()
-
     def _hello(self) -> AgentFacts:
         answer = self._ask("hello", START_SECONDS, _IF_IT_NEVER_STARTED, protocol=PROTOCOL)
         if answer.get("protocol") != PROTOCOL:
@@ -328,70 +432,10 @@ class AgentClient(AbstractContextManager["AgentClient"]):
             lambda answer, _: AgentFacts(**{name: answer[name] for name in names}), answer
         )
 
-    def _ask(
-        self, operation: str, busy: float = 0.0, advice: str = _AFTER_THE_END, **request: Any
-    ) -> Mapping[str, Any]:
-        if not self._is_open:
-            raise TrafficError(
-                f"Node {self.node_name}: the traffic agent has ended. The next measurement restarts it."
-            )
-
-        self._last_id += 1
-        try:
-            self._process.write_line(json.dumps({"id": self._last_id, "op": operation, **request}))
-            line = self._process.read_line(busy + self._patience, self._show_life)
-            while self.see is not None and (note := _note_in(line)) is not None:
-                self.see(*note)
-                # While lines come, reading gives the agent no sign of life.
-                self._show_life()
-                line = self._process.read_line(busy + self._patience, self._show_life)
-        except NodeError as error:
-            if operation == "hello" and was_killed(self._process.exit_status):
-                advice = _IF_KILLED
-            elif operation == "configure" and self._process.exit_status is None:
-                advice = _IF_SLOW
-            self.close()
-            raise TrafficError(
-                f"{error} The traffic agent had been asked for {operation!r}. {advice}"
-            ) from error
-        except BaseException:
-            # After an interrupt, the answer would be mistaken for the next one, and traffic may still flow.
-            self.close()
-            raise
-
-        try:
-            answer = json.loads(line)
-        except ValueError:
-            answer = None
-
-        if not isinstance(answer, dict) or answer.get("id") != self._last_id:
-            raise self._garbled(line)
-        if isinstance(answer.get("error"), dict):
-            refusal = answer["error"]
-            raise AgentRefusalError(
-                f"Node {self.node_name}: {refusal.get('message')}", str(refusal.get("kind"))
-            )
-        if not isinstance(answer.get("result"), dict):
-            raise self._garbled(line)
-
-        result: Mapping[str, Any] = answer["result"]
-        return result
-
     def _read(
         self, read: Callable[[Mapping[str, Any], Sequence[str]], AnswerT], answer: Mapping[str, Any]
     ) -> AnswerT:
-        try:
-            return read(answer, self._directions)
-        except (KeyError, TypeError, ValueError) as error:
-            raise self._garbled(json.dumps(answer), f" ({error!r})") from error
-
-    def _garbled(self, line: str, reason: str = "") -> TrafficError:
-        self.close()
-        return TrafficError(
-            f"Node {self.node_name}: the traffic agent's output was {line[:200]!r} instead of an answer{reason}. "
-            "Another program on the node writes there (a log-in script?), or this is not lossratio's agent. It was "
-            "stopped."
-        )
+        return self._conversation.read(lambda answer: read(answer, self._directions), answer)
 
 
 def _note_in(line: str) -> tuple[int, int] | None:

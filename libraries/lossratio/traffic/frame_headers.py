@@ -16,6 +16,7 @@ from lossratio.agent import (
     TAG_BYTES,
     TCP,
     UDP,
+    WORD_BYTES,
     ChecksumField,
     FramesSpec,
     Header,
@@ -107,12 +108,13 @@ class FrameHeaders:
     covered: tuple[int, int] = (0, 0)
     """Start and end of the innermost IP addresses."""
 
-    def add(self, header: Header, data: bytes) -> int:
+    def add(self, header: Header, data: bytes, options: int = 0) -> int:
         """Adds a header whose lengths and checksums are computed; returns where it begins.
 
         Args:
             header: The header.
             data: Its bytes, with zeros in fields that are computed or step.
+            options: Number of bytes of its options, which are added later.
         """
         start = len(self.data)
         for each in header.fields:
@@ -120,7 +122,8 @@ class FrameHeaders:
             if each.computed == "length":
                 self.lengths.append(LengthField(place, start + header.counts_from))
             elif each.computed == "checksum" and header.addresses:
-                self.checksums.append(ChecksumField(place, start, start + header.length))
+                end = start + header.length + options
+                self.checksums.append(ChecksumField(place, start, end))
             elif each.computed == "checksum":
                 pseudo_header = (*self.covered, header.number)
                 self.checksums.append(ChecksumField(place, start, pseudo_header=pseudo_header))
@@ -186,9 +189,11 @@ class _Frame(FrameHeaders):
             same, first = divmod(
                 (_LOCAL_MAC | int(side.ipv4[0]) % _MOST_HOSTS) * _MOST_HOSTS + values.first, 1 << 32
             )
-            for width, number, count in ((2, same, 1), (4, first, values.count)):
-                self.fields.append(SteppingField(len(self.data), width, number, count))
-                self.data += bytes(width)
+            self.fields.append(SteppingField(len(self.data), 2, same, 1))
+            self.data += bytes(2)
+            listed = _listed(values, first)
+            self.fields.append(SteppingField(len(self.data), 4, first, values.count, values=listed))
+            self.data += bytes(4)
 
     def add_headers(self, headers: InnerHeaders, macs: bytes, labels: bytes = b"") -> None:
         self.data += macs
@@ -201,6 +206,7 @@ class _Frame(FrameHeaders):
 
         if headers.ipv4 is not None:
             values = {"protocol": headers.protocol, "time to live": headers.ipv4.ttl}
+            values["header length"] = headers.ipv4.length // WORD_BYTES
             self._add_ip(IPV4, headers.ipv4, values)
         if headers.ipv6 is not None:
             values = {"next header": headers.protocol, "hop limit": headers.ipv6.hop_limit}
@@ -284,12 +290,15 @@ class _Frame(FrameHeaders):
 
     def _add_ip(self, header: Header, ip: Ipv4 | Ipv6, values: dict[str, int]) -> None:
         dscp = header.field("DSCP")
-        start = self.add(header, header.packed({**values, "DSCP": ip.dscp})[: header.addresses])
+        options = bytes.fromhex(ip.options) if isinstance(ip, Ipv4) else b""
+        first = header.packed({**values, "DSCP": ip.dscp})[: header.addresses]
+        start = self.add(header, first, len(options))
         self._leave_rewritten(header, start)
         if ip.is_marked:
             self.rewritable.append((start + dscp.first, start + dscp.end))
         self.addresses.append(self.covered)
         self._add_addresses(ip)
+        self.data += options
 
     def _add_transport(self, header: PortHeader) -> None:
         """UDP; or TCP: an acknowledgement, without options or with the one that holds the tag."""
@@ -298,7 +307,7 @@ class _Frame(FrameHeaders):
             # The first segment after a handshake whose numbers begin at zero.
             number = int(header.connects)
             values = {"sequence number": number, "acknowledgement number": number}
-            values |= {"data offset": 9 if header.connects else 5, "flag ACK": 1}
+            values |= {"data offset": 9 if header.connects else 5, "flags": header.flag_bits}
             rest = TCP.packed({**values, "window": _TCP_WINDOW})[behind_ports:]
             self.add(TCP, b"")
         else:
@@ -348,8 +357,15 @@ class _Frame(FrameHeaders):
     def _add_field(self, width: int, first: int, values: Range) -> None:
         if values.count > 1:
             seed = self._seed + len(self.fields) if values.order == "random" else None
-            self.fields.append(SteppingField(len(self.data), width, first, values.count, seed))
+            listed = _listed(values, first)
+            field = SteppingField(len(self.data), width, first, values.count, seed, listed)
+            self.fields.append(field)
         self.data += bytes(width) if values.count > 1 else first.to_bytes(width, "big")
+
+
+def _listed(values: Range, first: int) -> tuple[int, ...]:
+    """The listed values of a field whose lowest value is this."""
+    return tuple(first + value - values.first for value in values.values)
 
 
 def _inner_mac(side: Side) -> bytes:

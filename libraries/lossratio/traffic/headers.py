@@ -2,7 +2,7 @@
 
 from collections.abc import Collection, Iterator
 from math import lcm
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field, model_validator
 
@@ -18,7 +18,6 @@ from lossratio.agent import (
     UDP,
     UDP_PROTOCOL,
     VLAN,
-    VLAN_TAG_BYTES,
     VXLAN,
 )
 from lossratio.records import FileModel, left_out_if_empty
@@ -31,11 +30,14 @@ SMALLEST_IPV6_FRAME = 78
 """Bytes, with FCS, of the smallest frame with IPv6 that tests use."""
 LARGEST_FRAME = 9000
 """Bytes, with FCS, of the largest (jumbo) frame that tests use."""
+TCP_FLAGS = "FSRPAUEC"
+"""The initial letters of the flags of TCP, from the lowest bit on."""
 _HOSTS = 1 << 16
 _IPV6_HOSTS = 1 << 32
 _PORTS = 1 << 16
 _MAC_HOSTS = 1 << 20
 _LARGEST_COUNT = 1 << 20
+_MOST_VALUES = 4096
 _OPTION_BYTES = 8
 _TUNNEL_BYTES = UDP.length + VXLAN.length
 
@@ -49,11 +51,35 @@ class Range(FileModel):
     """How many numbers are used."""
     order: Literal["increment", "random"] = "increment"
     """increment: one after the other. random: in an order that the profile's seed decides."""
+    values: tuple[int, ...] = Field(default=(), max_length=_MOST_VALUES)
+    """The numbers in their order, if they do not follow each other; `first` is the lowest of them, and `count` says how
+    many there are."""
+
+    _leave_out = left_out_if_empty("values")
+
+    @model_validator(mode="before")
+    @classmethod
+    def _counts_values(cls, data: Any) -> Any:
+        values = data.get("values") if isinstance(data, dict) else None
+        if not isinstance(values, list | tuple) or not values:
+            return data
+        numbers = [value for value in values if isinstance(value, int)]
+        return {"first": min(numbers, default=0), "count": len(values), **data}
+
+    @model_validator(mode="after")
+    def _has_these_values(self) -> "Range":
+        if self.values and (min(self.values), len(self.values)) != (self.first, self.count):
+            raise ValueError(
+                "'first' is the lowest of the 'values', and 'count' is how many they are"
+            )
+        if self.values and self.order == "random":
+            raise ValueError("'values' are sent in their order: leave 'order' out")
+        return self
 
     @property
     def last(self) -> int:
-        """The last number."""
-        return self.first + self.count - 1
+        """The last number; the highest one if the numbers are listed."""
+        return max(self.values, default=self.first + self.count - 1)
 
 
 class AddressRange(Range):
@@ -134,8 +160,20 @@ class Ipv4(Addresses):
     """Whether devices on the way may write another code point (DSCP) into it."""
     is_wide: bool = False
     """Whether addresses may come from 240.0.0.0/4, which nobody uses, if the benchmarking networks have too few."""
+    options: Annotated[
+        str,
+        Like(
+            r"^([0-9a-f]{8}){0,10}$", "whole words of four bytes in hexadecimal, such as 01010100"
+        ),
+    ] = ""
+    """Its options (RFC 791), in hexadecimal."""
 
-    _leave_out = left_out_if_empty("dscp")
+    _leave_out = left_out_if_empty("dscp", "options")
+
+    @property
+    def length(self) -> int:
+        """Bytes of the header."""
+        return IPV4.length + len(self.options) // 2
 
     @model_validator(mode="after")
     def _fits(self) -> "Ipv4":
@@ -170,14 +208,24 @@ class Ipv6(Addresses):
 
     _leave_out = left_out_if_empty("is_marked", "dscp")
 
+    @property
+    def length(self) -> int:
+        """Bytes of the header."""
+        return IPV6.length
+
 
 class PortHeader(FileModel):
-    """The header of UDP or TCP; segments of TCP have the flag ACK."""
+    """The header of UDP or TCP."""
 
     source_port: PortRange = PortRange(first=1024)
     """Source ports."""
     destination_port: PortRange = PortRange(first=1024)
     """Destination ports."""
+
+    @property
+    def length(self) -> int:
+        """Bytes of the header."""
+        return UDP.length
 
 
 class TcpHeader(PortHeader):
@@ -186,6 +234,28 @@ class TcpHeader(PortHeader):
     connects: bool = False
     """Whether the segments belong to connections that a handshake opens. The generator's tag is then in an option (RFC
     6994), and not in the payload, so that the segments of the handshake have no payload."""
+    flags: (
+        Annotated[
+            str,
+            Like(r"^(none|[FSRPAEC]+)$", "initial letters of flags, such as S or SA, or 'none'"),
+        ]
+        | None
+    ) = None
+    """The initial letters of the flags in each segment, without the flag URG. Default: ACK alone."""
+
+    _leave_out = left_out_if_empty("flags")
+
+    @property
+    def flag_bits(self) -> int:
+        """The flags, as in the header."""
+        letters = self.flags or "A"
+        return sum(1 << place for place, letter in enumerate(TCP_FLAGS) if letter in letters)
+
+    @model_validator(mode="after")
+    def _has_own_flags(self) -> "TcpHeader":
+        if self.connects and self.flags is not None:
+            raise ValueError("flags: a connection ('connects') has the flags of its handshake")
+        return self
 
     @property
     def length(self) -> int:
@@ -217,6 +287,8 @@ class InnerHeaders(FileModel):
             raise ValueError("frames have one of 'ipv4' and 'ipv6'; leave out the other one")
         if self.udp is not None and self.tcp is not None:
             raise ValueError("frames have one of 'udp' and 'tcp'; leave out the other one")
+        if self.ipv4 is not None and self.ipv4.options and self.udp is None:
+            raise ValueError("ipv4: 'options' can only be in front of a 'udp' header")
         return self
 
     @property
@@ -259,15 +331,9 @@ class InnerHeaders(FileModel):
     @property
     def length(self) -> int:
         """Bytes of all headers."""
-        present = (
-            (VLAN_TAG_BYTES, self.dot1ad),
-            (VLAN_TAG_BYTES, self.dot1q),
-            (IPV4.length, self.ipv4),
-            (IPV6.length, self.ipv6),
-            (UDP.length, self.udp),
-            (0 if self.tcp is None else self.tcp.length, self.tcp),
-        )
-        return ETHERNET_HEADER_BYTES + sum(size for size, header in present if header is not None)
+        present = (self.ipv4, self.ipv6, self.udp, self.tcp)
+        behind_tags = sum(header.length for header in present if header is not None)
+        return ETHERNET_HEADER_BYTES + len(self.tags) + behind_tags
 
     @property
     def versions(self) -> frozenset[int]:

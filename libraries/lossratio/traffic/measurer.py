@@ -72,23 +72,22 @@ class TrafficMeasurer:
         look: Callable[[], Mapping[str, tuple[trials.ChangedField, ...]]] | None = None,
     ) -> None:
         self._agent = agent
-        self._reset = reset
-        self._forget = forget
         self._look = look
-        self._idle_time = idle_time
         self._repeats = REPEATS if repeats is None else repeats
         self._short_repeats = SHORT_REPEATS if repeats is None else repeats
         self._output = partial(trials.output_from_counters, tolerance=tolerance)
         self._ramp = ramp
-        self._quiet_since: float | None = None
-        self._rested_since = time.monotonic() if quiet_since is None else quiet_since
         self._limit = math.inf
         self._hopeless = math.inf
         self._sent = 0.0
         self._in_flight = trials.IN_FLIGHT
-        self._late_frames = late_frames or trials.LateFrames()
-        # Traffic before this was sent by another agent, or belongs to a check.
-        self._late_frames.forget()
+        self._pauses = _Pauses(
+            idle_time,
+            time.monotonic() if quiet_since is None else quiet_since,
+            late_frames or trials.LateFrames(),
+            reset=reset,
+            forget=forget,
+        )
 
     def measure(self, trial: trials.TrialInput) -> trials.TrialOutput:
         """Performs one trial.
@@ -155,9 +154,9 @@ class TrafficMeasurer:
             load: Frames per second per interface.
             duration: Seconds of the trial.
         """
-        self._begin_traffic()
+        self._pauses.begin_traffic()
         answer = self._agent.run(Plan(((load, duration),), latency=True))
-        self._end_traffic(answer.directions)
+        self._pauses.end_traffic(answer.directions)
         return trials.LatencyOutput(answer.directions, answer.latency)
 
     def now(self) -> float:
@@ -175,7 +174,7 @@ class TrafficMeasurer:
             load: Frames per second per interface.
             watch: Whether losses are located in time.
         """
-        self._begin_traffic()
+        self._pauses.begin_traffic()
         self._agent.hold(Plan(((load, None),), locates=watch))
 
     def stop_traffic(self, late_wait: float = 0.0) -> StoppedTraffic:
@@ -185,15 +184,15 @@ class TrafficMeasurer:
             late_wait: Seconds after that in which frames are late; they are counted separately.
         """
         stopped = self._agent.stop(late_wait)
-        self._end_traffic(stopped.directions)
+        self._pauses.end_traffic(stopped.directions)
         return stopped
 
     def _measure_once(self, trial: trials.TrialInput, started: float) -> trials.TrialOutput:
         opens = trial.exchange is not None and not trial.exchange.established
-        self._begin_traffic(trial.rest, forgets=opens)
+        self._pauses.begin_traffic(trial.rest, forgets=opens)
         answer = self._agent.run(self._plan(trial))
         directions = self._with_changed_fields(answer.directions)
-        ended = self._end_traffic(directions)
+        ended = self._pauses.end_traffic(directions)
         decided_after = answer.certain_after if answer.ended else None
         output = self._output(
             trial, directions, elapsed=ended - started, decided_after=decided_after
@@ -250,9 +249,9 @@ class TrafficMeasurer:
         started = time.monotonic()
         for attempt in range(self._repeats + 1):
             is_last = attempt == self._repeats
-            self._begin_traffic()
+            self._pauses.begin_traffic()
             answer = self._agent.run(self._plan(trial))
-            ended = self._end_traffic(answer.directions)
+            ended = self._pauses.end_traffic(answer.directions)
             slow = [
                 timeline
                 for timeline in answer.timelines
@@ -279,7 +278,29 @@ class TrafficMeasurer:
 
         raise AssertionError("The last attempt ends the loop.")
 
-    def _begin_traffic(self, rest: float = 0.0, *, forgets: bool = False) -> None:
+
+class _Pauses:
+    """The time without traffic before a trial, and what happens to the SUT and to late frames in it."""
+
+    def __init__(
+        self,
+        idle_time: float,
+        rested_since: float,
+        late_frames: trials.LateFrames,
+        *,
+        reset: Callable[[], None],
+        forget: Callable[[], None],
+    ) -> None:
+        self._idle_time = idle_time
+        self._quiet_since: float | None = None
+        self._rested_since = rested_since
+        self._late_frames = late_frames
+        self._reset = reset
+        self._forget = forget
+        # Traffic before this was sent by another agent, or belongs to a check.
+        late_frames.forget()
+
+    def begin_traffic(self, rest: float = 0.0, *, forgets: bool = False) -> None:
         """Resets the SUT if possible, and waits until its idle time and the trial's rest are over.
 
         All traffic begins here. Between this wait and the traffic, no hook is called: a command disturbs the SUT.
@@ -297,7 +318,7 @@ class TrafficMeasurer:
         time.sleep(max(0.0, self._idle_time - idle, rest - rested))
         self._late_frames.begin_traffic()
 
-    def _end_traffic(self, directions: Sequence[trials.DirectionCounters]) -> float:
+    def end_traffic(self, directions: Sequence[trials.DirectionCounters]) -> float:
         """Reports late frames of earlier traffic, which came with these counters; returns the present time."""
         self._quiet_since = time.monotonic()
         self._rested_since = self._quiet_since

@@ -57,14 +57,9 @@ class TwoEnds:
 
     def __init__(self, processes: Mapping[str, AgentProcess]) -> None:
         self._processes = dict(processes)
-        self._first = next(iter(self._processes))
         self._request: Message = {}
         self._asked: list[str] = []
-        self._macs: dict[str, str] = {}
-        self._ends: dict[str, tuple[str, str]] = {}
-        self._behind: dict[str, deque[float]] = {
-            node: deque(maxlen=_READINGS) for node in processes
-        }
+        self._division = _Division(list(self._processes))
 
     @property
     def exit_status(self) -> int | None:
@@ -84,7 +79,7 @@ class TwoEnds:
             return
 
         self._request = json.loads(text)
-        parts = self._parts(self._request)
+        parts = self._division.parts(self._request)
         self._asked = list(parts)
         for node, part in parts.items():
             self._processes[node].write_line(json.dumps({**self._request, **part}))
@@ -112,7 +107,8 @@ class TwoEnds:
                 return json.dumps(self._refusal(said, refused, timeout, meanwhile))
             if all("result" in message for message in said.values()):
                 results = {node: message["result"] for node, message in said.items()}
-                return json.dumps({"id": self._request["id"], "result": self._merged(results)})
+                merged = self._division.merged(self._request, results)
+                return json.dumps({"id": self._request["id"], "result": merged})
 
             if not all("meet" in message for message in said.values()):
                 raise NodeError(
@@ -134,7 +130,7 @@ class TwoEnds:
         if not isinstance(message, dict) or message.get("id") != self._request["id"]:
             raise NodeError(f"Node {node}: its output was {line[:200]!r} instead of an answer.")
         if "meet" in message and "now" in message["meet"]:
-            self._behind[node].append(time.monotonic() - message["meet"]["now"])
+            self._division.behind[node].append(time.monotonic() - message["meet"]["now"])
         return message
 
     def _refusal(
@@ -161,12 +157,24 @@ class TwoEnds:
             others = [said for other, said in meetings.items() if other != node]
             answer: Message = {"op": "met", "said": others[0] if others else {}}
             if "now" in meetings[node]:
-                answer["at"] = begin - min(self._behind[node])
+                answer["at"] = begin - min(self._division.behind[node])
             self._processes[node].write_line(json.dumps(answer))
 
-    def _parts(self, request: Message) -> dict[str, Message]:
+
+class _Division:
+    """How a request is divided between the agents on two nodes, and what their answers are together."""
+
+    def __init__(self, nodes: Sequence[str]) -> None:
+        self.behind: dict[str, deque[float]] = {node: deque(maxlen=_READINGS) for node in nodes}
+        """Seconds by which each node's clock is behind, in the latest readings."""
+        self._nodes = nodes
+        self._first = nodes[0]
+        self._macs: dict[str, str] = {}
+        self._ends: dict[str, tuple[str, str]] = {}
+
+    def parts(self, request: Message) -> dict[str, Message]:
         """The parts of the request that differ between the agents."""
-        nodes = self._processes
+        nodes = self._nodes
         operation = request["op"]
         if operation == "configure":
             tag = secrets.randbits(31)
@@ -242,15 +250,16 @@ class TwoEnds:
             if _node_of(part["port"]) == node
         ]
 
-    def _merged(self, results: Mapping[str, Message]) -> Message:
-        operation = self._request["op"]
+    def merged(self, request: Message, results: Mapping[str, Message]) -> Message:
+        """The answer to a request, from the answers of the agents."""
+        operation = request["op"]
         if operation == "hello":
             return self._facts(results)
         if operation == "configure":
             return self._generator_facts(results)
         if operation == "resolve":
             answers = {node: iter(result["macs"]) for node, result in results.items()}
-            asked = [_node_of(question["port"]) for question in self._request["questions"]]
+            asked = [_node_of(question["port"]) for question in request["questions"]]
             return {"macs": [next(answers[node]) for node in asked]}
         if operation == "probe":
             return self._probe_answer(results)
@@ -282,7 +291,7 @@ class TwoEnds:
         merged = {**sent, **received}
         if "course" in merged:
             # By the clock of the first node, like the answer to 'clock'.
-            shift = min(self._behind[source]) - min(self._behind[self._first])
+            shift = min(self.behind[source]) - min(self.behind[self._first])
             merged["course"] = {**merged["course"], "began": merged["course"]["began"] + shift}
         return merged
 

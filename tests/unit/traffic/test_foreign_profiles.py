@@ -12,12 +12,18 @@ from pathlib import Path
 import pytest
 import yaml
 from click.testing import CliRunner
+from frame_samples import frames, with_fields_of_scapy
 from hypothesis import given, strategies
+from scapy.layers.inet import IP, TCP, UDP
+from scapy.layers.l2 import Ether
 
+from lossratio.agent.core.comparison import header_fields
 from lossratio.commands.testbed import import_command
 from lossratio.errors import ProfileError
+from lossratio.topology.addressing import EAST, WEST
 from lossratio.traffic import PROFILE_READERS, convert_profile, load_profile, profile_text
 from lossratio.traffic.foreign import enclosed
+from lossratio.traffic.frame_headers import frames_spec
 
 STL = """
 from trex_stl_lib.api import *
@@ -109,7 +115,8 @@ def test_one_stream_is_a_profile_without_streams_whose_size_is_said(tmp_path):
 @pytest.mark.parametrize(
     ("change", "told"),
     [
-        ({"options": ", next='other'"}, "STLStream.next: streams here have no such field"),
+        ({"options": ", next='other'"}, "STLStream.next: 'other' is neither the stream after it nor the first one"),
+        ({"options": ", self_start=False"}, "STLStream.self_start: no stream starts it"),
         ({"options": ", action_count=7"}, "STLStream.action_count"),
         ({"offset": '"IP.ttl"'}, "IP.ttl: only addresses and ports can be different"),
         ({"offset": "22"}, "pkt_offset: 22 is neither an address nor a port"),
@@ -123,13 +130,25 @@ def test_a_field_that_cannot_be_had_is_refused_with_its_name(tmp_path, change, t
 @pytest.mark.parametrize(
     ("old", "new", "told"),
     [
-        ("STLTXCont(pps=pps)", "STLTXSingleBurst(total_pkts=9)", "line 15: STLTXSingleBurst: only continuous streams"),
+        ("STLTXCont(pps=pps)", "STLTXOther(total_pkts=9)", "line 15: STLTXOther: this is no mode of a stream"),
+        ("STLTXCont(pps=pps)", "STLTXSingleBurst(total_pkts=0)", "STLTXSingleBurst.total_pkts: 0 is no number"),
+        (
+            "STLTXCont(pps=pps)",
+            "(STLTXCont() if size > 60 else STLTXSingleBurst())",
+            "line 15: mode: some streams end (bursts), and others do not. Use one kind",
+        ),
+        ("pkt=base/pad", "pkt='../their.pcap'", "STLPktBuilder.pkt: ../their.pcap cannot be read: it is not in the"),
+        ("pkt=base/pad", "pkt='missing.pcap'", "line 15: STLPktBuilder.pkt: missing.pcap cannot be read: "),
         ("dport=self.port)", "dport=self.port)/DNS()", "line 13: DNS: frames have no such header"),
-        ("UDP(", "TCP(flags='S', ", "TCP.flags: 'S' cannot be set"),
+        ("UDP(", "TCP(flags='U', ", "TCP.flags: 'U' cannot be set"),
         ("tos=184", "tos=3", "IP.tos: 3 has congestion marks"),
         ("tos=184", "options=IPOption(7)", "line 13: IPOption: its value is not known"),
-        ('size=4, op="', 'size=4, step=2, op="', "line 22: var.step: steps of 2 are not supported"),
+        ('size=4, op="', 'size=4, step=0, op="', "line 22: var.max_value: it is below min_value, or its step 0"),
+        ('size=4, op="', 'size=4, next_var="src", op="', "line 23: write.fv_name: it steps only when another"),
+        ("pkt_offset=", "byte_order='little', pkt_offset=", "write.byte_order: numbers in frames begin"),
+        ('size=4, op="', 'size=8, op="', "line 23: write.pkt_offset: 8 bytes from there are not within IP.src"),
         ("16.0.0.16", "16.0.0.0", "var.max_value: it is below min_value"),
+        ("default=100", "required=True", "line 20: args = parser.parse_args(tunables): it ends itself here"),
         ("return Traffic()", "return 7", "get_streams: the file's class has no method of this name"),
         ("def register", "def registered", "register: the file has no function of this name"),
         (
@@ -407,3 +426,151 @@ def test_the_command_writes_a_profile_that_can_be_measured_with(tmp_path):
     assert "already exists" in str(again.exception)
     other = CliRunner().invoke(import_command, ["trex", str(theirs), "--tg", "host1"])
     assert "only --name and --output can be used" in str(other.exception)
+
+
+@pytest.mark.parametrize(
+    ("mode", "chain"),
+    [
+        ("STLTXSingleBurst(pps=10, total_pkts=3 if size == 60 else 1)", ", name=str(size), self_start=size < 61"),
+        ("STLTXMultiBurst(pkts_per_burst=3 if size == 60 else 1, count=9, ibg=5)", ", name=str(size)"),
+    ],
+)
+def test_bursts_are_streams_whose_shares_are_those_of_their_frames(tmp_path, mode, chain):
+    following = ", next='1514' if size == 60 else '60', action_count=2"
+    text = stl(options=chain + following).replace("STLTXCont(pps=pps)", mode)
+    made = converted(tmp_path, "trex", text)
+    assert [stream["share"] for stream in made.fields["streams"]] == [3, 1]
+    assert any(remark.startswith("Bursts are sent without end") for remark in made.remarks)
+
+
+@pytest.mark.parametrize(
+    ("engine", "first", "values"),
+    [
+        ("vm.var('v', min_value=3, max_value=9, size=1, step=3, op='dec'); vm.write('v', 29)", 3, [9, 6, 3]),
+        ("vm.var('v', value_list=['16.0.0.7', '16.0.0.5'], size=4); vm.write('v', 'IP.src')", 5, [7, 5]),
+        ("vm.var('v', min_value=65534, max_value=65536, size=2); vm.write('v', 28, add_val=2)", 0, [0, 1, 2]),
+        # Of a number, the mask leaves the two lowest bits after the shift: twice each.
+        (
+            "vm.var('v', min_value=0, max_value=3, size=2)\n"
+            "        vm.write_mask('v', 'IP.src', 1, 3, -1, offset_fixup=3)",
+            0,
+            [0, 0, 1, 1],
+        ),
+    ],
+)
+def test_numbers_that_do_not_follow_each_other_are_listed(tmp_path, engine, first, values):
+    text = stl().replace("return [self.stream", f"vm = STLVM()\n        {engine}\n        return [self.stream")
+    source = loaded(tmp_path, "trex", text).directions[0].streams[0].headers.ipv4.source
+    assert (source.first, list(source.values)) == (first, values)
+
+
+def test_sizes_that_step_are_a_mix_and_payloads_do_not_change(tmp_path):
+    engine = (
+        "vm.var('size', min_value=60, max_value=1514, size=2); vm.var('byte', max_value=9, size=1)\n"
+        "        vm.write('byte', 'Raw.load'); vm.write('byte', 50); vm.write('size', 'IP.len', add_val=-14)\n"
+        "        vm.trim('size')\n        return self.stream(1514, 1, vm)\n"
+    )
+    made = converted(tmp_path, "trex", stl().replace("return [self.stream", f"{engine}        [self.stream"))
+    sizes = made.fields["mixes"][made.frame_size]
+    assert (len(sizes), min(sizes), max(sizes), set(sizes.values())) == (64, 64, 1518, {1})
+    assert "Of 1455 sizes, 64 at equal distances are sent." in made.remarks
+    assert "The payload is the generator's own, and does not change." in made.remarks
+
+
+def test_a_stream_of_hltapi_is_read_by_its_arguments(tmp_path):
+    text = """
+def get(direction=0, **more):
+    return STLHltStream(l3_protocol='ipv4', l4_protocol='tcp', ip_src_addr='16.0.0.9', ip_dst_addr='48.0.0.3',
+        ip_src_mode='decrement', ip_src_step='0.0.0.4', ip_src_count=3, ip_dscp=10, tcp_syn_flag=1, tcp_dst_port=443,
+        tcp_dst_port_count='5', vlan_id='7 8', vlan_user_priority=[2], length_mode='imix', direction=direction)
+
+class Traffic:
+    def get_streams(self, **given):
+        return get(**given)
+
+def register():
+    return Traffic()
+"""
+    profile = loaded(tmp_path, "trex", text)
+    eastward, westward = profile.directions
+    headers = eastward.headers
+    assert (headers.dot1ad.id, headers.dot1ad.priority, headers.dot1q.id, headers.dot1q.priority) == (7, 2, 8, 1)
+    assert (headers.ipv4.source.values, headers.ipv4.destination.first, headers.ipv4.dscp) == ((9, 5, 1), 3, 10)
+    assert westward.headers.ipv4.destination.values == (9, 5, 1)
+    assert (headers.tcp.flags, headers.tcp.destination_port.first, headers.tcp.destination_port.count) == ("S", 443, 5)
+    assert eastward.size_weights == {74: 7, 570: 4, 1518: 1}
+
+
+@pytest.mark.parametrize(
+    ("argument", "told"),
+    [
+        ("ip_id=4", "line 4: STLHltStream.ip_id: the argument cannot be used here"),
+        ("l3_protocol='arp'", "STLHltStream.l3_protocol: 'arp' is not supported"),
+        ("vlan_id_mode='increment', vlan_id_count=2", "STLHltStream.vlan_id_mode: it is the same in all frames"),
+        ("frame_size='large'", "STLHltStream: an argument is wrong: invalid literal"),
+        ("ip_src_mode='list', ip_src_count=2", "STLHltStream.ip_src_mode: 'list' is not supported"),
+        ("length_mode='quad'", "STLHltStream.length_mode: 'quad' is not supported"),
+        ("rate_pps=1, rate_bps=1", "STLHltStream.transmit_mode: 'continuous' with ['rate_pps', 'rate_bps']"),
+        ("vlan_protocol_tag_id='88A8'", "STLHltStream.vlan_protocol_tag_id: tags have the EtherType 0x8100"),
+    ],
+)
+def test_an_argument_of_hltapi_that_cannot_be_had_is_refused_with_its_name(tmp_path, argument, told):
+    protocol = "" if argument.startswith("l3_") else "l3_protocol='ipv4', "
+    text = f"""
+class Traffic:
+    def get_streams(self, **given):
+        return STLHltStream({protocol}{argument})
+
+def register():
+    return Traffic()
+"""
+    assert told in problem(tmp_path, "trex", text)
+
+
+def test_a_capture_beside_the_file_is_its_packet(tmp_path):
+    (tmp_path / "one.pcap").write_bytes(capture(udp_frame(53, 124)))
+    text = stl().replace("pkt=base/pad", "pkt=os.path.join(os.path.dirname(__file__), 'one.pcap')")
+    stream = loaded(tmp_path, "trex", text).directions[0].streams[0]
+    assert stream.size_weights == {128: 1}
+    assert (stream.headers.udp.source_port.first, stream.headers.udp.destination_port.first) == (1000, 53)
+
+
+def test_options_of_ip_and_listed_addresses_are_in_the_frames(tmp_path):
+    engine = "vm = STLVM(); vm.var('v', value_list=['16.0.0.7', '16.0.0.5'], size=4); vm.write('v', 'IP.src')"
+    text = stl().replace("tos=184", "options=IPOption(b'\\x01\\x01\\x01')")
+    text = text.replace("return [self.stream", f"{engine}\n        return self.stream(60, 1, vm)\n        [self.stream")
+    direction = loaded(tmp_path, "trex", text).directions[0]
+    assert direction.size_weights == {64: 1}
+    sent = frames(frames_spec(direction, WEST, EAST))
+    assert [Ether(frame)[IP].src for frame in sent] == ["198.18.0.7", "198.18.0.5"]
+    for frame in sent:
+        assert frame == with_fields_of_scapy(frame)
+        assert (Ether(frame)[IP].ihl, frame[34:38], Ether(frame)[UDP].dport) == (6, b"\1\1\1\0", 12)
+    shown = {each.name: each.shown(sent[0]) for each in header_fields(sent[0])}
+    assert (shown["IPv4 header length"], shown["UDP source port"], shown["UDP destination port"]) == ("6", "1025", "12")
+
+
+@pytest.mark.parametrize(("flags", "bits"), [("'FA'", "FA"), ("0x12", "SA"), ("''", ""), ("None or 'A'", "A")])
+def test_flags_of_tcp_are_in_the_frames(tmp_path, flags, bits):
+    profile = loaded(tmp_path, "trex", stl().replace("UDP(", f"TCP(flags={flags}, "))
+    sent = frames(frames_spec(profile.directions[0], WEST, EAST))[0]
+    assert str(Ether(sent)[TCP].flags) == bits
+    assert sent == with_fields_of_scapy(sent)
+
+
+@pytest.mark.parametrize(
+    ("headers", "told"),
+    [
+        ({"udp": {"source_port": {"first": 4, "values": [5, 9]}}}, "'first' is the lowest of the 'values'"),
+        ({"udp": {"source_port": {"values": [5, 9], "order": "random"}}}, "'values' are sent in their order"),
+        ({"udp": {"source_port": {"values": [5, 70000]}}}, "there is no port 70000"),
+        ({"tcp": {"flags": "S", "connects": True}}, "flags: a connection ('connects') has the flags of its handshake"),
+        ({"tcp": {}, "ipv4": {"options": "01010100"}}, "'options' can only be in front of a 'udp' header"),
+        ({"udp": {}, "ipv4": {"options": "0101"}}, "whole words of four bytes in hexadecimal"),
+    ],
+)
+def test_values_flags_and_options_that_cannot_be_had_are_refused(tmp_path, headers, told):
+    path = tmp_path / "ours.yaml"
+    path.write_text(yaml.safe_dump({"format": "lossratio-traffic-profile/1", "name": "ours", "ipv4": {}, **headers}))
+    with pytest.raises(ProfileError, match=re.escape(told)):
+        load_profile(str(path), frame_size=128)

@@ -377,8 +377,8 @@ def test_the_agent_refuses_another_version_of_the_protocol(agent):
 @pytest.mark.netns
 def test_the_agent_answers_garbage_with_an_error(agent):
     for line in ("garbage", "[]", '{"id": 5}'):
-        agent._process.write_line(line)
-        answer = json.loads(agent._process.read_line(PATIENCE))
+        agent._conversation.process.write_line(line)
+        answer = json.loads(agent._conversation.process.read_line(PATIENCE))
         assert answer["error"]["kind"] == "bad_request"
 
 

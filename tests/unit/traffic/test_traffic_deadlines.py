@@ -82,7 +82,7 @@ def test_running_traffic_outlasts_the_deadline_when_everybody_is_alive(agent, br
 
 
 def test_traffic_ends_when_the_controller_falls_silent_although_its_connection_is_there(agent, bridged, monkeypatch):
-    monkeypatch.setattr(agent, "_show_life", lambda: None)
+    monkeypatch.setattr(agent._conversation, "_show_life", lambda: None)
     configure(agent)
     hold_load(agent, LOAD)
     wait_until_it_flows(bridged)

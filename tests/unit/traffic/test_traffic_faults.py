@@ -351,7 +351,7 @@ def test_traffic_stops_when_the_controller_goes_mid_trial(agent, bridged, sessio
     process = session.processes[0].process
     senders = children_of(process.pid)
     assert len(senders) == 2
-    agent._process.write_line('{"id": 9, "op": "run", "plan": {"steps": [[1000, 60]]}}')
+    agent._conversation.process.write_line('{"id": 9, "op": "run", "plan": {"steps": [[1000, 60]]}}')
     before = received_by(bridged, "dut0")
     wait_until(lambda: received_by(bridged, "dut0") > before)
     process.stdin.close()

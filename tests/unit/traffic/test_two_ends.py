@@ -54,7 +54,7 @@ class ScriptedAgent:
 
 def asked(client, server, **request):
     relay = TwoEnds({"CLIENT": client, "SERVER": server})
-    relay._ends = {"west>east": ("CLIENT", "SERVER")}
+    relay._division._ends = {"west>east": ("CLIENT", "SERVER")}
     relay.write_line(json.dumps({"id": 1, **request}))
     return json.loads(relay.read_line(1.0))
 
@@ -313,7 +313,7 @@ def test_an_agent_is_alive_only_if_both_ends_are(ends, agent, victim):
 def test_an_agent_that_is_frozen_in_a_trial_is_named_and_the_other_one_ends(lab, ends, victim):
     with AgentClient.start(*ends, python=PYTHON, patience=20.0) as agent:
         ready_to_send(agent)
-        agent._patience = 0.5
+        agent._conversation.patience = 0.5
         ends[victim].processes[-1].seconds_to_end = 0.2
         frozen, other = (ends[number].processes[-1].process for number in (victim, 1 - victim))
         timer = in_the_middle(lambda: frozen.send_signal(signal.SIGSTOP), 0.3)

@@ -21,6 +21,7 @@ from .wire import (
     MACS_BYTES,
     TCP_PROTOCOL,
     UDP_PROTOCOL,
+    WORD_BYTES,
     behind_tags,
     folded,
     word_sum,
@@ -123,7 +124,10 @@ def header_fields(frame: bytes, start: int = 0, prefix: str = "") -> Iterator[He
     if ethertype == IPV4_ETHERTYPE:
         yield from IPV4.behind(place, f"{prefix}IPv4 ")
         protocol = IPV4.field("protocol").value(frame[place:])
-        end = place + IPV4.length
+        # RFC 791: options fill the header up to its length.
+        end = place + max(IPV4.length, WORD_BYTES * IPV4.field("header length").value(frame[place:]))
+        for octet in range(place + IPV4.length, end):
+            yield HeaderField(f"{prefix}IPv4 options", 8 * octet, 8)
     elif ethertype == IPV6_ETHERTYPE:
         yield from IPV6.behind(place, f"{prefix}IPv6 ")
         protocol = IPV6.field("next header").value(frame[place:])

@@ -189,8 +189,8 @@ UDP = Header(_fields("source port:16, destination port:16, length:16!length, che
 TCP = Header(
     _fields(
         "source port:16, destination port:16, sequence number:32, acknowledgement number:32, data offset:4=5, "
-        "reserved bits:3, flag NS:1, flag CWR:1, flag ECE:1, flag URG:1, flag ACK:1, flag PSH:1, flag RST:1, "
-        "flag SYN:1, flag FIN:1, window:16, checksum:16!checksum, urgent pointer:16"
+        "reserved bits:3, flag NS:1, flags:8&, flag CWR:1, flag ECE:1, flag URG:1, flag ACK:1, flag PSH:1, "
+        "flag RST:1, flag SYN:1, flag FIN:1, window:16, checksum:16!checksum, urgent pointer:16"
     ),
     TCP_PROTOCOL,
 )

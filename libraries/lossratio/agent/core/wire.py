@@ -15,6 +15,8 @@ ETHERNET_HEADER_BYTES = 14
 """Bytes of an Ethernet header without tags."""
 VLAN_TAG_BYTES = 4
 """Bytes of an IEEE 802.1Q or 802.1ad tag."""
+WORD_BYTES = 4
+"""Bytes of the words in which IP and TCP count the length of their headers."""
 PORT_BYTES = 2
 """Bytes of a port of UDP or TCP."""
 

@@ -18,15 +18,11 @@ from lossratio.traffic.foreign.trex import read_trex
 _MOST_BYTES = 1 << 24
 
 
-def _decoded(read: Callable[[str], ForeignProfile]) -> Callable[[bytes], ForeignProfile]:
-    def read_bytes(content: bytes) -> ForeignProfile:
-        try:
-            text = content.decode()
-        except UnicodeDecodeError as error:
-            raise ForeignFieldError("the file", "it is not text in UTF-8") from error
-        return read(text)
-
-    return read_bytes
+def _decoded(content: bytes) -> str:
+    try:
+        return content.decode()
+    except UnicodeDecodeError as error:
+        raise ForeignFieldError("the file", "it is not text in UTF-8") from error
 
 
 _HELPS: Mapping[str, str] = {
@@ -36,12 +32,12 @@ _HELPS: Mapping[str, str] = {
 }
 """The remedy for any field that is not available, by the name of the reader."""
 
-PROFILE_READERS: Mapping[str, Callable[[bytes], ForeignProfile]] = {
-    "trex": _decoded(read_trex),
-    "trafficgen": _decoded(read_trafficgen),
-    "pcap": read_capture,
+PROFILE_READERS: Mapping[str, Callable[[bytes, Path], ForeignProfile]] = {
+    "trex": lambda content, folder: read_trex(_decoded(content), folder),
+    "trafficgen": lambda content, _: read_trafficgen(_decoded(content)),
+    "pcap": lambda content, _: read_capture(content),
 }
-"""The readers by the name of the tool or format."""
+"""The readers by the name of the tool or format: from a file's content, and its folder."""
 
 
 def convert_profile(tool: str, path: Path, name: str | None = None) -> ConvertedProfile:
@@ -58,7 +54,7 @@ def convert_profile(tool: str, path: Path, name: str | None = None) -> Converted
     """
     content = read_input_file(path, ProfileError, _MOST_BYTES)
     try:
-        read = PROFILE_READERS[tool](content)
+        read = PROFILE_READERS[tool](content, path.parent)
         return convert(
             read, name or path.stem, f"Made from {path.name} by lossratio lab import {tool}."
         )

@@ -37,7 +37,7 @@ _READ = {
     "IP": ("src", "dst", "tos", "ttl", "proto"),
     "IPv6": ("src", "dst", "tc", "hlim", "nh"),
     "UDP": ("sport", "dport"),
-    "TCP": ("sport", "dport"),
+    "TCP": ("sport", "dport", "flags"),
     "VXLAN": ("vni",),
 }
 

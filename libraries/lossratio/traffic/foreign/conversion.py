@@ -6,23 +6,25 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from ipaddress import ip_address
 from math import gcd, lcm
 from typing import Any
 
 from pydantic import ValidationError
 
-from lossratio.agent import FCS_BYTES
+from lossratio.agent import FCS_BYTES, TAG_BYTES
 from lossratio.traffic.foreign.packets import (
     LAYERS,
+    MOST_LISTED,
     STEPPING,
     ForeignFieldError,
     ForeignProfile,
     ForeignStream,
     Layer,
     Steps,
+    number_of,
 )
-from lossratio.traffic.headers import SMALLEST_FRAME, SMALLEST_IPV6_FRAME
+from lossratio.traffic.frame_sizes import MOST_SIZES
+from lossratio.traffic.headers import LARGEST_FRAME, SMALLEST_FRAME, SMALLEST_IPV6_FRAME, TCP_FLAGS
 from lossratio.traffic.profile import TrafficProfile
 from lossratio.traffic.streams import LONGEST_ROUND, StreamError
 from lossratio.units import L1_OVERHEAD
@@ -30,13 +32,18 @@ from lossratio.wrong_values import in_words
 
 _FORMAT = "lossratio-traffic-profile/1"
 _PARTS = 1000
-_NUMBERS = {"IP": 0xFFFF, "IPv6": 0xFFFFFFFF, "Ether": 0xFFFFF}
+_NUMBER_MASK = 0xFFFF
 """The part of an address that is its number in the benchmarking network."""
+_MOST_NUMBERS = 1 << 15
+"""The maximum number of consecutive values that a field takes."""
+_MOST_MAC_NUMBERS = 1 << 20
 _ONE_PORT = "Make a copy of the file in which the second port sends nothing, and another one for its streams"
 _TEXT = re.compile(r"[^A-Za-z0-9_.-]+")
 
 _USUAL_PORTS = {"UDP": (53, 53), "TCP": (20, 80)}
 """Source and destination port of Scapy's layers, if none is given."""
+_USUAL_FLAGS = "S"
+"""The flags of Scapy's layer, if none are given."""
 
 
 @dataclass(frozen=True)
@@ -117,12 +124,15 @@ class _Way:
     def _size(self, stream: ForeignStream, remarks: dict[str, None]) -> int | str:
         names = [layer.name for layer in stream.packet.layers]
         least = SMALLEST_IPV6_FRAME if "IPv6" in names else SMALLEST_FRAME
+        headers = sum(layer.length for layer in stream.packet.layers)
+        least = max(least, headers + TAG_BYTES + FCS_BYTES)
         weights: dict[int, int] = {}
-        for length, weight in (stream.sizes or {len(stream.packet): 1}).items():
-            size = max(least, length + FCS_BYTES)
+        for length, weight in _some(stream.weights, remarks).items():
+            size = max(least, min(LARGEST_FRAME, length + FCS_BYTES))
             weights[size] = weights.get(size, 0) + weight
-            if size > length + FCS_BYTES:
-                remarks[f"Frames have at least {least} bytes, with the frame check sequence."] = (
+            if size != length + FCS_BYTES:
+                limit = "least" if size == least else "most"
+                remarks[f"Frames have at {limit} {size} bytes, with the frame check sequence."] = (
                     None
                 )
 
@@ -136,8 +146,22 @@ class _Way:
         return mix
 
 
+def _some(weights: Mapping[int, int], remarks: dict[str, None]) -> Mapping[int, int]:
+    """Lengths with their weights, or as many as a mix can have, at equal distances from the shortest to the longest."""
+    if len(weights) <= MOST_SIZES:
+        return weights
+    if len(set(weights.values())) > 1:
+        problem = f"frames have {len(weights)} sizes with shares of their own, at most {MOST_SIZES}"
+        raise ForeignFieldError("the sizes", problem)
+    first, last = min(weights), max(weights)
+    remarks[f"Of {len(weights)} sizes, {MOST_SIZES} at equal distances are sent."] = None
+    gaps = MOST_SIZES - 1
+    return {first + (last - first) * number // gaps: 1 for number in range(MOST_SIZES)}
+
+
 def _reverse(eastward: _Way, westward: _Way) -> dict[str, Any]:
-    if len(eastward.headers) > 1 or len(westward.headers) > 1 or westward.mixes:
+    has_streams = len(eastward.headers) > 1 or len(westward.headers) > 1
+    if has_streams or westward.mixes not in ({}, eastward.mixes):
         problem = "several streams have to be the same in both directions"
         raise ForeignFieldError("the second port", problem, westward.line, _ONE_PORT)
     reverse: dict[str, Any] = {}
@@ -188,7 +212,7 @@ def _proportions(streams: Sequence[ForeignStream], remarks: dict[str, None]) -> 
             return [part // divisor for part in parts]
     else:
         frames = [
-            stream.frames / (len(stream.packet) + FCS_BYTES + L1_OVERHEAD) for stream in streams
+            stream.frames / (stream.average_length + FCS_BYTES + L1_OVERHEAD) for stream in streams
         ]
 
     shares = [round(_PARTS * one / sum(frames)) for one in frames]
@@ -235,7 +259,10 @@ def _with_inner(
                 "inner": _with_inner(layers[number + 1 :], stream, remarks),
             }
             return headers
-        described = _DESCRIBE[layer.name](layer, _Ranges(stream, place, layer), remarks)
+        described = _DESCRIBE[layer.name](layer, _Ranges(stream, place, layer, remarks), remarks)
+        if "dot1q" in headers.keys() & described.keys() and "dot1ad" not in headers:
+            remarks["The outer one of two VLAN tags is a service tag (IEEE 802.1ad)."] = None
+            headers["dot1ad"] = headers.pop("dot1q")
         for name, value in described.items():
             if name in headers and name != "mpls":
                 problem = f"frames have one header of this kind, not two ({name})"
@@ -266,58 +293,72 @@ def _refuse_others(layer: Layer) -> None:
 class _Ranges:
     """The ranges of a layer's fields."""
 
-    def __init__(self, stream: ForeignStream, place: int, layer: Layer) -> None:
+    def __init__(
+        self, stream: ForeignStream, place: int, layer: Layer, remarks: dict[str, None]
+    ) -> None:
         self._stream = stream
         self._place = place
         self._layer = layer
+        self._remarks = remarks
 
-    def steps(self, field: str) -> Steps | None:
-        """The steps of a field; None: it is always the same."""
-        return self._stream.steps.get((self._place, field))
+    def macs(self, field: str) -> dict[str, Any] | None:
+        """The range of a field with a MAC address, from 1 on; None: it is always the same."""
+        steps = self._stream.steps.get((self._place, field))
+        if steps is None:
+            return None
+        lowest = min(steps.numbers[0], steps.numbers[-1], *steps.numbers[:MOST_LISTED])
+        return self._range(steps, 1 - lowest, _MOST_MAC_NUMBERS - 1)
 
     def port(self, field: str, usual: int) -> dict[str, Any]:
         """The range of a field with a port."""
         given = self._layer.fields.get(field, usual)
         if not isinstance(given, int):
-            name = f"{self._layer.name}.{field}"
-            raise ForeignFieldError(name, f"{given!r} is not a port", self._layer.line)
-        return _range(self.steps(field) or Steps(given, 1))
+            raise self._wrong(field, f"{given!r} is not a port")
+        fixed = Steps(range(given, given + 1))
+        return self._range(self._stream.steps.get((self._place, field), fixed))
 
     def address(self, field: str) -> dict[str, Any]:
         """The range of a field with an address: numbers within a side's network."""
-        numbers = _NUMBERS[self._layer.name]
-        steps = self.steps(field)
-        first = self._address(field) if steps is None or steps.first <= 1 else steps.first
-        count = 1 if steps is None else steps.count
-        is_random = steps is not None and steps.is_random
-        return _range(Steps(first & numbers, count, is_random))
-
-    def _address(self, field: str) -> int:
-        given = self._layer.fields.get(field)
-        if given is None:
-            return 1
-        name = f"{self._layer.name}.{field}"
         try:
-            return int(ip_address(given))
+            given = number_of(self._layer.fields.get(field, 1))
         except ValueError as error:
-            problem = f"{given!r} is not a single address"
-            raise ForeignFieldError(name, problem, self._layer.line) from error
+            problem = f"{self._layer.fields[field]!r} is not a single address"
+            raise self._wrong(field, problem) from error
+        if not given & _NUMBER_MASK:
+            self._remarks["Addresses that end in two bytes of zero end in 0.1."] = None
+            given += 1
+        fixed = Steps(range(given, given + 1))
+        return self._range(self._stream.steps.get((self._place, field), fixed), 0, _NUMBER_MASK)
 
+    def _wrong(self, field: str, problem: str) -> ForeignFieldError:
+        return ForeignFieldError(f"{self._layer.name}.{field}", problem, self._layer.line)
 
-def _range(steps: Steps) -> dict[str, Any]:
-    described: dict[str, Any] = {"first": steps.first}
-    if steps.count > 1:
-        described["count"] = steps.count
-    if steps.is_random:
-        described["order"] = "random"
-    return described
+    def _range(self, steps: Steps, added: int = 0, mask: int = -1) -> dict[str, Any]:
+        """A range as in a profile's file, of numbers to which some number is added, and of which some bits are kept."""
+        numbers = steps.numbers
+        is_consecutive = isinstance(numbers, range) and abs(numbers.step) == 1
+        most = _MOST_NUMBERS if is_consecutive else MOST_LISTED
+        if len(numbers) > most:
+            self._remarks[f"Of the numbers that a field takes, the first {most} are sent."] = None
+            numbers = numbers[:most]
+        if not is_consecutive and len(numbers) > 1:
+            values = [number + added & mask for number in numbers]
+            return {"first": min(values), "values": values}
+
+        first = min(numbers[0], numbers[-1]) + added & mask
+        described: dict[str, Any] = {"first": first}
+        if len(numbers) > 1:
+            described["count"] = len(numbers)
+        if steps.is_random:
+            described["order"] = "random"
+        return described
 
 
 def _ethernet(layer: Layer, ranges: _Ranges, remarks: dict[str, None]) -> dict[str, Any]:
     stepping = {
-        name: _range(Steps(1, steps.count, steps.is_random))
+        name: stepped
         for name, field in (("source", "src"), ("destination", "dst"))
-        if (steps := ranges.steps(field)) is not None
+        if (stepped := ranges.macs(field)) is not None
     }
     if layer.fields.keys() & {"src", "dst"} or stepping:
         remarks["MAC addresses are those of the ports, or of hosts in the test network."] = None
@@ -350,6 +391,8 @@ def _ip(layer: Layer, ranges: _Ranges, remarks: dict[str, None]) -> dict[str, An
         raise ForeignFieldError(f"{layer.name}.{service}", problem, layer.line)
     if marks:
         header["dscp"] = marks >> 2
+    if layer.options:
+        header["options"] = layer.options.hex()
 
     usual = 0 if is_ipv4 else 59
     header["protocol" if is_ipv4 else "next_header"] = layer.fields.get(protocol, usual)
@@ -362,23 +405,31 @@ def _ip(layer: Layer, ranges: _Ranges, remarks: dict[str, None]) -> dict[str, An
 
 def _ports(layer: Layer, ranges: _Ranges, remarks: dict[str, None]) -> dict[str, Any]:
     source, destination = _USUAL_PORTS[layer.name]
+    header: dict[str, Any] = {}
     if layer.name == "TCP":
-        if layer.fields.get("flags", "A") not in ("A", 16):
-            problem = f"{layer.fields['flags']!r} cannot be set: segments are acknowledgements"
-            raise ForeignFieldError("TCP.flags", problem, layer.line)
-        if "flags" not in layer.fields:
-            remarks["TCP segments are acknowledgements, which belong to no connection."] = None
+        letters = _letters(layer)
+        if letters != "A":
+            header["flags"] = letters
+        remarks["TCP segments belong to no connection."] = None
 
     if layer.fields.get("chksum") is not None:
         if layer.fields["chksum"] != 0:
             raise ForeignFieldError("UDP.chksum", "checksums are always correct", layer.line)
         remarks["UDP has checksums, where the other profile has none."] = None
 
-    header = {
-        "source_port": ranges.port("sport", source),
-        "destination_port": ranges.port("dport", destination),
-    }
+    header["source_port"] = ranges.port("sport", source)
+    header["destination_port"] = ranges.port("dport", destination)
     return {layer.name.lower(): header}
+
+
+def _letters(layer: Layer) -> str:
+    """The initial letters of the flags of TCP, as in a profile's file."""
+    given = layer.fields.get("flags", _USUAL_FLAGS)
+    if isinstance(given, int):
+        given = "".join(letter for place, letter in enumerate(TCP_FLAGS) if given >> place & 1)
+    if not isinstance(given, str) or not set(given) <= set(TCP_FLAGS) - {"U"}:
+        raise ForeignFieldError("TCP.flags", f"{given!r} cannot be set", layer.line)
+    return given or "none"
 
 
 _DESCRIBE = {

@@ -48,7 +48,7 @@ def run_enclosed(text: str, *, is_file: bool = True) -> Any:
                 stderr=errors,
                 cwd="/",
                 env={},
-                timeout=_SECONDS + 1,
+                timeout=2 * _SECONDS,
                 check=False,
             )
         output.seek(0)

@@ -35,6 +35,7 @@ _NO_RIGHTS = "a foreign profile runs without files, network and other programs"
 _NOT_KNOWN = "its value is not known here"
 _MOST_MEMORY = 1 << 29
 _MOST_BYTES = 1 << 23
+_WORD_BYTES = 4
 # Table: modules that need no rights, and the harmless parts of others.
 _MODULES: Mapping[str, Any] = {
     "__future__": SimpleNamespace(division=None, print_function=None, annotations=None),
@@ -132,8 +133,10 @@ class Name:
     def __init__(self, kind: str, *_: object) -> None:
         self.kind = kind
 
-    def __call__(self, *given: Any, **named: Any) -> Made | Layers:
-        """A header, if frames can have it, or else a call that is kept."""
+    def __call__(self, *given: Any, **named: Any) -> Any:
+        """A header, if frames can have it, or the bytes of an option, or else a call that is kept."""
+        if self.kind == "IPOption" and [*map(type, given)] == [bytes] and not named:
+            return given[0]
         if self.kind not in _LENGTHS:
             return Made(self.kind, given, named)
         if given:
@@ -160,7 +163,10 @@ class Layers:
         self.payload = payload
 
     def __len__(self) -> int:
-        return sum(_LENGTHS.get(name, 0) for name, _, _ in self.layers) + self.payload
+        headers = sum(_LENGTHS.get(name, 0) for name, _, _ in self.layers)
+        options = (fields.get("options") or b"" for _, fields, _ in self.layers)
+        words = sum(-(-len(each) // _WORD_BYTES) for each in options)
+        return headers + _WORD_BYTES * words + self.payload
 
     def __truediv__(self, other: object) -> Layers:
         if isinstance(other, Made):
@@ -173,12 +179,12 @@ class Layers:
 
 
 class Names(dict[str, Any]):
-    """Python's own names; any other one is the generator's."""
+    """Python's own names; any other one is the generator's, whose API also has modules in its names."""
 
-    def __missing__(self, name: str) -> Name:
+    def __missing__(self, name: str) -> Any:
         if name.startswith("__"):
             raise KeyError(name)
-        return Name(name)
+        return _MODULES.get(name) or Name(name)
 
 
 class Shut:
@@ -350,7 +356,10 @@ def _failed(error: BaseException, text: str) -> dict[str, Any]:
             line = traceback.tb_lineno
         traceback = traceback.tb_next
     what = text.split("\n")[line - 1].strip()[:80]
-    return RefusedError(what, f"it fails with {error!r}", line).answer
+    problem = f"it fails with {error!r}"
+    if isinstance(error, SystemExit):
+        problem = "it ends itself here; its options have their default values, and cannot be given"
+    return RefusedError(what, problem, line).answer
 
 
 def _compiled(text: str, mode: str) -> Any:

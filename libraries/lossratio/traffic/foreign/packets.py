@@ -4,9 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from ipaddress import ip_address
 from typing import Any
 
-from lossratio.agent import ETHERNET, IPV4, IPV6, MPLS, TCP, UDP, VLAN, VXLAN, Header
+from lossratio.agent import (
+    ETHERNET,
+    IPV4,
+    IPV6,
+    MAC,
+    MAC_BYTES,
+    MPLS,
+    TCP,
+    UDP,
+    VLAN,
+    VXLAN,
+    WORD_BYTES,
+    Header,
+)
 
 _ADDRESSES = {"src": "source address", "dst": "destination address"}
 _PORTS = {"sport": "source port", "dport": "destination port"}
@@ -32,6 +46,7 @@ LAYERS: Mapping[str, tuple[Header, Mapping[str, str]]] = {
             "proto": "protocol",
             "version": "version",
             "ihl": "header length",
+            "options": "options",
         },
     ),
     "IPv6": (
@@ -45,12 +60,14 @@ LAYERS: Mapping[str, tuple[Header, Mapping[str, str]]] = {
         },
     ),
     "UDP": (UDP, {**_PORTS, "chksum": "checksum"}),
-    "TCP": (TCP, {**_PORTS, "flags": "flag ACK"}),
+    "TCP": (TCP, {**_PORTS, "flags": "flags"}),
     "VXLAN": (VXLAN, {"vni": "network identifier", "flags": "flags"}),
 }
 """The layers that frames can have."""
 STEPPING = frozenset((*_ADDRESSES, *_PORTS))
 """The fields that can be different in each frame."""
+MOST_LISTED = 4096
+"""The maximum number of values of a field that do not follow each other."""
 LENGTHS: Mapping[str, int] = {name: header.length for name, (header, _) in LAYERS.items()}
 """Bytes of the layers."""
 
@@ -77,6 +94,19 @@ class ForeignFieldError(ValueError):
         return ForeignFieldError(what, self.problem, line, self.way_out)
 
 
+def number_of(value: Any) -> int:
+    """The number that stands for a number, an address or a MAC address.
+
+    Raises:
+        ValueError: If it is something else.
+    """
+    if isinstance(value, int):
+        return value
+    if str(value).count(":") == MAC_BYTES - 1 and "::" not in str(value):
+        return MAC.read(str(value))
+    return int(ip_address(value))
+
+
 @dataclass(frozen=True)
 class Layer:
     """A header."""
@@ -100,7 +130,13 @@ class Layer:
             raise ForeignFieldError(
                 self.name, f"frames have no such header, only {known}", self.line
             )
-        return LENGTHS[self.name]
+        return LENGTHS[self.name] + len(self.options)
+
+    @property
+    def options(self) -> bytes:
+        """IPv4's options, in whole words."""
+        given = str(self.fields.get("options") or "").encode("latin-1")
+        return given.ljust(len(given) + -len(given) % WORD_BYTES, b"\0")
 
 
 @dataclass(frozen=True)
@@ -152,10 +188,8 @@ class Made:
 class Steps:
     """The numbers that a field takes, one in each frame."""
 
-    first: int
-    """The first one."""
-    count: int
-    """How many numbers there are, each one above the previous one."""
+    numbers: Sequence[int]
+    """All of them, in their order."""
     is_random: bool = False
     """Whether they come in random order."""
 
@@ -174,10 +208,23 @@ class ForeignStream:
     """Its proportion of the frames, or of the bits on the line."""
     is_of_bits: bool = False
     """Whether its proportion refers to bits."""
+    is_burst: bool = False
+    """Whether it ends, and its proportion are the frames until then."""
     name: str | None = None
     """Its name in the profile."""
     line: int | None = None
     """The line that describes it, or the number of the first captured frame."""
+
+    @property
+    def weights(self) -> Mapping[int, int]:
+        """Lengths of its frames without FCS, with their weights."""
+        return self.sizes or {len(self.packet): 1}
+
+    @property
+    def average_length(self) -> float:
+        """Average length of its frames without FCS."""
+        total = sum(length * weight for length, weight in self.weights.items())
+        return total / sum(self.weights.values())
 
 
 @dataclass(frozen=True)

@@ -16,6 +16,7 @@ from lossratio.traffic.foreign.packets import (
     ForeignStream,
     Packet,
     Steps,
+    number_of,
 )
 from lossratio.yaml_file import lines_of
 
@@ -197,9 +198,8 @@ def _steps(stream: Mapping[str, Any], packet: Packet, where: str) -> dict[tuple[
         kinds, name = _MODS[mod]
         for place, layer in enumerate(packet.layers):
             if layer.name in kinds:
-                first = layer.fields.get(name)
-                begin = first if isinstance(first, int) else 1
-                steps[place, name] = Steps(begin, flows)
+                begin = number_of(layer.fields.get(name, 1))
+                steps[place, name] = Steps(range(begin, begin + flows))
     return steps
 
 

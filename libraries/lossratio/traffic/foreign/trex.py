@@ -2,53 +2,77 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-from ipaddress import ip_address
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 from lossratio.agent import FCS_BYTES
+from lossratio.errors import ProfileError
+from lossratio.input_file import read_input_file
+from lossratio.traffic.foreign.captures import read_capture
 from lossratio.traffic.foreign.enclosed import run_enclosed
+from lossratio.traffic.foreign.field_engine import FieldEngine
+from lossratio.traffic.foreign.hlt import read_hlt
 from lossratio.traffic.foreign.packets import (
-    LAYERS,
-    STEPPING,
     ForeignFieldError,
     ForeignProfile,
     ForeignStream,
     Made,
     Packet,
-    Steps,
 )
 
 _RATES = {"pps": False, "percentage": True, "bps_L1": True, "bps_L2": False}
-_VARIABLE = ("name", "init_value", "min_value", "max_value", "size", "step", "op")
-_WRITE = ("fv_name", "pkt_offset", "offset_fixup", "add_val", "is_big_endian", "is_big")
-_FIXES = frozenset(
-    ("STLVmFixIpv4", "STLVmFixChecksumHw", "fix_chksum", "fix_chksum_hw", "set_cached")
-)
 _NO_DIFFERENCE = frozenset(
     ("core_id", "isg", "mac_src_override_by_pkt", "mac_dst_override_mode", "random_seed")
 )
-_CONTINUOUS = "Use STLTXCont in a copy of the file; bursts of its frames are measured by 'Measure Back-To-Back Frames'"
 _STREAM = ("name", "packet", "mode", "enabled", "self_start", "isg", "flow_stats", "next")
+_BURSTS = {
+    "STLTXSingleBurst": ("pps", "total_pkts"),
+    "STLTXMultiBurst": ("pps", "pkts_per_burst", "ibg", "count"),
+}
+"""The modes of streams that end, with their arguments."""
+_MOST_BYTES = 1 << 24
+_BUILDER = ("pkt", "pkt_buffer", "vm")
+_ALL_AT_ONCE = "Use one kind in a copy of the file, such as STLTXCont"
 
 
-def read_trex(text: str) -> ForeignProfile:
+def read_trex(text: str, folder: Path) -> ForeignProfile:
     """What a profile of TRex's stateless mode describes, with its defaults.
 
     Args:
         text: The file.
+        folder: The folder that it is in, whose captures it can name.
 
     Raises:
         ForeignFieldError: If something in it cannot be used here.
     """
     remarks: dict[str, None] = {}
-    eastward, westward = (
-        tuple(_stream(one, remarks) for one in _each_stream(found)) for found in run_enclosed(text)
-    )
+    eastward, westward = (_way(found, folder, remarks) for found in run_enclosed(text))
     if not eastward:
         problem = "the first port has no streams"
         raise ForeignFieldError("get_streams", problem, 1, "Name a profile in which it sends")
     return ForeignProfile(eastward, westward, tuple(remarks))
+
+
+def _way(found: Any, folder: Path, remarks: dict[str, None]) -> tuple[ForeignStream, ...]:
+    """The streams of a port."""
+    made = list(_each_stream(found))
+    _check_order([one.values(*_STREAM) for one in made], made)
+    streams = tuple(
+        read_hlt(one, remarks) if one.kind == "STLHltStream" else _stream(one, folder, remarks)
+        for one in made
+    )
+
+    bursts = [stream for stream in streams if stream.is_burst]
+    if bursts and len(bursts) < len(streams):
+        problem = "some streams end (bursts), and others do not"
+        raise ForeignFieldError("mode", problem, bursts[0].line, _ALL_AT_ONCE)
+    if bursts:
+        remarks[
+            "Bursts are sent without end: a stream's share is that of its frames, and trials set load and duration."
+        ] = None
+    return streams
 
 
 def _each_stream(found: Any) -> Iterator[Made]:
@@ -57,7 +81,7 @@ def _each_stream(found: Any) -> Iterator[Made]:
     elif isinstance(found, (list, tuple)):
         for one in found:
             yield from _each_stream(one)
-    elif isinstance(found, Made) and found.kind == "STLStream":
+    elif isinstance(found, Made) and found.kind in ("STLStream", "STLHltStream"):
         yield found
     elif isinstance(found, Made):
         raise ForeignFieldError(found.kind, "only STLStream can be read", found.line)
@@ -65,17 +89,41 @@ def _each_stream(found: Any) -> Iterator[Made]:
         raise ForeignFieldError("get_streams", f"it gives {found!r} instead of streams", 1)
 
 
-def _stream(made: Made, remarks: dict[str, None]) -> ForeignStream:
+def _check_order(streams: Sequence[Mapping[str, Any]], made: Sequence[Made]) -> None:
+    """Makes sure that streams which others start follow these, so that each is sent equally often."""
+    names = [stream.get("name") for stream in streams]
+    started: set[int] = set()
+    for number, stream in enumerate(streams):
+        following = stream.get("next")
+        if following is None:
+            continue
+        is_round = following == names[0] and len(started) == number == len(names) - 1
+        if not is_round and following not in names[number + 1 : number + 2]:
+            problem = f"{following!r} is neither the stream after it nor the first one"
+            raise ForeignFieldError("STLStream.next", problem, made[number].line)
+        started.add(number + 1)
+
+    for number, stream in enumerate(streams):
+        if not stream.get("self_start", True) and number not in started:
+            problem = "no stream starts it"
+            raise ForeignFieldError("STLStream.self_start", problem, made[number].line)
+
+
+def _stream(made: Made, folder: Path, remarks: dict[str, None]) -> ForeignStream:
     fields = made.values(*_STREAM)
-    known = {"packet", "mode", "flow_stats", "name", *_NO_DIFFERENCE}
+    known = {"packet", "mode", "flow_stats", "name", "self_start", *_NO_DIFFERENCE}
+    if getattr(fields.get("mode"), "kind", None) in _BURSTS:
+        known |= {"next", "action_count"}
     for name, value in fields.items():
-        usual = {"next": None, "enabled": True, "self_start": True, "action_count": 0}
+        usual = {"next": None, "enabled": True, "action_count": 0}
         if name not in known and not (name in usual and usual[name] == value):
-            problem = "streams here have no such field, as all of them are sent at once"
+            problem = "continuous streams have no such field here, as all of them are sent at once"
             raise ForeignFieldError(f"STLStream.{name}", problem, made.line)
 
-    packet, steps = _packet(fields.get("packet"), made.line)
-    frames, is_of_bits = _rate(fields.get("mode"), packet, made.line)
+    builder = _builder(fields.get("packet"), made.line)
+    packet = _packet(builder, folder)
+    engine = FieldEngine(packet, remarks)
+    engine.run(builder.values(*_BUILDER).get("vm"), builder.line)
     statistics = fields.get("flow_stats")
     if isinstance(statistics, Made) and statistics.kind == "STLFlowLatencyStats":
         remarks["TRex keeps the rate of a latency stream; here, it grows with the load."] = None
@@ -83,173 +131,78 @@ def _stream(made: Made, remarks: dict[str, None]) -> ForeignStream:
         remarks["Streams begin together ('isg' is left out)."] = None
 
     # Record: a stream.
-    return ForeignStream(
-        packet,
-        steps=steps,
-        frames=frames,
-        is_of_bits=is_of_bits,
-        name=fields.get("name"),
-        line=made.line,
+    stream = ForeignStream(
+        packet, sizes=engine.sizes, steps=engine.steps, name=fields.get("name"), line=made.line
     )
+    return _with_rate(stream, fields.get("mode"))
 
 
-def _rate(mode: Any, packet: Packet, line: int) -> tuple[float, bool]:
-    """A stream's proportion, and whether it refers to bits on the line."""
+def _with_rate(stream: ForeignStream, mode: Any) -> ForeignStream:
+    """A stream with its proportion of a mode."""
+    kind = getattr(mode, "kind", type(mode).__name__)
+    line = getattr(mode, "line", stream.line)
     if mode is None:
-        return 1.0, False
-    if not isinstance(mode, Made) or mode.kind != "STLTXCont":
-        kind = mode.kind if isinstance(mode, Made) else "mode"
-        problem = "only continuous streams (STLTXCont) are supported, because a trial has one load"
-        line = getattr(mode, "line", line)
-        raise ForeignFieldError(kind, problem, line, _CONTINUOUS)
+        return stream
+    if kind in _BURSTS:
+        return replace(stream, frames=_frames_of_burst(mode), is_burst=True)
+    if kind != "STLTXCont":
+        raise ForeignFieldError(kind, "this is no mode of a stream", line)
 
     given = mode.values("pps")
     rates = [(name, value) for name, value in given.items() if value is not None]
     if not rates:
-        return 1.0, False
+        return stream
     name, value = rates[0]
     if name not in _RATES or len(rates) > 1 or not isinstance(value, (int, float)) or value <= 0:
-        raise ForeignFieldError(f"STLTXCont.{name}", f"{value!r} is not a rate", mode.line)
+        raise ForeignFieldError(f"STLTXCont.{name}", f"{value!r} is not a rate", line)
     if name == "bps_L2":
-        return value / (8.0 * (len(packet) + FCS_BYTES)), False
-    return float(value), _RATES[name]
+        return replace(stream, frames=value / (8.0 * (stream.average_length + FCS_BYTES)))
+    return replace(stream, frames=float(value), is_of_bits=_RATES[name])
 
 
-def _packet(builder: Any, line: int) -> tuple[Packet, dict[tuple[int, str], Steps]]:
-    if not isinstance(builder, Made) or builder.kind != "STLPktBuilder":
-        kind = builder.kind if isinstance(builder, Made) else "packet"
+def _frames_of_burst(mode: Made) -> float:
+    """The frames that a stream sends before it ends."""
+    given = mode.values(*_BURSTS[mode.kind])
+    frames = 1.0
+    for name in ("total_pkts", "pkts_per_burst", "count"):
+        number = given.get(name, 1)
+        if isinstance(number, bool) or not isinstance(number, int) or number < 1:
+            raise ForeignFieldError(f"{mode.kind}.{name}", f"{number!r} is no number", mode.line)
+        frames *= number
+    return frames
+
+
+def _builder(made: Any, line: int) -> Made:
+    if not isinstance(made, Made) or made.kind != "STLPktBuilder":
+        kind = made.kind if isinstance(made, Made) else "packet"
         raise ForeignFieldError(kind, "only packets of STLPktBuilder can be read", line)
-    fields = builder.values("pkt", "pkt_buffer", "vm")
-    packet = fields.pop("pkt", None)
-    machine = fields.pop("vm", None)
+    return made
+
+
+def _packet(builder: Made, folder: Path) -> Packet:
+    fields = builder.values(*_BUILDER)
+    known = ("pkt", "vm", "path_relative_to_profile")
     for name, value in fields.items():
-        if value is not None:
+        if value is not None and name not in known:
             raise ForeignFieldError(f"STLPktBuilder.{name}", "it cannot be read", builder.line)
+
+    packet = fields.get("pkt")
+    if isinstance(packet, str):
+        try:
+            return read_capture(_beside(folder, packet)).eastward[0].packet
+        except (ProfileError, ForeignFieldError) as error:
+            problem = f"{packet} cannot be read: {error}".rstrip(".")
+            raise ForeignFieldError("STLPktBuilder.pkt", problem, builder.line) from error
     if not isinstance(packet, Packet):
-        problem = "only packets of Scapy's layers can be read; give lossratio a capture as such"
+        problem = "only packets of Scapy's layers, and captures beside the file, can be read"
         raise ForeignFieldError("STLPktBuilder.pkt", problem, builder.line)
     len(packet)
-    return packet, _steps(packet, machine, builder.line)
+    return packet
 
 
-def _steps(packet: Packet, machine: Any, line: int) -> dict[tuple[int, str], Steps]:
-    """The fields that a field engine's instructions change."""
-    variables: dict[str, Steps] = {}
-    written: dict[tuple[int, str], Steps] = {}
-
-    for each in _instructions(machine, line):
-        if each.kind in ("STLVmFlowVar", "var"):
-            name, steps = _variable(each)
-            variables[name] = steps
-        elif each.kind in ("STLVmTupleGen", "tuple_var"):
-            variables |= _tuple(each)
-        elif each.kind in ("STLVmWrFlowVar", "write"):
-            place, steps = _written(each, packet, variables)
-            written[place] = steps
-        elif each.kind not in _FIXES:
-            raise ForeignFieldError(
-                each.kind, "the field engine's instruction is not supported", each.line
-            )
-    return written
-
-
-def _instructions(machine: Any, line: int) -> Iterable[Made]:
-    if isinstance(machine, Made) and machine.kind == "STLVM":
-        return machine.calls
-    if isinstance(machine, Made) and machine.kind == "STLScVmRaw":
-        listed = machine.values("list_of_commands", "split_by_field", "cache_size")
-        machine = listed.get("list_of_commands")
-    if machine is None:
-        return ()
-    if not isinstance(machine, (list, tuple)) or not all(isinstance(one, Made) for one in machine):
-        raise ForeignFieldError("STLPktBuilder.vm", "its instructions cannot be read", line)
-    return machine
-
-
-def _variable(made: Made) -> tuple[str, Steps]:
-    fields = made.values(*_VARIABLE)
-    for name in ("value_list", "next_var"):
-        if fields.get(name) is not None:
-            problem = "only consecutive numbers are supported"
-            raise ForeignFieldError(f"{made.kind}.{name}", problem, made.line)
-    first = _number(fields.get("min_value", fields.get("init_value")), made)
-    last = _number(fields.get("max_value", first), made)
-    if fields.get("step", 1) != 1:
-        problem = f"steps of {fields['step']} are not supported, only steps of 1"
-        raise ForeignFieldError(f"{made.kind}.step", problem, made.line)
-    if last < first:
-        raise ForeignFieldError(f"{made.kind}.max_value", "it is below min_value", made.line)
-    is_random = fields.get("op", "inc") == "random"
-    return str(fields.get("name")), Steps(first, last - first + 1, is_random)
-
-
-def _tuple(made: Made) -> Mapping[str, Steps]:
-    """Addresses and ports that a generator of clients steps through."""
-    fields = made.values("name", "ip_min", "ip_max", "port_min", "port_max", "limit_flows", "flags")
-    if fields.get("flags"):
-        raise ForeignFieldError(f"{made.kind}.flags", "it is not supported", made.line)
-    found = {}
-    for part, usual in (("ip", 1), ("port", 1025)):
-        first = _number(fields.get(f"{part}_min", usual), made)
-        last = _number(fields.get(f"{part}_max", first), made)
-        found[f"{fields.get('name')}.{part}"] = Steps(first, last - first + 1)
-    return found
-
-
-def _number(value: Any, made: Made) -> int:
-    if isinstance(value, str):
-        try:
-            return int(ip_address(value))
-        except ValueError:
-            pass
-    if not isinstance(value, int):
-        raise ForeignFieldError(
-            made.kind, f"{value!r} is neither a number nor an address", made.line
-        )
-    return value
-
-
-def _written(
-    made: Made, packet: Packet, variables: Mapping[str, Steps]
-) -> tuple[tuple[int, str], Steps]:
-    """The field to which an instruction writes a variable, and its values there."""
-    fields = made.values(*_WRITE)
-    variable = fields.get("fv_name")
-    steps = variables.get(str(variable))
-    if steps is None:
-        raise ForeignFieldError(
-            f"{made.kind}.fv_name", f"there is no variable {variable!r}", made.line
-        )
-
-    place, name, rest = _place(made, fields.get("pkt_offset"), packet)
-    added = fields.get("add_val", 0)
-    if not isinstance(added, int):
-        raise ForeignFieldError(f"{made.kind}.add_val", f"{added!r} is not a number", made.line)
-    # An address is a number in a network here, so only its last bytes count.
-    layer = packet.layers[place]
-    if (rest or fields.get("offset_fixup", 0)) and name not in ("src", "dst"):
-        problem = f"a part of {layer.name}.{name} cannot be written"
-        raise ForeignFieldError(f"{made.kind}.pkt_offset", problem, made.line)
-    return (place, name), Steps(steps.first + added, steps.count, steps.is_random)
-
-
-def _place(made: Made, offset: Any, packet: Packet) -> tuple[int, str, int]:
-    """The number of a layer, the name of its field, and the bytes of the field that come before an offset."""
-    if isinstance(offset, int):
-        before = 0
-        for place, layer in enumerate(packet.layers):
-            own, names = LAYERS[layer.name]
-            for name in names.keys() & STEPPING:
-                field = own.field(names[name])
-                if field.first <= offset - before < field.end:
-                    return place, name, offset - before - field.first
-            before += own.length
-
-    header, _, name = str(offset).rpartition(".")
-    kind, _, number = header.partition(":")
-    places = [place for place, layer in enumerate(packet.layers) if layer.name == kind]
-    which = int(number) if number.isdecimal() else 0
-    if which < len(places):
-        return places[which], name, 0
-    problem = f"{offset!r} is neither an address nor a port of this packet"
-    raise ForeignFieldError(f"{made.kind}.pkt_offset", problem, made.line)
+def _beside(folder: Path, name: str) -> bytes:
+    """The content of a capture in the profile's own folder, or below it."""
+    path = (folder / name).resolve()
+    if not path.is_relative_to(folder.resolve()):
+        raise ProfileError("it is not in the profile's folder")
+    return read_input_file(path, ProfileError, _MOST_BYTES)

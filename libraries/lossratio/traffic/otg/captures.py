@@ -8,7 +8,7 @@ import threading
 import time
 import zlib
 from collections import deque
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
@@ -170,6 +170,78 @@ class Capture:
             if arrived.arrived_ns > self._end_ns:
                 return
             self._frames.add(arrived)
+
+
+class PortCaptures:
+    """The captures on a tester's ports. Stopped ones are kept for clients that ask for their frames.
+
+    The settings and the interfaces are given by the names of ports. `tell` takes what a stopped capture lacks.
+    """
+
+    def __init__(
+        self,
+        settings: Mapping[str, CaptureSettings],
+        interfaces: Mapping[str, str],
+        tell: Callable[[Iterable[str]], None],
+    ) -> None:
+        self.settings = settings
+        self._interfaces = interfaces
+        self._tell = tell
+        self._captures: dict[str, Capture] = {}
+
+    def set_state(self, wanted: Mapping[str, Any]) -> None:
+        """Starts or stops captures.
+
+        Raises:
+            FieldError: If there is no such capture, or no such state.
+        """
+        if "state" not in wanted:
+            raise FieldError("port.capture.state", "it must be start or stop")
+
+        for name in wanted.get("port_names") or self.settings:
+            settings = self._settings_of(name, "port.capture.port_names")
+            self._stop(name)
+            if wanted["state"] == "start":
+                self._captures[name] = Capture(self._interfaces[name], settings)
+
+    def file(self, request: Mapping[str, Any]) -> bytes:
+        """Stops the capture of a port, and makes a file of its frames.
+
+        Raises:
+            FieldError: If no capture was started there.
+        """
+        name = request["port_name"]
+        packets = request.get("packets", {})
+        part = packets.get("slice", {}).get("initial", {})
+        self._settings_of(name, "port_name")
+        if name not in self._captures:
+            raise FieldError("port_name", f"no capture was started on {name[:100]!r}")
+
+        self._stop(name)
+        if packets.get("choice") != "slice":
+            return self._captures[name].file()
+        # Numbers of 64 bits are text, as in all JSON of Protocol Buffers.
+        first = int(part.get("start", 1)) - 1
+        return self._captures[name].file(slice(first, first + int(part.get("count", 100))))
+
+    def end(self) -> None:
+        """Stops all of them."""
+        for capture in self._captures.values():
+            capture.stop()
+
+    def _settings_of(self, name: str, where: str) -> CaptureSettings:
+        if name not in self.settings:
+            there = ", ".join(self.settings) or "none"
+            raise FieldError(
+                where, f"{name[:100]!r} is not in port_names of captures; there are {there}"
+            )
+        return self.settings[name]
+
+    def _stop(self, name: str) -> None:
+        capture = self._captures.get(name)
+        if capture is not None and capture.is_running:
+            capture.stop()
+            self._tell(capture.warnings())
 
 
 def _pcap(frames: Iterable[StampedFrame], most: int | None) -> Iterator[bytes]:

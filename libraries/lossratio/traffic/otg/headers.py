@@ -35,8 +35,8 @@ _IPV4_PATHS = (
 )
 _IPV6_PATHS = "version traffic_class - - flow_label payload_length next_header hop_limit src dst"
 _TCP_PATHS = (
-    "src_port dst_port seq_num ack_num data_offset - ecn_ns ecn_cwr ecn_echo ctl_urg ctl_ack ctl_psh ctl_rst ctl_syn "
-    "ctl_fin window checksum -"
+    "src_port dst_port seq_num ack_num data_offset - ecn_ns - ecn_cwr ecn_echo ctl_urg ctl_ack ctl_psh ctl_rst "
+    "ctl_syn ctl_fin window checksum -"
 )
 # Table: the headers that flows may have.
 HEADERS: Mapping[str, Model] = {

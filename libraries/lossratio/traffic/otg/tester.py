@@ -2,13 +2,13 @@
 
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from lossratio.errors import LossRatioError, NodeError
 from lossratio.input_file import shown_name
 from lossratio.traffic.client import AgentRefusalError
-from lossratio.traffic.otg.captures import Capture, CaptureSettings, read_captures
+from lossratio.traffic.otg.captures import PortCaptures, read_captures
 from lossratio.traffic.otg.flows import (
     CAPTURE,
     CONFIG,
@@ -20,11 +20,10 @@ from lossratio.traffic.otg.flows import (
     groups_of,
     read_flows,
 )
+from lossratio.traffic.otg.metrics import columns, flow_metric, no_counts, port_metric, report_of
 from lossratio.traffic.otg.packets import FieldError
 from lossratio.traffic.otg.runs import Counted, OwnGenerator, Run
-from lossratio.trials import DirectionCounters, LatencyCounters
 
-_NANOSECONDS = 1000.0
 _MOST_UNTOLD = 64
 _LONGEST_LINE = 1000
 _REFUSED_FIELDS = ("bad_request", "unsupported")
@@ -33,6 +32,34 @@ _REFUSED_FIELDS = ("bad_request", "unsupported")
 
 class BusyError(LossRatioError):
     """Flows are being sent."""
+
+
+class _Told:
+    """What the operator is told in lines, and clients are told in warnings."""
+
+    def __init__(self, report: Callable[[str], None]) -> None:
+        self._report = report
+        # Warnings about ended flows that no client has received yet.
+        self._untold: list[str] = []
+
+    def say(self, text: str) -> None:
+        """Reports a line."""
+        # Names come from clients, and the operator's terminal obeys control characters.
+        self._report(shown_name(text[:_LONGEST_LINE]))
+
+    def tell(self, warnings: Iterable[str], line: str | None = None) -> None:
+        """Keeps warnings for the next client, and reports a line, or each warning if there is no line."""
+        kept = list(warnings)
+        # The last ones are enough for a client that never asks.
+        self._untold = [*self._untold, *kept][-_MOST_UNTOLD:]
+        for each in kept if line is None else [line]:
+            self.say(each)
+
+    def take(self) -> list[str]:
+        """The warnings for the next client."""
+        told = self._untold
+        self._untold = []
+        return told
 
 
 class Tester:
@@ -51,21 +78,17 @@ class Tester:
         self._ports = ports
         self._kind = kind
         self._settle_time = settle_time
-        self._report = report
+        self._told = _Told(report)
 
         # Requests come from several clients; a run ends in a thread of its own.
         self._lock = threading.RLock()
         self.config: Mapping[str, Any] = {}
         self._flows: tuple[Flow, ...] = ()
-        self._capture_settings: Mapping[str, CaptureSettings] = {}
-        # Keys are names of ports. Stopped captures are kept for clients that ask for their frames.
-        self._captures: dict[str, Capture] = {}
+        self._captures = PortCaptures({}, {}, self._told.tell)
         self._counts: dict[str, Counted] = {}
         self._runs: list[Run] = []
         self._problem: LossRatioError | None = None
         self._generators: list[OwnGenerator] = []
-        # Warnings about ended flows that no client has received yet.
-        self._untold: list[str] = []
 
     def set_config(self, config: Mapping[str, Any], sent: Mapping[str, Any]) -> list[str]:
         """Sets the tester's configuration, prepares the generator for it, and returns warnings.
@@ -81,11 +104,12 @@ class Tester:
             self._flows = ()
             self._counts = {}
             self._problem = None
-            self._end_captures()
+            self._captures.end()
+            self._captures = PortCaptures({}, {}, self._told.tell)
             list(check_fields(sent, CONFIG))
             warnings = list(check_fields(config, CONFIG))
             flows = read_flows(config)
-            self._capture_settings = read_captures(config)
+            settings = read_captures(config)
 
             for number, port in enumerate(config.get("ports", ())):
                 if port.get("location") not in self._ports:
@@ -94,11 +118,12 @@ class Tester:
                         f"there is no {str(port.get('location'))[:100]!r}; there are {', '.join(self._ports)}",
                     )
 
+            self._captures = PortCaptures(settings, self._interfaces(config), self._told.tell)
             if flows:
                 self._ready(flows, config)
             self.config, self._flows = config, flows
-            self._counts = _no_counts(flows)
-            return [*self._told(), *warnings]
+            self._counts = no_counts(flows)
+            return [*self._told.take(), *warnings]
 
     def set_state(self, state: Mapping[str, Any], sent: Mapping[str, Any]) -> list[str]:
         """Starts or stops flows or captures: all, unless some are named. If flows are still sent, raises `BusyError`.
@@ -112,8 +137,8 @@ class Tester:
         list(check_fields(state, CONTROL_STATE))
         with self._lock:
             if state.get("choice") == "port":
-                self._set_captures(state.get("port", {}).get("capture", {}))
-                return self._told()
+                self._captures.set_state(state.get("port", {}).get("capture", {}))
+                return self._told.take()
 
             wanted = state.get("traffic", {}).get("flow_transmit", {})
             if "state" not in wanted:
@@ -121,12 +146,12 @@ class Tester:
             flows = self._named(wanted.get("flow_names"))
             if wanted["state"] == "start":
                 self._start(flows)
-                return self._told()
+                return self._told.take()
             runs = [run for run in self._runs if set(run.flows) & set(flows)]
 
         self._stop(runs, flows)
         with self._lock:
-            return self._told()
+            return self._told.take()
 
     def capture(self, request: Mapping[str, Any], sent: Mapping[str, Any]) -> bytes:
         """Stops the capture of a port, and returns its frames as a file.
@@ -136,20 +161,8 @@ class Tester:
         """
         list(check_fields(sent, CAPTURE))
         list(check_fields(request, CAPTURE))
-        name = request["port_name"]
-        packets = request.get("packets", {})
-        part = packets.get("slice", {}).get("initial", {})
-
         with self._lock:
-            self._captured(name, "port_name")
-            if name not in self._captures:
-                raise FieldError("port_name", f"no capture was started on {name[:100]!r}")
-            self._stop_capture(name)
-            if packets.get("choice") != "slice":
-                return self._captures[name].file()
-            # Numbers of 64 bits are text, as in all JSON of Protocol Buffers.
-            first = int(part.get("start", 1)) - 1
-            return self._captures[name].file(slice(first, first + int(part.get("count", 100))))
+            return self._captures.file(request)
 
     def metrics(self, request: Mapping[str, Any], sent: Mapping[str, Any]) -> dict[str, Any]:
         """The metrics of ports or flows. Frames are counted when the traffic has ended.
@@ -168,11 +181,9 @@ class Tester:
             if request.get("choice") == "flow":
                 wanted = request.get("flow", {})
                 flows = self._named(wanted.get("flow_names"), "flow.flow_names")
-                made = [self._flow_metric(flow) for flow in flows]
-                return {
-                    "choice": "flow_metrics",
-                    "flow_metrics": _columns(made, wanted.get("metric_names")),
-                }
+                made = self._flow_metrics(flows)
+                chosen = columns(made, wanted.get("metric_names"))
+                return {"choice": "flow_metrics", "flow_metrics": chosen}
 
             wanted = request.get("port", {})
             ports = {port["name"]: port["location"] for port in self.config.get("ports", ())}
@@ -181,10 +192,8 @@ class Tester:
                 raise FieldError("port.port_names", f"there are {', '.join(ports) or 'none'}")
 
             made = [self._port_metric(name, ports[name]) for name in names]
-            return {
-                "choice": "port_metrics",
-                "port_metrics": _columns(made, wanted.get("column_names")),
-            }
+            chosen = columns(made, wanted.get("column_names"))
+            return {"choice": "port_metrics", "port_metrics": chosen}
 
     def close(self) -> None:
         """Ends all traffic at once, and the generator."""
@@ -192,16 +201,7 @@ class Tester:
         self._close_generators()
         for run in runs:
             run.stop()
-        self._end_captures()
-
-    def _say(self, text: str) -> None:
-        # Names come from clients, and the operator's terminal obeys control characters.
-        self._report(shown_name(text[:_LONGEST_LINE]))
-
-    def _told(self) -> list[str]:
-        told = self._untold
-        self._untold = []
-        return told
+        self._captures.end()
 
     def _named(
         self, names: Sequence[str] | None, where: str = "traffic.flow_transmit.flow_names"
@@ -218,36 +218,7 @@ class Tester:
             )
 
     def _interfaces(self, config: Mapping[str, Any]) -> dict[str, str]:
-        return {port["name"]: self._ports[port["location"]] for port in config["ports"]}
-
-    def _set_captures(self, wanted: Mapping[str, Any]) -> None:
-        if "state" not in wanted:
-            raise FieldError("port.capture.state", "it must be start or stop")
-
-        for name in wanted.get("port_names") or self._capture_settings:
-            settings = self._captured(name, "port.capture.port_names")
-            self._stop_capture(name)
-            if wanted["state"] == "start":
-                self._captures[name] = Capture(self._interfaces(self.config)[name], settings)
-
-    def _captured(self, name: str, where: str) -> CaptureSettings:
-        if name not in self._capture_settings:
-            there = ", ".join(self._capture_settings) or "none"
-            raise FieldError(
-                where, f"{name[:100]!r} is not in port_names of captures; there are {there}"
-            )
-        return self._capture_settings[name]
-
-    def _stop_capture(self, name: str) -> None:
-        capture = self._captures.get(name)
-        if capture is not None and capture.is_running:
-            capture.stop()
-            self._tell(capture.warnings())
-
-    def _end_captures(self) -> None:
-        for capture in self._captures.values():
-            capture.stop()
-        self._captures = {}
+        return {port["name"]: self._ports[port["location"]] for port in config.get("ports", ())}
 
     def _close_generators(self) -> None:
         for generator in self._generators:
@@ -283,10 +254,10 @@ class Tester:
 
     def _kind_for(self, groups: Sequence[object]) -> str:
         """The generator for these groups of flows: XDP uses each port only once, and leaves captures no frames."""
-        if len(groups) < 2 and not self._capture_settings:
+        if len(groups) < 2 and not self._captures.settings:
             return self._kind
         if self._kind == "xdp":
-            where = "captures" if self._capture_settings else "flows"
+            where = "captures" if self._captures.settings else "flows"
             raise FieldError(
                 where,
                 "the generator xdp captures nothing, and its flows last equally long. Start the server with "
@@ -303,7 +274,7 @@ class Tester:
             )
         self._problem = None
         generators = self._ready(flows, self.config)
-        self._counts |= _no_counts(flows)
+        self._counts |= no_counts(flows)
         self._runs = [Run(generator, self._ended) for generator in generators]
 
     def _stop(self, runs: Sequence[Run], flows: Sequence[Flow]) -> None:
@@ -320,106 +291,22 @@ class Tester:
             self._runs.remove(run)
             if run.problem is not None:
                 self._problem = run.problem
-                self._say(f"failed: {run.problem}")
+                self._told.say(f"failed: {run.problem}")
                 # Continuing runs keep their generators until they have ended.
                 run.generator.close()
                 self._generators = [each for each in self._generators if each is not run.generator]
 
             for counted, latency in counters:
                 self._counts[counted.name] = (counted, latency)
-                warnings = list(_warnings(counted, latency))
-                text = f"{counted.name}: sent {counted.sent_frames}"
-                if self._named([counted.name])[0].sink is not None:
-                    text += f", received {counted.received_frames}"
-                self._tell(warnings, "; ".join([text, *warnings]))
+                (flow,) = self._named([counted.name])
+                self._told.tell(*report_of(counted, latency, is_received=flow.sink is not None))
 
-    def _tell(self, warnings: Iterable[str], line: str | None = None) -> None:
-        """Keeps warnings for the next client, and reports a line, or each warning if there is no line."""
-        kept = list(warnings)
-        # The last ones are enough for a client that never asks.
-        self._untold = [*self._untold, *kept][-_MOST_UNTOLD:]
-        for each in kept if line is None else [line]:
-            self._say(each)
-
-    def _flow_metric(self, flow: Flow) -> dict[str, Any]:
-        counted, latency = self._counts[flow.name]
-        is_sent = any(flow in run.flows for run in self._runs)
-        counts = {"tx": counted.sent_frames}
-        metric: dict[str, Any] = {
-            "name": flow.name,
-            "port_tx": flow.source,
-            "transmit": "started" if is_sent else "stopped",
-        }
-        # It is not known what happens to frames that nobody receives.
-        if flow.sink is not None:
-            counts["rx"] = counted.received_frames
-            metric["port_rx"] = flow.sink
-
-        for end, count in counts.items():
-            metric |= {f"frames_{end}": count, f"frames_{end}_rate": 0.0}
-            if len(flow.sizes) == 1:
-                metric[f"bytes_{end}"] = count * flow.sizes[0][0]
-
-        if flow.wants_loss and "rx" in counts:
-            lost = counts["tx"] - counts["rx"]
-            metric["loss"] = 100.0 * lost / counts["tx"] if counts["tx"] else 0.0
-        if latency is not None:
-            found = {
-                "minimum_ns": latency.least_us,
-                "average_ns": latency.mean_us,
-                "maximum_ns": latency.most_us,
-            }
-            metric["latency"] = {
-                name: _NANOSECONDS * value for name, value in found.items() if value is not None
-            }
-
-        return metric
+    def _flow_metrics(self, flows: Iterable[Flow]) -> list[dict[str, Any]]:
+        """The metrics of flows."""
+        sent = {flow for run in self._runs for flow in run.flows}
+        return [flow_metric(flow, *self._counts[flow.name], flow in sent) for flow in flows]
 
     def _port_metric(self, name: str, location: str) -> dict[str, Any]:
-        sent = [self._flow_metric(flow) for flow in self._flows if flow.source == name]
-        received = [self._flow_metric(flow) for flow in self._flows if flow.sink == name]
-        is_sending = any(flow["transmit"] == "started" for flow in sent)
-        metric: dict[str, Any] = {
-            "name": name,
-            "location": location,
-            "transmit": "started" if is_sending else "stopped",
-            "frames_tx_rate": 0.0,
-            "frames_rx_rate": 0.0,
-            "bytes_tx_rate": 0.0,
-            "bytes_rx_rate": 0.0,
-        }
-
-        for column, flows in (("_tx", sent), ("_rx", received)):
-            metric[f"frames{column}"] = sum(flow[f"frames{column}"] for flow in flows)
-            # The bytes of a mix of sizes are not counted.
-            if all(f"bytes{column}" in flow for flow in flows):
-                metric[f"bytes{column}"] = sum(flow[f"bytes{column}"] for flow in flows)
-
-        return metric
-
-
-def _warnings(counted: DirectionCounters, latency: LatencyCounters | None) -> Iterator[str]:
-    """What the metrics of a flow do not show."""
-    due = counted.sent_frames + counted.unsent_frames
-    if counted.unsent_frames:
-        share = 100 * counted.unsent_frames / due
-        yield f"{counted.name}: {counted.unsent_frames:,} of {due:,} frames were not sent ({share:.3g} %)"
-    if counted.generator_drop_frames:
-        yield f"{counted.name}: {counted.generator_drop_frames:,} frames were dropped inside the generator"
-    if latency is not None and latency.error is not None:
-        yield f"{counted.name}: the latency is not known: {latency.error}"
-
-
-def _no_counts(flows: Sequence[Flow]) -> dict[str, Counted]:
-    return {flow.name: (DirectionCounters(flow.name, 0, 0, 0), None) for flow in flows}
-
-
-def _columns(metrics: list[dict[str, Any]], names: Sequence[str] | None) -> list[dict[str, Any]]:
-    """The requested metrics; in requests, the models have other names for some of them."""
-    if not names:
-        return metrics
-    wanted = {"name", *names}
-    columns = []
-    for metric in metrics:
-        columns.append({name: value for name, value in metric.items() if name in wanted})
-    return columns
+        sent = self._flow_metrics(flow for flow in self._flows if flow.source == name)
+        received = self._flow_metrics(flow for flow in self._flows if flow.sink == name)
+        return port_metric(name, location, sent, received)

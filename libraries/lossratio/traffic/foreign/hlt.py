@@ -1,0 +1,298 @@
+"""Streams in the notation of TRex's HLTAPI: names of arguments instead of packets and instructions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from lossratio.agent import ETHERNET_HEADER_BYTES, FCS_BYTES
+from lossratio.traffic.foreign.packets import (
+    ForeignFieldError,
+    ForeignStream,
+    Layer,
+    Made,
+    Packet,
+    Steps,
+    number_of,
+)
+
+# Table: the arguments that are read, with TRex's defaults. A layer's argument has the name of its field in Scapy.
+_GENERAL: Mapping[str, Any] = {
+    "name": None,
+    "direction": 0,
+    "transmit_mode": "continuous",
+    "pkts_per_burst": 1,
+    "burst_loop_count": 1,
+    "length_mode": "fixed",
+    "frame_size": 64,
+    "frame_size_min": 64,
+    "frame_size_max": 64,
+    "frame_size_step": 1,
+    "l3_length": None,
+    "l3_length_min": 110,
+    "l3_length_max": 238,
+    "l3_length_step": 1,
+    "l3_protocol": None,
+    "l4_protocol": None,
+}
+_IMIX = {1: (64, 7), 2: (570, 4), 3: (1518, 1), 4: (9230, 0)}
+"""Sizes and their weights."""
+_RATES = {"rate_pps": "frames", "rate_bps": "bits", "rate_percent": "bits on the line"}
+_TAGS = {"vlan_id": ("vlan", 0), "vlan_user_priority": ("prio", 1)}
+_IP = {
+    "ipv4": {
+        "ip_src_addr": ("src", "0.0.0.0"),  # noqa: S104 (an address of a packet)
+        "ip_dst_addr": ("dst", "192.0.0.1"),
+        "ip_ttl": ("ttl", 64),
+    },
+    "ipv6": {
+        "ipv6_src_addr": ("src", "fe80::12"),
+        "ipv6_dst_addr": ("dst", "fe80::22"),
+        "ipv6_hop_limit": ("hlim", 64),
+        "ipv6_traffic_class": ("tc", 0),
+        "ipv6_next_header": ("nh", None),
+    },
+}
+_TRANSPORT = {
+    "udp": {"udp_src_port": ("sport", 1024), "udp_dst_port": ("dport", 80)},
+    "tcp": {"tcp_src_port": ("sport", 1024), "tcp_dst_port": ("dport", 80)},
+}
+_NAMES = {"ipv4": "IP", "ipv6": "IPv6", "udp": "UDP", "tcp": "TCP"}
+_FLAGS = {f"tcp_{name}_flag": name[0].upper() for name in ("fin", "syn", "rst", "psh", "ack")}
+_STEPPED = {
+    "mac_src": "src",
+    "mac_dst": "dst",
+    "ip_src": "src",
+    "ip_dst": "dst",
+    "ipv6_src": "src",
+    "ipv6_dst": "dst",
+    "tcp_src_port": "sport",
+    "tcp_dst_port": "dport",
+    "udp_src_port": "sport",
+    "udp_dst_port": "dport",
+}
+"""The beginnings of arguments for fields that can step, with Scapy's names of these fields."""
+_LAYERS_OF = {"mac": ("Ether",), "ip": ("IP",), "ipv6": ("IPv6",), "tcp": ("TCP",), "udp": ("UDP",)}
+_MAC2 = (f"mac_{end}2{part}" for end in ("src", "dst") for part in ("", "_mode", "_count", "_step"))
+_WITHOUT_DIFFERENCE = frozenset(
+    (
+        "consistent_random",
+        "disable_flow_stats",
+        "flow_stats_id",
+        "split_by_cores",
+        "inter_burst_gap",
+    )
+).union(
+    ("ignore_macs", "l2_encap", "mac_src", "mac_dst", "vlan_cfi", "vlan_protocol_tag_id", *_MAC2),
+    ("mode", "port_handle", "stream_id", "save_to_yaml"),
+)
+_TAG_PROTOCOL = 0x8100
+_ADDRESS_BITS, _PORT_BITS = 32, 16
+
+
+def read_hlt(made: Made, remarks: dict[str, None]) -> ForeignStream:
+    """A stream that STLHltStream describes.
+
+    Args:
+        made: The call.
+        remarks: Takes what is different here, in sentences.
+
+    Raises:
+        ForeignFieldError: If something in it cannot be used here.
+    """
+    try:
+        return _Hlt(made, remarks).stream()
+    except (ValueError, TypeError) as error:
+        if isinstance(error, ForeignFieldError):
+            raise
+        raise ForeignFieldError(made.kind, f"an argument is wrong: {error}", made.line) from error
+
+
+class _Hlt:
+    def __init__(self, made: Made, remarks: dict[str, None]) -> None:
+        self._made = made
+        self._remarks = remarks
+        self._given = dict(made.values())
+        self._known: set[str] = set()
+        if int(self._value("direction", 0)):
+            self._swap()
+
+    def stream(self) -> ForeignStream:
+        """The stream."""
+        layers = tuple(self._layers())
+        packet = Packet(layers)
+        sizes = self._sizes(len(packet))
+        packet = Packet(layers, max(sizes) - len(packet))
+        steps = dict(self._steps(layers))
+        frames, is_of_bits, is_burst = self._rate(sizes)
+        for name in self._given:
+            if name not in self._known | _GENERAL.keys() | _WITHOUT_DIFFERENCE:
+                raise self._refused(name, "the argument cannot be used here")
+
+        # Record: the stream.
+        return ForeignStream(
+            packet,
+            sizes=sizes,
+            steps=steps,
+            frames=frames,
+            is_of_bits=is_of_bits,
+            is_burst=is_burst,
+            name=self._value("name", None),
+            line=self._made.line,
+        )
+
+    def _value(self, name: str, usual: Any) -> Any:
+        self._known.add(name)
+        value = self._given.get(name)
+        return usual if value is None else value
+
+    def _general(self, name: str) -> Any:
+        return self._value(name, _GENERAL[name])
+
+    def _refused(self, name: str, problem: str) -> ForeignFieldError:
+        return ForeignFieldError(f"{self._made.kind}.{name}", problem, self._made.line)
+
+    def _swap(self) -> None:
+        """Exchanges the addresses of both ends."""
+        self._given = {
+            name.replace("_src_", "_\0_").replace("_dst_", "_src_").replace("_\0_", "_dst_")
+            if name.startswith(("ip_", "ipv6_"))
+            else name: value
+            for name, value in self._given.items()
+        }
+        version = _IP.get(self._general("l3_protocol"), {})
+        ends = [name for name in version if name.endswith("_addr")]
+        for name, other in zip(ends, reversed(ends), strict=True):
+            self._given.setdefault(name, version[other][1])
+
+    def _layers(self) -> Iterator[Layer]:
+        yield Layer("Ether", {}, self._made.line)
+        for tag in self._tags():
+            yield Layer("Dot1Q", tag, self._made.line)
+        for argument, table in (("l3_protocol", _IP), ("l4_protocol", _TRANSPORT)):
+            protocol = self._general(argument)
+            if protocol is None:
+                continue
+            if protocol not in table:
+                raise self._refused(argument, f"{protocol!r} is not supported")
+
+            fields = {
+                field: self._value(name, usual) for name, (field, usual) in table[protocol].items()
+            }
+            if protocol == "ipv4":
+                fields["tos"] = self._value("ip_dscp", 0) << 2
+            if protocol == "tcp":
+                fields["flags"] = "".join(
+                    letter for name, letter in _FLAGS.items() if self._value(name, 0)
+                )
+                self._remarks["TCP's numbers and window are the generator's own."] = None
+
+            given = {name: value for name, value in fields.items() if value is not None}
+            yield Layer(_NAMES[protocol], given, self._made.line)
+
+    def _tags(self) -> Iterator[dict[str, Any]]:
+        """The fields of each VLAN tag."""
+        names = [name for name in self._given if name.startswith("vlan_")]
+        listed = {name: _listed(self._given[name]) for name in names}
+
+        for place in range(max(map(len, listed.values()), default=0)):
+            own = {name: values[place] for name, values in listed.items() if place < len(values)}
+            if int(str(own.get("vlan_protocol_tag_id") or hex(_TAG_PROTOCOL)), 16) != _TAG_PROTOCOL:
+                raise self._refused("vlan_protocol_tag_id", "tags have the EtherType 0x8100")
+            for kind in ("vlan_id", "vlan_priority"):
+                mode, count = own.get(f"{kind}_mode", "fixed"), int(own.get(f"{kind}_count", 1))
+                if mode != "fixed" and (count > 1 or mode == "random"):
+                    raise self._refused(f"{kind}_mode", "it is the same in all frames here")
+                self._known |= {f"{kind}_{part}" for part in ("mode", "count", "step")}
+            yield {field: int(own.get(name, usual)) for name, (field, usual) in _TAGS.items()}
+            self._known |= _TAGS.keys()
+            if int(own.get("vlan_cfi", 1)):
+                self._remarks["Frames in a VLAN are not eligible to be dropped (DEI)."] = None
+
+    def _sizes(self, least: int) -> dict[int, int]:
+        """Lengths without FCS, with their weights."""
+        mode = self._general("length_mode")
+        if mode == "imix":
+            weights = {}
+            for number, (size, weight) in _IMIX.items():
+                size = int(self._value(f"l3_imix{number}_size", size)) - FCS_BYTES
+                weight = int(self._value(f"l3_imix{number}_ratio", weight))
+                if weight:
+                    weights[size] = weight
+            return weights
+        if mode == "auto":
+            return {least: 1}
+
+        if mode == "fixed":
+            is_of_ip = "frame_size" not in self._given and "l3_length" in self._given
+            length = int(self._general("l3_length" if is_of_ip else "frame_size"))
+            return {length + (ETHERNET_HEADER_BYTES if is_of_ip else -FCS_BYTES): 1}
+        if mode not in ("increment", "decrement", "random"):
+            raise self._refused("length_mode", f"{mode!r} is not supported")
+        is_of_ip = not self._given.keys() & {"frame_size_min", "frame_size_max"}
+        kind, more = (
+            ("l3_length", ETHERNET_HEADER_BYTES) if is_of_ip else ("frame_size", -FCS_BYTES)
+        )
+        first, last, step = (
+            int(self._general(f"{kind}_{part}")) for part in ("min", "max", "step")
+        )
+        return dict.fromkeys(range(first + more, last + more + 1, step), 1)
+
+    def _steps(self, layers: Sequence[Layer]) -> Iterator[tuple[tuple[int, str], Steps]]:
+        for argument, field in _STEPPED.items():
+            places = [
+                place
+                for place, layer in enumerate(layers)
+                if layer.name in _LAYERS_OF[argument.partition("_")[0]]
+            ]
+            mode = self._value(f"{argument}_mode", "increment" if "port" in argument else "fixed")
+            count = int(self._value(f"{argument}_count", 1))
+            step = number_of(self._value(f"{argument}_step", 1)) & 0xFFFFFFFF
+            if not places or mode == "fixed" or (count == 1 and mode != "random"):
+                continue
+            bits = _PORT_BITS if "port" in argument else _ADDRESS_BITS
+            first = number_of(layers[places[0]].fields.get(field, 1)) & ((1 << bits) - 1)
+            if argument.startswith("mac"):
+                # Only the distances count.
+                first = count * step
+            yield (places[0], field), self._numbers(argument, mode, first, count, step, bits)
+
+    def _numbers(
+        self, argument: str, mode: str, first: int, count: int, step: int, bits: int
+    ) -> Steps:
+        if mode == "random":
+            return Steps(range(1, 1 << bits), is_random=True)
+        if mode not in ("increment", "decrement"):
+            raise self._refused(f"{argument}_mode", f"{mode!r} is not supported")
+        if mode == "decrement":
+            step = -step
+        numbers: Sequence[int] = range(first, first + count * step, step)
+        if not 0 <= min(numbers) <= max(numbers) < 1 << bits:
+            numbers = [number % (1 << bits) for number in numbers]
+        return Steps(numbers)
+
+    def _rate(self, sizes: Mapping[int, int]) -> tuple[float, bool, bool]:
+        """The proportion, whether it refers to bits on the line, and whether it is of frames until the end."""
+        mode = self._general("transmit_mode")
+        bursts = {"single_burst": 1, "multi_burst": int(self._general("burst_loop_count"))}
+        given = [name for name in _RATES if self._given.get(name) is not None]
+        self._known |= _RATES.keys()
+        if mode in bursts:
+            return float(bursts[mode] * int(self._general("pkts_per_burst"))), False, True
+        if mode != "continuous" or len(given) > 1:
+            raise self._refused("transmit_mode", f"{mode!r} with {given} is not supported")
+
+        if not given:
+            return 10.0, True, False
+        value = float(self._given[given[0]])
+        if _RATES[given[0]] == "bits":
+            length = sum(size * weight for size, weight in sizes.items()) / sum(sizes.values())
+            return value / (8.0 * (length + FCS_BYTES)), False, False
+        return value, _RATES[given[0]] != "frames", False
+
+
+def _listed(value: Any) -> list[Any]:
+    """The values of all VLAN tags in an argument."""
+    if isinstance(value, str):
+        return value.strip("{} ").split()
+    return list(value) if isinstance(value, (list, tuple)) else [value]
