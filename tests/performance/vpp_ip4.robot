@@ -17,12 +17,12 @@ Test Tags         perftest    vpp    eth    ip4fwd    base    ip4base    ethip4-
 *** Test Cases ***
 ${FRAME_SIZE}-${CORES}c-ethip4-ip4base-ndrpdr
     [Tags]    ndrpdr
-    ${FRAME_SIZE}    profile=ethip4-ip4base
+    ${FRAME_SIZE}    profile=ethip4-ip4src253
 ${FRAME_SIZE}-${CORES}c-ethip4-ip4base-mrr
     [Tags]    mrr
     [Template]    Measure MRR
-    ${FRAME_SIZE}    profile=ethip4-ip4base
+    ${FRAME_SIZE}    profile=ethip4-ip4src253
 ${FRAME_SIZE}-${CORES}c-ethip4-ip4base-soak
     [Tags]    soak
     [Template]    Find Critical Load
-    ${FRAME_SIZE}    profile=ethip4-ip4base
+    ${FRAME_SIZE}    profile=ethip4-ip4src253

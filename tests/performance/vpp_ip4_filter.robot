@@ -23,12 +23,12 @@ ${VARIANT}    iacldst
 *** Test Cases ***
 ${FRAME_SIZE}-${CORES}c-ethip4-ip4base-${VARIANT}base-ndrpdr
     [Tags]    ndrpdr
-    ${FRAME_SIZE}    profile=ethip4-ip4base
+    ${FRAME_SIZE}    profile=ethip4-ip4src253
 ${FRAME_SIZE}-${CORES}c-ethip4-ip4base-${VARIANT}base-mrr
     [Tags]    mrr
     [Template]    Measure MRR
-    ${FRAME_SIZE}    profile=ethip4-ip4base
+    ${FRAME_SIZE}    profile=ethip4-ip4src253
 ${FRAME_SIZE}-${CORES}c-ethip4-ip4base-${VARIANT}base-soak
     [Tags]    soak
     [Template]    Find Critical Load
-    ${FRAME_SIZE}    profile=ethip4-ip4base
+    ${FRAME_SIZE}    profile=ethip4-ip4src253

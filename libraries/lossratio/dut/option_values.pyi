@@ -256,7 +256,7 @@ class OptionValues(TypedDict, total=False):
     address of the gateway of the TG's west port in the topology file, or, without a gateway, that of the TG's east
     port."""
     wireguard: int | str
-    """vpp: Number of WireGuard tunnels between the two VPPs of the path, one for each of the first hosts of a side. With
-    `ip4`."""
+    """vpp: Number of WireGuard tunnels between the two VPPs of the path, one for each of the first hosts of a side, and
+    for each of the first networks (/24) of 240.0.0.0/6 and 244.0.0.0/6. With `ip4`."""
 
 AnyOptions = OptionValues | Mapping[str, object]

@@ -3,6 +3,7 @@
 The outer MAC addresses are left to the generator, which knows those of its ports.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from lossratio.agent import (
@@ -22,6 +23,7 @@ from lossratio.agent import (
     LengthField,
     SteppingField,
     mac_bytes,
+    permutation,
 )
 from lossratio.errors import TrafficError
 from lossratio.topology import Side
@@ -346,10 +348,22 @@ class _Frame(FrameHeaders):
             self._add_field(len(stepping), int.from_bytes(stepping, "big"), addresses)
 
     def _add_field(self, width: int, first: int, values: Range) -> None:
-        if values.count > 1:
+        if values.frames > values.count or values.step:
+            self._add_listed(width, first, values)
+        elif values.count > 1:
             seed = self._seed + len(self.fields) if values.order == "random" else None
             self.fields.append(SteppingField(len(self.data), width, first, values.count, seed))
         self.data += bytes(width) if values.count > 1 else first.to_bytes(width, "big")
+
+    def _add_listed(self, width: int, first: int, values: Range) -> None:
+        order: Sequence[int] = range(values.count)
+        if values.order == "random":
+            # Random orders belong to the packet, which may come back with other headers before it.
+            before = sum(bool(field.values) for field in self.fields)
+            order = permutation(self._seed + before, values.count)
+        listed = tuple(first + number for number in values.listed(order))
+        field = SteppingField(len(self.data), width, first, values.frames, values=listed)
+        self.fields.append(field)
 
 
 def _inner_mac(side: Side) -> bytes:

@@ -1,6 +1,6 @@
 """The headers of test frames, as traffic profiles describe them, from the outside in."""
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from math import lcm
 from typing import Annotated, ClassVar, Literal
 
@@ -49,11 +49,43 @@ class Range(FileModel):
     """How many numbers are used."""
     order: Literal["increment", "random"] = "increment"
     """increment: one after the other. random: in an order that the profile's seed decides."""
+    step: int | None = Field(default=None, ge=2, le=_PORTS)
+    """Distance between one number and the next; None: 1."""
+    repeat: int | None = Field(default=None, ge=2, le=_PORTS)
+    """For how many frames in a row each number stays; None: 1."""
+    slips: bool = False
+    """Whether each round begins one number later, so that two ranges of the same size make all pairs."""
+
+    _leave_out = left_out_if_empty("step", "repeat", "slips")
+
+    @model_validator(mode="after")
+    def _can_be_listed(self) -> "Range":
+        if self.frames > _LARGEST_COUNT:
+            raise ValueError(
+                f"it repeats after {self.frames} frames; {_LARGEST_COUNT} are possible"
+            )
+        return self
 
     @property
     def last(self) -> int:
         """The last number."""
-        return self.first + self.count - 1
+        return self.first + (self.count - 1) * (self.step or 1)
+
+    @property
+    def frames(self) -> int:
+        """After how many frames the numbers begin again."""
+        return self.count * (self.repeat or 1) * (self.count if self.slips else 1)
+
+    def listed(self, order: Sequence[int]) -> list[int]:
+        """What to add to the first number in each of these frames, for an order of the numbers in a round."""
+        places = (
+            (place + number) % self.count
+            for number in range(self.count if self.slips else 1)
+            for place in range(self.count)
+        )
+        return [
+            order[place] * (self.step or 1) for place in places for _ in range(self.repeat or 1)
+        ]
 
 
 class AddressRange(Range):
@@ -277,7 +309,7 @@ class InnerHeaders(FileModel):
     @property
     def flows(self) -> int:
         """How many frames differ in their headers; all ranges step together."""
-        return lcm(*(values.count for _, values in self.ranges()))
+        return lcm(*(values.frames for _, values in self.ranges()))
 
     def ranges(self) -> Iterator[tuple[str, Range]]:
         """The ranges, by their names."""
