@@ -1,7 +1,7 @@
 *** Settings ***
 Documentation     [Top] TG-DUTs-TG. [Enc] Eth-IPv4. [Cfg] VPP IPv4 router with one route each way. [Ver] NDR and PDR
 ...               by RFC 9971, MRR at maximum load, critical load by counts. [Ref] RFC 2544.
-Metadata          Differs From CSIT    frame size
+Metadata          Differs From CSIT    frames, frame size
 Metadata          Cores    1 2 4
 
 Resource          lossratio/resources/performance.resource

@@ -12,7 +12,8 @@ class OptionValues(TypedDict, total=False):
     the argument `rest` of a measurement."""
     acl: int | str
     """vpp: Number of rules, up to 100, of an access control list that every frame passes once: on the first DUT of the
-    path. These rules match other flows. Two further rules permit all frames of test traffic by their source."""
+    path. These rules match other flows. Two further rules permit all frames of test traffic by their source. Not with
+    `l2patch` or `sfdp`, which hand frames on before they meet the list."""
     acl_output: bool | str
     """vpp: Whether frames pass the list when they leave, instead of when they enter."""
     acl_stateful: bool | str
@@ -165,7 +166,7 @@ class OptionValues(TypedDict, total=False):
     """frr, linux_bridge, linux_router, ovs: The frame rate to which a token bucket (in Open vSwitch: a meter) polices
     each direction, in whole frames per second, e.g. `50 kfps`.
     vpp: The bit rate to which the frames that enter each interface are policed, in whole kbit/s, e.g. `50 Mbps`;
-    frames count without their FCS."""
+    frames count without their FCS. Not with `l2patch` or `sfdp`, which hand frames on before they meet the policer."""
     poll: bool | str
     """grout: Whether the threads poll without any sleep (the default). Otherwise they sleep for microseconds while no
     frames come."""

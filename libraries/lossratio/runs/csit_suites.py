@@ -241,7 +241,8 @@ class CsitSuites:
 
     def _told(self, text: str, variables: Mapping[str, str], nodes: int) -> str:
         place = "the DUT" if nodes == 2 else "DUT1"
-        return self._same(text.format_map({**variables, "dut": place}))
+        allowed = "where frames enter from the west" if nodes == 2 else "where frames enter"
+        return self._same(text.format_map({**variables, "dut": place, "allowed": allowed}))
 
     def _same(self, value: str) -> str:
         return self._words.values.get(value, value)
@@ -250,8 +251,8 @@ class CsitSuites:
 def frames_in_words(profile: ProfileFile) -> str:
     """What a profile of ours sends: its protocols, and the fields that change from frame to frame, each way.
 
-    Addresses and ports are others than CSIT's. What counts is how many there are, their distance and order, and how many
-    frames differ.
+    Addresses and ports are others than CSIT's. What counts is how many there are, their distance and order, and how
+    many frames differ.
     """
     way = _way_in_words(profile)
     if not profile.bidirectional:

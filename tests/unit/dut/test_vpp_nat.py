@@ -100,11 +100,15 @@ def test_sessions_of_stateful_flows_have_services_both_ways_and_end_by_a_command
         ({"det44_hosts": 2, "nat": "nat44-ed"}, "one NAT"),
         ({"sfdp_sessions": 2}, "set sfdp=ip4 or sfdp=l4ip4"),
         ({"sfdp": "ip4", "nat": "nat44-ed"}, "sfdp is not a NAT"),
+        ({"sfdp": "ip4", "acl": 50}, "acl would do nothing: sfdp hands frames on"),
+        ({"sfdp": "ip4", "police": "1 Mbps"}, "police would do nothing: sfdp hands frames on"),
+        ({"forwarding": "l2patch", "acl": 50}, "acl goes with forwarding=l2xc or l2bd or ip4 or ip6"),
+        ({"forwarding": "l2patch", "police": "1 Mbps"}, "police goes with forwarding=l2xc or l2bd"),
     ],
 )
 def test_options_that_do_not_go_together_are_refused(options, problem):
     with pytest.raises(ValueError, match=problem):
-        VppOptions(forwarding="ip4", **options)
+        VppOptions(**{"forwarding": "ip4", **options})
 
 
 def test_sessions_that_have_timed_out_are_none_and_another_answer_is_an_error():

@@ -6,6 +6,7 @@ from ipaddress import IPv4Network, IPv6Network, ip_network
 from pydantic import Field
 
 from lossratio.dut.vpp.features.feature import (
+    LOOKING,
     Command,
     Feature,
     Forwarding,
@@ -29,7 +30,8 @@ class AccessLists(Feature):
 
     acl: int | None = Field(default=None, ge=1, le=100)
     """Number of rules, up to 100, of an access control list that every frame passes once: on the first DUT of the path.
-    These rules match other flows. Two further rules permit all frames of test traffic by their source."""
+    These rules match other flows. Two further rules permit all frames of test traffic by their source. Not with
+    ``l2patch`` or ``sfdp``, which hand frames on before they meet the list."""
     acl_output: bool = False
     """Whether frames pass the list when they leave, instead of when they enter."""
     acl_stateful: bool = False
@@ -37,7 +39,7 @@ class AccessLists(Feature):
     checked against the rules."""
 
     filter_option = "acl"
-    needs = Needs(plugins={"acl": ""}, tags=("iacl", "oacl"))
+    needs = Needs(LOOKING, plugins={"acl": ""}, tags=("iacl", "oacl"))
 
     def problem(self) -> str | None:
         """The options need rules, and have none."""
@@ -71,8 +73,11 @@ class AccessLists(Feature):
         )
 
     def proved(self, ports: Ports) -> Iterator[Shown]:
-        """That there are sessions, if the rules begin any."""
-        if self.acl_stateful and AccessLists._is_first(ports):
+        """Packets met the list; and there are sessions, if the rules begin any."""
+        if not AccessLists._is_first(ports):
+            return
+        yield Shown("show errors", r"[1-9]\d*\s+acl-plugin-", "packets that met the list")
+        if self.acl_stateful:
             yield Shown(
                 "show acl-plugin sessions",
                 r"Sessions active: add \d+ - deact \d+ = [1-9]",
