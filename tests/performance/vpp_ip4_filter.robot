@@ -2,7 +2,7 @@
 Documentation     [Top] TG-DUTs-TG. [Enc] Eth-IPv4. [Cfg] VPP IPv4 router that admits frames by a table of
 ...               destinations (iacldst) or sources (adlalwlist). [Ver] NDR and PDR by RFC 9971, MRR at maximum load,
 ...               critical load by counts. [Ref] RFC 2544.
-Metadata          Differs From CSIT    allow list, classifier
+Metadata          Differs From CSIT    classifier
 Metadata          Cores    1 2 4
 Metadata          Variant iacldst    feature iacldst classify=True
 Metadata          Variant adlalwlist    feature adlalwlist allowlist=True

@@ -20,8 +20,9 @@ class OptionValues(TypedDict, total=False):
     """vpp: Whether the rules that permit test traffic begin a session, in which the flow's other frames pass without
     being checked against the rules."""
     allowlist: bool | str
-    """vpp: Whether there is a list of allowed sources (the networks of test traffic). Frames from other sources are
-    dropped where they enter the path. With `ip4` or `ip6`."""
+    """vpp: Whether there is a list of allowed sources (the network of test traffic). Frames from other sources are
+    dropped where they enter the path; on a path through one VPP only in the west, as in FD.io CSIT. With `ip4` or
+    `ip6`."""
     attach: Literal['auto', 'native', 'generic'] | str
     """xdp: Where programs are attached: `native` (in the driver), `generic` (behind it: slower, with any driver) or
     `auto` (native if the drivers of both interfaces can currently send frames for programs and accept your program,

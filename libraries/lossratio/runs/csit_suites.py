@@ -241,8 +241,7 @@ class CsitSuites:
 
     def _told(self, text: str, variables: Mapping[str, str], nodes: int) -> str:
         place = "the DUT" if nodes == 2 else "DUT1"
-        allowed = "where frames enter from the west" if nodes == 2 else "where frames enter"
-        return self._same(text.format_map({**variables, "dut": place, "allowed": allowed}))
+        return self._same(text.format_map({**variables, "dut": place}))
 
     def _same(self, value: str) -> str:
         return self._words.values.get(value, value)

@@ -38,7 +38,9 @@ def test_frames_meet_a_filter_once_where_they_enter_the_path(options, use, place
     commands = given({"forwarding": "ip4", **options}, place)
     without = given({"forwarding": "ip4"}, place)
     used = [command for command in commands if re.fullmatch(re.escape(use).replace(r"\{\}", r"\S+"), command)]
-    assert used == [use.format(interface) for interface in interfaces]
+    # FD.io CSIT has an allow list in the west of a single VPP.
+    where = interfaces[:1] if "allowlist" in options else interfaces
+    assert used == [use.format(interface) for interface in where]
     assert (commands == without) is (place == "middle")
 
 

@@ -140,25 +140,23 @@ class AllowList(Feature):
     """A list of sources: frames from any other source are dropped."""
 
     allowlist: bool = False
-    """Whether there is a list of allowed sources (the networks of test traffic). Frames from other sources are dropped
-    where they enter the path. With ``ip4`` or ``ip6``."""
+    """Whether there is a list of allowed sources (the network of test traffic). Frames from other sources are dropped
+    where they enter the path; on a path through one VPP only in the west, as in FD.io CSIT. With ``ip4`` or ``ip6``."""
 
     needs = Needs(_ROUTERS, plugins={"adl": ""}, version="20.09", tags=("adlalwlist",))
 
     def commands(self, ports: Ports) -> Iterator[Command]:
-        """A table of routes with these networks, and its use."""
+        """A table of routes with this network, and its use."""
         version = self.ip_version
-        if entrances(ports):
+        for port in entrances(ports)[:1]:
             yield Command(f"{'ip6' if version == 6 else 'ip'} table add 1")
-        for port in entrances(ports):
             yield Command(f"ip route add {port.routed(version).network} table 1 via local")
-        for port in entrances(ports):
             yield Command(f"adl interface {port.link}")
             yield Command(f"adl allowlist {port.link} fib-id 1 ip{version}")
 
     def verified(self, ports: Ports) -> Iterator[Shown]:
-        """The feature on these interfaces."""
-        for port in entrances(ports):
+        """The feature on this interface."""
+        for port in entrances(ports)[:1]:
             yield Shown(f"show interface features {port.link}", "adl-input", "adl-input")
 
 
