@@ -26,12 +26,12 @@ ${VARIANT}    iacl50sl
 *** Test Cases ***
 ${FRAME_SIZE}-${CORES}c-ethip4udp-ip4base-${VARIANT}-10kflows-ndrpdr
     [Tags]    ndrpdr
-    ${FRAME_SIZE}    profile=ethip4-udp-10kflows
+    ${FRAME_SIZE}    profile=ethip4-udp-10u1000p
 ${FRAME_SIZE}-${CORES}c-ethip4udp-ip4base-${VARIANT}-10kflows-mrr
     [Tags]    mrr
     [Template]    Measure MRR
-    ${FRAME_SIZE}    profile=ethip4-udp-10kflows
+    ${FRAME_SIZE}    profile=ethip4-udp-10u1000p
 ${FRAME_SIZE}-${CORES}c-ethip4udp-ip4base-${VARIANT}-10kflows-soak
     [Tags]    soak
     [Template]    Find Critical Load
-    ${FRAME_SIZE}    profile=ethip4-udp-10kflows
+    ${FRAME_SIZE}    profile=ethip4-udp-10u1000p

@@ -24,12 +24,12 @@ ${VARIANT}    gtpusw-ip4base
 *** Test Cases ***
 ${FRAME_SIZE}-${CORES}c-ethip4${VARIANT}-ndrpdr
     [Tags]    ndrpdr
-    ${FRAME_SIZE}    profile=ethip4-ip4base
+    ${FRAME_SIZE}    profile=ethip4-ip4src253
 ${FRAME_SIZE}-${CORES}c-ethip4${VARIANT}-mrr
     [Tags]    mrr
     [Template]    Measure MRR
-    ${FRAME_SIZE}    profile=ethip4-ip4base
+    ${FRAME_SIZE}    profile=ethip4-ip4src253
 ${FRAME_SIZE}-${CORES}c-ethip4${VARIANT}-soak
     [Tags]    soak
     [Template]    Find Critical Load
-    ${FRAME_SIZE}    profile=ethip4-ip4base
+    ${FRAME_SIZE}    profile=ethip4-ip4src253

@@ -1,7 +1,7 @@
 *** Settings ***
 Documentation     [Top] TG-DUTs-TG. [Enc] Eth-IPv4. [Cfg] VPP IPv4 router with one route each way. [Ver] NDR and PDR
 ...               by RFC 9971, MRR at maximum load, critical load by counts. [Ref] RFC 2544.
-Metadata          Differs From CSIT    frame size
+Metadata          Differs From CSIT    frames, frame size
 Metadata          Cores    1 2 4
 
 Resource          lossratio/resources/performance.resource
@@ -17,12 +17,12 @@ Test Tags         perftest    vpp    eth    ip4fwd    base    ip4base    ethip4-
 *** Test Cases ***
 ${FRAME_SIZE}-${CORES}c-ethip4-ip4base-ndrpdr
     [Tags]    ndrpdr
-    ${FRAME_SIZE}    profile=ethip4-ip4base
+    ${FRAME_SIZE}    profile=ethip4-ip4src253
 ${FRAME_SIZE}-${CORES}c-ethip4-ip4base-mrr
     [Tags]    mrr
     [Template]    Measure MRR
-    ${FRAME_SIZE}    profile=ethip4-ip4base
+    ${FRAME_SIZE}    profile=ethip4-ip4src253
 ${FRAME_SIZE}-${CORES}c-ethip4-ip4base-soak
     [Tags]    soak
     [Template]    Find Critical Load
-    ${FRAME_SIZE}    profile=ethip4-ip4base
+    ${FRAME_SIZE}    profile=ethip4-ip4src253

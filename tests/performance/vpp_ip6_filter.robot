@@ -2,6 +2,7 @@
 Documentation     [Top] TG-DUTs-TG. [Enc] Eth-IPv6. [Cfg] VPP IPv6 router that admits frames by a table of
 ...               destinations (iacldst) or sources (adlalwlist). [Ver] NDR and PDR by RFC 9971, MRR at maximum load,
 ...               critical load by counts. [Ref] RFC 2544, RFC 5180.
+Metadata          Differs From CSIT    classifier
 Metadata          Frame Sizes    78B 128B 256B 512B 1024B 1280B 1518B IMIX
 Metadata          Cores    1 2 4
 Metadata          Variant iacldst    feature iacldst classify=True

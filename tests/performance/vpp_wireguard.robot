@@ -22,12 +22,12 @@ ${TUNNELS}    1
 *** Test Cases ***
 ${FRAME_SIZE}-${CORES}c-ethip4udpwireguard${TUNNELS}tnlsw-ip4base-ndrpdr
     [Tags]    ndrpdr
-    ${FRAME_SIZE}    profile=ethip4-ip4dst${TUNNELS}
+    ${FRAME_SIZE}    profile=ethip4-ip4net${TUNNELS}
 ${FRAME_SIZE}-${CORES}c-ethip4udpwireguard${TUNNELS}tnlsw-ip4base-mrr
     [Tags]    mrr
     [Template]    Measure MRR
-    ${FRAME_SIZE}    profile=ethip4-ip4dst${TUNNELS}
+    ${FRAME_SIZE}    profile=ethip4-ip4net${TUNNELS}
 ${FRAME_SIZE}-${CORES}c-ethip4udpwireguard${TUNNELS}tnlsw-ip4base-soak
     [Tags]    soak
     [Template]    Find Critical Load
-    ${FRAME_SIZE}    profile=ethip4-ip4dst${TUNNELS}
+    ${FRAME_SIZE}    profile=ethip4-ip4net${TUNNELS}

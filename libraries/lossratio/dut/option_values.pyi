@@ -12,15 +12,17 @@ class OptionValues(TypedDict, total=False):
     the argument `rest` of a measurement."""
     acl: int | str
     """vpp: Number of rules, up to 100, of an access control list that every frame passes once: on the first DUT of the
-    path. These rules match other flows. Two further rules permit all frames of test traffic by their source."""
+    path. These rules match other flows. Two further rules permit all frames of test traffic by their source. Not with
+    `l2patch` or `sfdp`, which hand frames on before they meet the list."""
     acl_output: bool | str
     """vpp: Whether frames pass the list when they leave, instead of when they enter."""
     acl_stateful: bool | str
     """vpp: Whether the rules that permit test traffic begin a session, in which the flow's other frames pass without
     being checked against the rules."""
     allowlist: bool | str
-    """vpp: Whether there is a list of allowed sources (the networks of test traffic). Frames from other sources are
-    dropped where they enter the path. With `ip4` or `ip6`."""
+    """vpp: Whether there is a list of allowed sources (the network of test traffic). Frames from other sources are
+    dropped where they enter the path; on a path through one VPP only in the west, as in FD.io CSIT. With `ip4` or
+    `ip6`."""
     attach: Literal['auto', 'native', 'generic'] | str
     """xdp: Where programs are attached: `native` (in the driver), `generic` (behind it: slower, with any driver) or
     `auto` (native if the drivers of both interfaces can currently send frames for programs and accept your program,
@@ -165,7 +167,7 @@ class OptionValues(TypedDict, total=False):
     """frr, linux_bridge, linux_router, ovs: The frame rate to which a token bucket (in Open vSwitch: a meter) polices
     each direction, in whole frames per second, e.g. `50 kfps`.
     vpp: The bit rate to which the frames that enter each interface are policed, in whole kbit/s, e.g. `50 Mbps`;
-    frames count without their FCS."""
+    frames count without their FCS. Not with `l2patch` or `sfdp`, which hand frames on before they meet the policer."""
     poll: bool | str
     """grout: Whether the threads poll without any sleep (the default). Otherwise they sleep for microseconds while no
     frames come."""
@@ -256,7 +258,7 @@ class OptionValues(TypedDict, total=False):
     address of the gateway of the TG's west port in the topology file, or, without a gateway, that of the TG's east
     port."""
     wireguard: int | str
-    """vpp: Number of WireGuard tunnels between the two VPPs of the path, one for each of the first hosts of a side. With
-    `ip4`."""
+    """vpp: Number of WireGuard tunnels between the two VPPs of the path, one for each of the first hosts of a side, and
+    for each of the first networks (/24) of 240.0.0.0/6 and 244.0.0.0/6. With `ip4`."""
 
 AnyOptions = OptionValues | Mapping[str, object]

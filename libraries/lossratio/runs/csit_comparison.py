@@ -3,8 +3,9 @@
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import Enum
+from functools import cache
 from pathlib import Path
 
 from robot.running import TestCase
@@ -78,8 +79,15 @@ def csit_coverage(directory: Path, suites: tuple[Path, ...], pattern: str) -> Co
     theirs = CsitSuites(root)
     ours = _Ours(suites)
 
+    @cache
+    def judged_on(test: CsitTest, nodes: int) -> Judged:
+        return _judged(test, nodes, theirs, ours)
+
     judged = {
-        job: {test: _judged(test, _nodes(job, test.dut), theirs, ours) for test in tests}
+        job: {
+            test: judged_on(replace(test, nic="", driver=""), _nodes(job, test.dut))
+            for test in tests
+        }
         for job, tests in jobs.items()
     }
     return Coverage(judged, bool(theirs))

@@ -21,7 +21,7 @@ from lossratio.errors import JobError
 from lossratio.keywords import twin_tags
 from lossratio.records import FileModel
 from lossratio.runs.robot_run import words_of
-from lossratio.traffic import read_profile
+from lossratio.traffic import Headers, ProfileFile, read_profile
 from lossratio.yaml_file import load_yaml_file
 
 _AGAIN = "Get the file from CSIT's repository again."
@@ -36,7 +36,22 @@ _OF_TESTBED_OR_KIND = re.compile(
 )
 """Tags that the testbed, the NIC or the kind of test decides."""
 _DECLARED = "Differs From CSIT"
+_KEEPS_SESSIONS = frozenset({"nat", "det44_hosts", "sfdp"})
+"""Options with which connections are open before each trial, unless the trial opens them."""
 _NOT_OF_THE_DUT = frozenset({"duts", "nic", "links"})
+
+_PRODUCT = re.compile(r"(\d+)([*/])(\d+)")
+_SHORT = {
+    "source MAC addresses": "MAC src",
+    "destination MAC addresses": "MAC dst",
+    "source addresses": "src",
+    "destination addresses": "dst",
+    "source ports": "sport",
+    "destination ports": "dport",
+    "inner source addresses": "inner src",
+    "inner destination addresses": "inner dst",
+    "network identifiers": "vni",
+}
 
 _Key = tuple[str, int, str]
 """A kind of DUT, the number of nodes, and the name of a suite."""
@@ -56,8 +71,8 @@ class _Words(FileModel):
 class Described:
     """What a test is about: its frames, its set-up and its tags."""
 
-    profile: str
-    """Our traffic profile, or CSIT's if none of ours has the same frames."""
+    frames: str
+    """What is sent, in the words of ``csit_setups.yaml``; CSIT's profile if these do not have it."""
     ports: int
     """Ports of the TG."""
     setup: Setup
@@ -69,8 +84,8 @@ class Described:
 
     def differences(self, other: "Described") -> dict[str, tuple[str, str]]:
         """The aspects in which CSIT's test (`self`) and our test (`other`) differ, with both values."""
-        mine = {"frames": self.profile, "ports": str(self.ports), **self.setup}
-        theirs = {"frames": other.profile, "ports": str(other.ports), **other.setup}
+        mine = {"frames": self.frames, "ports": str(self.ports), **self.setup}
+        theirs = {"frames": other.frames, "ports": str(other.ports), **other.setup}
         found = {
             aspect: (mine.get(aspect, "no"), theirs.get(aspect, "no"))
             for aspect in {**mine, **theirs}
@@ -120,7 +135,7 @@ class CsitSuites:
         """What an expanded test of ours is about, on a path with this many nodes."""
         given = _given(test)
         arguments = dict(_named(_arguments(test)))
-        profile = arguments.get("profile", "ethip4-udp")
+        profile = read_profile(arguments.get("profile", "ethip4-udp"))
         parts = test.parent.metadata.get(_DECLARED, "").split(",")
         declared = frozenset(part.strip() for part in parts if part.strip())
         options = {name: value for name, value in given.items() if name not in _NOT_OF_THE_DUT}
@@ -128,11 +143,14 @@ class CsitSuites:
         setup: dict[str, str] = {}
         if nodes > 1:
             setup = self._said(self._words.options, cores_aside, nodes)
-            setup["overhead"] = str(_overhead(options) + read_profile(profile).headroom)
+            setup["overhead"] = str(_overhead(options) + profile.headroom)
             setup["nodes"] = str(nodes_of(test) or nodes)
+            opens = test.template == "Find Connection Rate" and "established" not in arguments
+            if _KEEPS_SESSIONS & options.keys() and not opens:
+                setup["before the first trial"] = "all connections are open"
 
         return Described(
-            self._same(profile),
+            frames_in_words(profile),
             2 * int(given.get("links", 1)),
             setup,
             _plain(test.tags if nodes > 1 else _of_twin(test.tags)),
@@ -167,7 +185,7 @@ class CsitSuites:
             )
         try:
             return Described(
-                self._profile(variables["traffic_profile"]),
+                self._frames(variables["traffic_profile"]),
                 int(ports),
                 self._set_up(keywords, variables, nodes),
                 _plain(tag for tag in tags if not _OF_TESTBED_OR_KIND.match(tag)),
@@ -194,11 +212,11 @@ class CsitSuites:
         }
         return {**setup, **self._said(listed, options, nodes, variables)}
 
-    def _profile(self, name: str) -> str:
-        for pattern, ours in self._words.profiles.items():
-            if match := re.fullmatch(pattern, name):
-                return match.expand(ours)
-        return name
+    def _frames(self, profile: str) -> str:
+        for pattern, words in self._words.profiles.items():
+            if match := re.fullmatch(pattern, profile):
+                return _PRODUCT.sub(_multiplied, match.expand(words))
+        return profile
 
     def _said(
         self,
@@ -227,6 +245,45 @@ class CsitSuites:
 
     def _same(self, value: str) -> str:
         return self._words.values.get(value, value)
+
+
+def frames_in_words(profile: ProfileFile) -> str:
+    """What a profile of ours sends: its protocols, and the fields that change from frame to frame, each way.
+
+    Addresses and ports are others than CSIT's. What counts is how many there are, their distance and order, and how
+    many frames differ.
+    """
+    way = _way_in_words(profile)
+    if not profile.bidirectional:
+        return f"one way {way}"
+    back = profile.reverse.headers
+    back_in_words = way if back is None else _way_in_words(back)
+    if back_in_words == way:
+        return way
+    return f"{way}; back {back_in_words}"
+
+
+def _way_in_words(headers: Headers) -> str:
+    packets = [headers] if headers.tunnel is None else [headers, headers.tunnel.inner]
+    protocols = []
+    for packet in packets:
+        protocols += [f"VLAN {vlan}" for vlan in packet.vlans if vlan is not None]
+        protocols.append(f"IPv{packet.ip.version} {packet.protocol}")
+
+    changes = []
+    for name, values in headers.ranges():
+        step = f" by {values.step}" if values.step else ""
+        order = " at random" if values.order == "random" else ""
+        if values.count > 1:
+            changes.append(f"{values.count} {_SHORT.get(name, name)}{step}{order}")
+    if len(changes) > 1:
+        changes.append(f"{headers.flows} flows")
+    return f"{', '.join(protocols)}: {', '.join(changes) or 'one flow'}"
+
+
+def _multiplied(product: re.Match[str]) -> str:
+    first, sign, second = product.groups()
+    return str(int(first) * int(second) if sign == "*" else int(first) // int(second))
 
 
 def nodes_of(test: TestCase) -> int | None:

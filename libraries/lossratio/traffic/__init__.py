@@ -57,6 +57,7 @@ from lossratio.traffic.generators import (
 )
 from lossratio.traffic.generators.base import Generator as Generator, GeneratorNode as GeneratorNode
 from lossratio.traffic.generators.own import AfPacket as AfPacket
+from lossratio.traffic.headers import Headers as Headers
 from lossratio.traffic.measurer import (
     FALTERING as FALTERING,
     REPEATS as REPEATS,
@@ -72,6 +73,7 @@ from lossratio.traffic.probe import (
     with_room as with_room,
 )
 from lossratio.traffic.profile import (
+    ProfileFile as ProfileFile,
     TrafficDirection as TrafficDirection,
     TrafficProfile as TrafficProfile,
     address_span as address_span,

@@ -3,6 +3,7 @@
 The outer MAC addresses are left to the generator, which knows those of its ports.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from lossratio.agent import (
@@ -23,6 +24,7 @@ from lossratio.agent import (
     LengthField,
     SteppingField,
     mac_bytes,
+    permutation,
 )
 from lossratio.errors import TrafficError
 from lossratio.topology import Side
@@ -191,8 +193,7 @@ class _Frame(FrameHeaders):
             )
             self.fields.append(SteppingField(len(self.data), 2, same, 1))
             self.data += bytes(2)
-            listed = _listed(values, first)
-            self.fields.append(SteppingField(len(self.data), 4, first, values.count, values=listed))
+            self.fields.append(self._stepping(4, first, values))
             self.data += bytes(4)
 
     def add_headers(self, headers: InnerHeaders, macs: bytes, labels: bytes = b"") -> None:
@@ -356,16 +357,23 @@ class _Frame(FrameHeaders):
 
     def _add_field(self, width: int, first: int, values: Range) -> None:
         if values.count > 1:
-            seed = self._seed + len(self.fields) if values.order == "random" else None
-            listed = _listed(values, first)
-            field = SteppingField(len(self.data), width, first, values.count, seed, listed)
-            self.fields.append(field)
+            self.fields.append(self._stepping(width, first, values))
         self.data += bytes(width) if values.count > 1 else first.to_bytes(width, "big")
 
+    def _stepping(self, width: int, first: int, values: Range) -> SteppingField:
+        """The field at this place, whose lowest value is the given one."""
+        place = len(self.data)
+        if not values.is_listed:
+            seed = self._seed + len(self.fields) if values.order == "random" else None
+            return SteppingField(place, width, first, values.count, seed)
 
-def _listed(values: Range, first: int) -> tuple[int, ...]:
-    """The listed values of a field whose lowest value is this."""
-    return tuple(first + value - values.first for value in values.values)
+        order: Sequence[int] = range(values.count)
+        if values.order == "random":
+            # Random orders belong to the packet, which may come back with other headers before it.
+            before = sum(bool(field.values) for field in self.fields)
+            order = permutation(self._seed + before, values.count)
+        listed = tuple(first + number for number in values.listed(order))
+        return SteppingField(place, width, first, values.frames, values=listed)
 
 
 def _inner_mac(side: Side) -> bytes:

@@ -1,6 +1,6 @@
 """The headers of test frames, as traffic profiles describe them, from the outside in."""
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from math import lcm
 from typing import Annotated, Any, ClassVar, Literal
 
@@ -51,11 +51,17 @@ class Range(FileModel):
     """How many numbers are used."""
     order: Literal["increment", "random"] = "increment"
     """increment: one after the other. random: in an order that the profile's seed decides."""
+    step: int | None = Field(default=None, ge=2, le=_PORTS)
+    """Distance between one number and the next; None: 1."""
+    repeat: int | None = Field(default=None, ge=2, le=_PORTS)
+    """For how many frames in a row each number stays; None: 1."""
+    slips: bool = False
+    """Whether each round begins one number later, so that two ranges of the same size make all pairs."""
     values: tuple[int, ...] = Field(default=(), max_length=_MOST_VALUES)
-    """The numbers in their order, if they do not follow each other; `first` is the lowest of them, and `count` says how
-    many there are."""
+    """The numbers in their order, if they are no steps; `first` is the lowest of them, and `count` says how many there
+    are."""
 
-    _leave_out = left_out_if_empty("values")
+    _leave_out = left_out_if_empty("step", "repeat", "slips", "values")
 
     @model_validator(mode="before")
     @classmethod
@@ -67,19 +73,48 @@ class Range(FileModel):
         return {"first": min(numbers, default=0), "count": len(values), **data}
 
     @model_validator(mode="after")
-    def _has_these_values(self) -> "Range":
-        if self.values and (min(self.values), len(self.values)) != (self.first, self.count):
+    def _can_be_listed(self) -> "Range":
+        if self.frames > _LARGEST_COUNT:
+            raise ValueError(
+                f"it repeats after {self.frames} frames; {_LARGEST_COUNT} are possible"
+            )
+        if not self.values:
+            return self
+        if (min(self.values), len(self.values)) != (self.first, self.count):
             raise ValueError(
                 "'first' is the lowest of the 'values', and 'count' is how many they are"
             )
-        if self.values and self.order == "random":
-            raise ValueError("'values' are sent in their order: leave 'order' out")
+        if self.order == "random" or self.step is not None:
+            raise ValueError("'values' are sent in their order: leave 'order' and 'step' out")
         return self
 
     @property
     def last(self) -> int:
         """The last number; the highest one if the numbers are listed."""
-        return max(self.values, default=self.first + self.count - 1)
+        return max(self.values, default=self.first + (self.count - 1) * (self.step or 1))
+
+    @property
+    def frames(self) -> int:
+        """After how many frames the numbers begin again."""
+        return self.count * (self.repeat or 1) * (self.count if self.slips else 1)
+
+    @property
+    def is_listed(self) -> bool:
+        """Whether it is anything but consecutive numbers, one for each frame."""
+        return bool(self.values or self.step) or self.frames > self.count
+
+    def listed(self, order: Sequence[int]) -> list[int]:
+        """What to add to the first number in each of these frames, for an order of the numbers in a round."""
+        places = (
+            (place + number) % self.count
+            for number in range(self.count if self.slips else 1)
+            for place in range(self.count)
+        )
+        if self.values:
+            added = [value - self.first for value in self.values]
+        else:
+            added = [number * (self.step or 1) for number in order]
+        return [added[place] for place in places for _ in range(self.repeat or 1)]
 
 
 class AddressRange(Range):
@@ -343,7 +378,7 @@ class InnerHeaders(FileModel):
     @property
     def flows(self) -> int:
         """How many frames differ in their headers; all ranges step together."""
-        return lcm(*(values.count for _, values in self.ranges()))
+        return lcm(*(values.frames for _, values in self.ranges()))
 
     def ranges(self) -> Iterator[tuple[str, Range]]:
         """The ranges, by their names."""

@@ -443,8 +443,13 @@ def _changing(direction: TrafficDirection) -> str:
         return "streams " + ", ".join(stream.in_words(total) for stream in direction.streams)
 
     how = {"increment": "in turn", "random": "in random order"}
-    ranges = direction.headers.ranges()
-    changes = [f"{each.count} {name} {how[each.order]}" for name, each in ranges if each.count > 1]
+    changes = []
+    for name, each in direction.headers.ranges():
+        step = f" by {each.step}" if each.step else ""
+        stay = f" for {each.repeat} frames" if each.repeat else ""
+        slip = ", in rounds that begin one later" if each.slips else ""
+        if each.count > 1:
+            changes.append(f"{each.count} {name} {how[each.order]}{step}{stay}{slip}")
     return ", ".join(changes) or "none"
 
 

@@ -25,9 +25,9 @@ _PROFILES = "resources/traffic_profiles"
 _SIMILAR = 0.6
 """Minimum similarity of the names that an error lists, as measured by `difflib` (0 to 1)."""
 _COUNTED = re.compile(
-    r"(?P<stem>ethip4-(?P<way>ip4dst|udp-h|tcp-h|geneve))(?P<count>[1-9]\d{0,4})(?P<end>(?:-p63)?(?:-det44)?)"
+    r"(?P<stem>ethip4-(?P<way>ip4dst|ip4src|ip4net|udp-h|tcp-h|geneve))(?P<count>[1-9]\d{0,4})(?P<end>(?:-p63)?(?:-det44)?)"
 )
-"""Names of profiles that differ only in their number of destinations or hosts; the file has ``N`` in its place."""
+"""Names of profiles that differ only in their number of addresses; the file has ``N`` in its place."""
 HOSTS_OF_NAT_ADDRESS = 1024
 """Hosts that share an address of a NAT where each has 63 ports."""
 
@@ -141,10 +141,14 @@ def read_profile(name_or_path: str | Path) -> ProfileFile:
 
 
 def _counted_fields(counted: re.Match[str]) -> dict[str, Any]:
-    """The fields of a profile whose name has a number of destinations or hosts."""
+    """The fields of a profile whose name has a number of addresses."""
     fields = read_profile(f"{counted['stem']}N{counted['end']}").model_dump()
     count = int(counted["count"])
     destinations = fields["ipv4"]["destination"]
+    if counted["way"] in ("ip4src", "ip4net"):
+        fields["ipv4"]["source"]["count"] = count
+        destinations["count"] = count if counted["way"] == "ip4net" else 1
+        return fields
     if counted["way"] in ("ip4dst", "geneve"):
         destinations["count"] = count
         if fields["reverse"]["headers"] is not None:
@@ -160,5 +164,7 @@ def _counted_fields(counted: re.Match[str]) -> dict[str, Any]:
         addresses = max(1, count // HOSTS_OF_NAT_ADDRESS)
         back = fields["reverse"]["headers"]["ipv4"]["destination"]
         back["count"] = addresses
+        # 64,512 ports: so, all addresses meet all ports.
+        back["repeat"] = HOSTS_OF_NAT_ADDRESS if addresses > 1 else None
         back["first"] = WEST.ipv4.num_addresses - addresses
     return fields

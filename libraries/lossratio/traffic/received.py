@@ -62,12 +62,15 @@ def check_received(sent: Headers, received: Headers) -> None:
         )
 
     sent_macs, received_macs = map(_macs, packets)
-    steps = [[(each.count, each.order) for _, each in InnerHeaders.ranges(one)] for one in packets]
+    steps = [
+        [each.model_dump(exclude={"first"}) for _, each in InnerHeaders.ranges(one)]
+        for one in packets
+    ]
     has_other_macs = None not in (sent_macs, received_macs) and sent_macs != received_macs
     if steps[0] != steps[1] or has_other_macs:
         raise ValueError(
-            "received: its ranges must have the same 'count' and 'order' as the frames that are sent, because each "
-            "frame is compared with its own flow"
+            "received: its ranges must have the same 'count', 'order', 'step' and 'repeat' as the frames that are "
+            "sent, because each frame is compared with its own flow"
         )
     if received.tunnel is None or sent.tunnel is not None:
         return

@@ -100,11 +100,15 @@ def test_sessions_of_stateful_flows_have_services_both_ways_and_end_by_a_command
         ({"det44_hosts": 2, "nat": "nat44-ed"}, "one NAT"),
         ({"sfdp_sessions": 2}, "set sfdp=ip4 or sfdp=l4ip4"),
         ({"sfdp": "ip4", "nat": "nat44-ed"}, "sfdp is not a NAT"),
+        ({"sfdp": "ip4", "acl": 50}, "acl would do nothing: sfdp hands frames on"),
+        ({"sfdp": "ip4", "police": "1 Mbps"}, "police would do nothing: sfdp hands frames on"),
+        ({"forwarding": "l2patch", "acl": 50}, "acl goes with forwarding=l2xc or l2bd or ip4 or ip6"),
+        ({"forwarding": "l2patch", "police": "1 Mbps"}, "police goes with forwarding=l2xc or l2bd"),
     ],
 )
 def test_options_that_do_not_go_together_are_refused(options, problem):
     with pytest.raises(ValueError, match=problem):
-        VppOptions(forwarding="ip4", **options)
+        VppOptions(**{"forwarding": "ip4", **options})
 
 
 def test_sessions_that_have_timed_out_are_none_and_another_answer_is_an_error():
@@ -130,10 +134,10 @@ def test_what_a_nat_cannot_keep_is_refused():
     table.check(Established(100_000, 64_512, 239.0, "close"))
 
 
-def test_frames_that_come_back_meet_all_ports_of_a_deterministic_nat_but_the_last_of_each_address():
+def test_frames_that_come_back_meet_all_ports_of_a_deterministic_nat():
     profile = load_profile("ethip4-udp-h65536-p63-det44", frame_size=64)
     assert addresses(profile) == "198.18.0.0-198.18.255.255 to 198.19.0.1; 198.19.0.1 to 198.19.255.192-198.19.255.255"
-    assert [direction.headers.flows for direction in profile.directions] == [65_536 * 63, 64 * 64_511]
+    assert [direction.headers.flows for direction in profile.directions] == [65_536 * 63, 64 * 64_512]
 
 
 def ends_of(direction, sides, numbers):

@@ -205,7 +205,7 @@ def test_damage_of_another_byte_is_found_there(through, edge, octet, damaged, ge
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("ipv4: {source: {count: 254}}\nreceived: {ipv4: {}}", "must have the same 'count' and 'order'"),
+        ("ipv4: {source: {count: 254}}\nreceived: {ipv4: {}}", "must have the same 'count', 'order', "),
         ("ipv4: {}\nudp: {}\nreceived: {ipv4: {}}", "the packet must have the same headers"),
         ("ipv4: {}\nreceived: {ipv6: {}}", "the packet must have the same headers"),
         ("ipv4: {}\nreceived: {ipv4: {}, geneve: {inner: {ipv4: {}}}}", "'vxlan' but not 'geneve'"),

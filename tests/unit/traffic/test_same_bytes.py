@@ -23,7 +23,7 @@ DIGESTS = {
     "dot1ad-ip4base": "097a2ff27c3bf60e",
     "ethip4vxlan-ip4base": "a4e0a9714a17946f",
     "dot1q-ip4vxlan-ip4base": "89299274024483ce",
-    "eth-l2bdscale10k": "46ed27644da06d9b",
+    "eth-l2bdscale10k": "1ecb77a8b0e54743",
     "ethip4-geneve4": "df6be3ad989c09cd",
 }
 """The first digits of the SHA-256 of each profile's frames, in both directions, of 128 bytes."""

@@ -11,12 +11,13 @@ from scapy.layers.l2 import Dot1AD, Dot1Q, Ether
 from scapy.layers.vxlan import VXLAN
 
 from lossratio.agent.afpacket.frames import FrameOrder, Numbering, tag_bytes
+from lossratio.agent.core.frame_order import values_of
 from lossratio.agent.core.frames_spec import SteppingField, size_pattern
 from lossratio.agent.core.protocol import AgentError
 from lossratio.errors import TrafficError
 from lossratio.topology.addressing import EAST, WEST, split_sides
 from lossratio.traffic import load_profile
-from lossratio.traffic.frame_headers import frames_spec
+from lossratio.traffic.frame_headers import frames_spec, received_spec
 
 
 @pytest.mark.parametrize("profile", UNSCALED)
@@ -273,3 +274,30 @@ def test_one_tag_needs_no_larger_mtu(profile, frame_size, mtu):
 
 def test_frames_leave_with_the_mac_address_of_their_port():
     assert {frame[6:12] for frame in frames(spec("ethip6-udp", 78))} == {SOURCE_MAC}
+
+
+def test_a_range_with_a_step_a_repetition_and_rounds_that_slip_is_listed(tmp_path):
+    path = tmp_path / "listed.yaml"
+    path.write_text(
+        "format: lossratio-traffic-profile/1\nname: listed\n"
+        "ipv4: {source: {first: 0, count: 3, step: 256}, destination: {first: 1, count: 3, slips: true}}\n"
+        "udp: {source_port: {first: 7, count: 2, repeat: 3}}\n"
+    )
+    direction = load_profile(path, frame_size=64).directions[0]
+    found = frames_spec(direction, WEST, EAST)
+    start = int(WEST.ipv4[0]), int(EAST.ipv4[1])
+    assert [
+        tuple(value - first for value in field.values) for field, first in zip(found.fields, (*start, 7), strict=True)
+    ] == [(0, 256, 512), (0, 1, 2, 1, 2, 0, 2, 0, 1), (0, 0, 0, 1, 1, 1)]
+    assert (direction.flows, found.flows) == (18, 18)
+
+
+def test_random_pairs_of_rounds_that_slip_meet_each_pair_once_and_arrive_as_they_were_sent():
+    profile = load_profile("dot1q-vlan100-vlan200", frame_size=64)
+    for direction, sides in zip(profile.directions, ((WEST, EAST), (EAST, WEST)), strict=True):
+        sent = frames_spec(direction, *sides)
+        columns = [np.array(values_of(field))[np.arange(sent.flows) % field.count].tolist() for field in sent.fields]
+        assert len(set(zip(*columns, strict=True))) == sent.flows == 254 * 254
+        assert [field.values for field in received_spec(direction, sent, *sides).fields] == [
+            field.values for field in sent.fields
+        ]

@@ -14,6 +14,8 @@ from lossratio.topology import EAST, WEST, Side
 
 Forwarding = Literal["l2xc", "l2bd", "l2patch", "ip4", "ip6"]
 """How VPP forwards; see `Feature.forwarding`."""
+LOOKING: tuple[Forwarding, ...] = ("l2xc", "l2bd", "ip4", "ip6")
+"""The kinds of forwarding that look at frames: a patch hands them on before they meet a policer or an access list."""
 
 
 @dataclass(frozen=True)

@@ -185,6 +185,9 @@ class Sfdp(_Stateful):
         has_nat = any(getattr(self, name, None) for name in ("nat", "det44_hosts"))
         if has_nat:
             return "sfdp is not a NAT: set only one of sfdp, nat and det44_hosts"
+        for name in ("police", "acl"):
+            if getattr(self, name, None):
+                return f"{name} would do nothing: sfdp hands frames on before they meet it"
         return None
 
     @property

@@ -7,6 +7,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BeforeValidator, Field
 
 from lossratio.dut.vpp.features.feature import (
+    LOOKING,
     Command,
     Feature,
     Needs,
@@ -41,11 +42,11 @@ class Policer(Feature):
 
     police: Annotated[int | None, BeforeValidator(_whole_kilobits)] = None
     """The bit rate to which the frames that enter each interface are policed, in whole kbit/s, e.g. ``50 Mbps``; frames
-    count without their FCS."""
+    count without their FCS. Not with ``l2patch`` or ``sfdp``, which hand frames on before they meet the policer."""
     burst: int | None = Field(default=None, ge=1, le=2**32 - 1)
     """Bytes that a full bucket of the policer holds. Default: 20 ms of its rate."""
 
-    needs = Needs(plugins={"policer": "26.06"}, tags=("policer",))
+    needs = Needs(LOOKING, plugins={"policer": "26.06"}, tags=("policer",))
 
     @property
     def police_kilobits(self) -> int | None:
@@ -83,6 +84,12 @@ class Policer(Feature):
                 f"policer add name {policer_name(port)} {bucket} {actions}", answer=r"(\d+)?"
             )
             yield Command(f"policer input name {policer_name(port)} {port.entrance}")
+
+    def proved(self, ports: Ports) -> Iterator[Shown]:
+        """Frames met a policer."""
+        yield Shown(
+            "show policer", r"(onform|xceed|iolate) [1-9]\d* packets", "frames in a policer"
+        )
 
     def reset_commands(self, ports: Ports) -> Iterator[str]:
         """Fills the buckets."""

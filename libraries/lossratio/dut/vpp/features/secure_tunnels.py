@@ -298,8 +298,8 @@ class WireGuard(Feature):
     """WireGuard tunnels between the two VPPs of a path."""
 
     wireguard: int | None = Field(default=None, ge=1, le=_MOST_WIREGUARD)
-    """Number of WireGuard tunnels between the two VPPs of the path, one for each of the first hosts of a side. With
-    ``ip4``."""
+    """Number of WireGuard tunnels between the two VPPs of the path, one for each of the first hosts of a side, and for
+    each of the first networks (/24) of 240.0.0.0/6 and 244.0.0.0/6. With ``ip4``."""
 
     needs = Needs(("ip4",), plugins={"wireguard": ""}, tags=("wireguard",), duts=2)
 
@@ -319,9 +319,13 @@ class WireGuard(Feature):
         """Headers and tag of a packet, without padding."""
         return super().encapsulation_overhead + (_WIREGUARD_BYTES if self.wireguard else 0)
 
-    def routed(self, port: VppPort) -> Iterable[Command] | None:
-        """For the port that faces the other VPP, the routes to the ends of tunnels."""
-        return reach_ends(port)
+    def routed(self, port: VppPort) -> Iterable[Command]:
+        """For the port that faces the other VPP, the routes to the ends of tunnels; for the other one, two networks."""
+        side = port.routed(4)
+        return reach_ends(port) or [
+            Command(f"ip route add {network} via {side.neighbour} {side.interface}")
+            for network in (side.network, port.side.wide_ipv4)
+        ]
 
     def commands(self, ports: Ports) -> Iterator[Command]:
         """The tunnels, in one file."""
@@ -333,6 +337,8 @@ class WireGuard(Feature):
         from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 
         hosts = next(iter(wire.side.ipv4.subnets(1)))
+        networks = wire.side.wide_ipv4
+        allowed = f"allowed-ip {hosts} allowed-ip {networks}"
         for number, (host, local, remote) in enumerate(_hosts(wire, self.wireguard or 0)):
             here, there = (
                 X25519PrivateKey.from_private_bytes(_key(wire.secret, str(end), 32))
@@ -344,10 +350,11 @@ class WireGuard(Feature):
             )
             yield f"wireguard create listen-port {_WIREGUARD_PORT} private-key {private} src {local} instance {number}"
             yield (
-                f"wireguard peer add wg{number} public-key {public} endpoint {remote} allowed-ip {hosts} "
+                f"wireguard peer add wg{number} public-key {public} endpoint {remote} {allowed} "
                 f"allowed-ip {remote}/32 dst-port {_WIREGUARD_PORT} persistent-keepalive {_KEEPALIVE_SECONDS}"
             )
             yield from through(f"wg{number}", wire, f"{host}/32", f"{remote} ")
+            yield f"ip route add {networks[number << 8]}/24 via {remote} wg{number}"
 
     def verified(self, ports: Ports) -> Iterator[Shown]:
         """Every tunnel has session keys, which only the VPP that is set up second can know."""
