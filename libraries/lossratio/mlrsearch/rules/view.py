@@ -12,6 +12,13 @@ from lossratio.mlrsearch.sequential import SequentialGoal
 from lossratio.mlrsearch.stages import Stages, targets_of
 from lossratio.trials import TrialResult
 
+PATIENCE = 8
+"""After this many loads whose first classification did not hold, the search no longer follows the SUT.
+
+Example: a SUT gets slower with each trial. 100, 99.5 and 99 kfps passed a trial, and failed a few trials later, and so
+did five lower loads.
+"""
+
 
 class GoalView(Stages):
     """The knowledge about one goal: everything that a rule may read. Rules do not change it.
@@ -23,6 +30,8 @@ class GoalView(Stages):
         plan: The knowledge on which plans are based, for goals whose trials have one length; None for other goals.
         hinted: Grid index of the load that earlier searches promise as the relevant lower bound. Long trials begin
             there. None: there is no such load.
+        left_at: Grid index of the load where short trials saw the bound when the search had followed the SUT in vain.
+            None: it has not.
         fails_soon: Whether a trial ends as soon as it is certain to be a high-loss trial, so that a failing trial costs
             little.
     """
@@ -46,6 +55,7 @@ class GoalView(Stages):
         rise = GROWS if goal.loss_ratio > 0.0 else JUMPS
         self.plan = Plan(goal, grid, Posterior(grid.top, rise)) if is_planned else None
         self.hinted: int | None = None
+        self.left_at: int | None = None
         self._hint = hint
 
         self._earlier = (
@@ -84,9 +94,20 @@ class GoalView(Stages):
                 self.plan.posterior.earlier = self._earlier.tonight(self.plan.posterior)
             self.plan.expect(self.expectation.overload, after.upper)
 
+        if not self._is_followed_in_vain():
+            self.left_at = None
+        elif self.left_at is None:
+            self.left_at = after.last if after.lower is None else after.first - 1
+
         if self._hint is not None and not after.open:
             self.hinted = self._hint.expected(after.first - 1)
             self._hint = None
+
+    def _is_followed_in_vain(self) -> bool:
+        """Whether trials contradict each other so often that the SUT may change, or lose by chance."""
+        if len(self.turned) >= PATIENCE:
+            return True
+        return self.plan is not None and self.plan.is_in_vain
 
     def too_much(self) -> float:
         """The smallest load that was too high according to the trials, including short ones, in frames per second."""
