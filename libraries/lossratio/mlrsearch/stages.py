@@ -17,7 +17,6 @@ from lossratio.mlrsearch.evidence import Evidence, RelevantBounds, evidence_of
 from lossratio.mlrsearch.goal import SearchGoal
 from lossratio.mlrsearch.grid import LoadGrid
 from lossratio.mlrsearch.result import within_width
-from lossratio.mlrsearch.sequential import SequentialGoal
 from lossratio.trials import TrialResult
 
 STEPS_OF_SUMS = 3
@@ -56,15 +55,6 @@ def targets_of(goal: SearchGoal, *, early_verdict: bool = False) -> tuple[Target
         early_verdict: Whether trials end as soon as they are certain to be high-loss trials.
     """
     first, final = goal.first_duration, goal.final_trial_duration
-    if isinstance(goal, SequentialGoal):
-        # A sequential test ends as soon as possible, so no target with less evidence comes before it.
-        durations = (first, math.sqrt(first * final)) if first < final else (final,)
-        coarser = (
-            Target(duration, duration, Criterion.make(goal, duration, duration))
-            for duration in durations
-        )
-        return *coarser, Target(final, goal.duration_sum, Criterion.of(goal))
-
     growth = max(1.0, goal.duration_sum / final) ** (1.0 / STEPS_OF_SUMS)
     steps = [(final, final * growth**step) for step in range(STEPS_OF_SUMS)]
     if first < final:

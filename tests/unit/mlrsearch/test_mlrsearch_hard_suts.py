@@ -15,7 +15,12 @@ from lossratio.mlrsearch.rules.plan import CHECKS
 MIN, MAX = 9001.0, 14_880_952.0
 QUICK = SearchGoal(0.0, 0.5, 1.0, 5.0, 0.01, name="quick")
 GOAL_SETS = {"NDR and PDR": [NDR, PDR], "RFC 2544": [RFC2544], "TST009": [TST009], "quick": [QUICK]}
-TOO_FAST = {(1e5, 0.95): ("NDR and PDR", "RFC 2544", "TST009"), (1e6, 0.95): ("NDR and PDR",)}
+TOO_FAST = {
+    (1e5, 0.98): ("NDR and PDR",),
+    (1e5, 0.95): tuple(GOAL_SETS),
+    (1e6, 0.95): ("NDR and PDR",),
+    (1e7, 0.95): ("NDR and PDR",),
+}
 """Goals for which a SUT slows down too fast, by its capacity at first and its change from trial to trial."""
 
 

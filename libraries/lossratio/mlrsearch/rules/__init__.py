@@ -2,7 +2,7 @@
 
 | rule | question | trial |
 | --- | --- | --- |
-| `halving` | Did trials contradict each other at many loads? | farther and farther away, proved to the end |
+| `halving` | Did loads turn out otherwise than at first, many times? | farther and farther away, proved to the end |
 | `hint` | Did earlier searches prove a pair of loads, and does no trial speak against it? | a trial of that pair |
 | `plan` | Do all trials have one length? | at the pair of loads whose proof takes the least time per success |
 | `fading` | Did a long trial lose the few frames that a short one could not show? | where a long one loses one frame |

@@ -90,7 +90,7 @@ def plan(view: GoalView) -> Choice | None:
     """The next trial. None: for goals with shorter trials, while short looks make progress, and if plans do not end."""
     facts = view.plan
     interval = view.intervals[0]
-    if facts is None or not (facts.begun or facts.posterior.earlier):
+    if facts is None or not (facts.begun or facts.posterior.earlier) or facts.is_in_vain:
         return None
 
     is_below = view.expectation.position is None or view.expectation.position <= 0.0
@@ -124,7 +124,7 @@ def _trial_below(view: GoalView, load: float, most: float) -> Choice | None:
     lose a few frames by chance.
     """
     facts = view.plan
-    if facts is None or view.goal.loss_ratio == 0.0 or view.left_at is not None:
+    if facts is None or view.goal.loss_ratio == 0.0 or facts.is_in_vain:
         return None
 
     grid = view.grid

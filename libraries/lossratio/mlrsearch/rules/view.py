@@ -8,7 +8,6 @@ from lossratio.mlrsearch.goal import SearchGoal
 from lossratio.mlrsearch.grid import LoadGrid
 from lossratio.mlrsearch.hints import EarlierCurve, Hint, overload_of
 from lossratio.mlrsearch.posterior import GROWS, JUMPS, Plan, Posterior
-from lossratio.mlrsearch.sequential import SequentialGoal
 from lossratio.mlrsearch.stages import Stages, targets_of
 from lossratio.trials import TrialResult
 
@@ -50,8 +49,7 @@ class GoalView(Stages):
         self.curve, self.fails_soon = curve, early_verdict
         start = None if hint is None else hint.start
         self.expectation = Expectation(goal.loss_ratio, goal.first_duration, grid, curve, start)
-        is_planned = not early_verdict and not isinstance(goal, SequentialGoal)
-        is_planned &= goal.first_duration == goal.final_trial_duration
+        is_planned = not early_verdict and goal.first_duration == goal.final_trial_duration
         rise = GROWS if goal.loss_ratio > 0.0 else JUMPS
         self.plan = Plan(goal, grid, Posterior(grid.top, rise)) if is_planned else None
         self.hinted: int | None = None
@@ -94,20 +92,12 @@ class GoalView(Stages):
                 self.plan.posterior.earlier = self._earlier.tonight(self.plan.posterior)
             self.plan.expect(self.expectation.overload, after.upper)
 
-        if not self._is_followed_in_vain():
-            self.left_at = None
-        elif self.left_at is None:
+        if self.left_at is None and len(self.turned) >= PATIENCE:
             self.left_at = after.last if after.lower is None else after.first - 1
 
         if self._hint is not None and not after.open:
             self.hinted = self._hint.expected(after.first - 1)
             self._hint = None
-
-    def _is_followed_in_vain(self) -> bool:
-        """Whether trials contradict each other so often that the SUT may change, or lose by chance."""
-        if len(self.turned) >= PATIENCE:
-            return True
-        return self.plan is not None and self.plan.is_in_vain
 
     def too_much(self) -> float:
         """The smallest load that was too high according to the trials, including short ones, in frames per second."""
