@@ -25,7 +25,6 @@ from statistics import mean, median
 import click
 
 from lossratio.mlrsearch import NDR, PDR, RFC2544, TST009, LoadGrid, MLRsearch, SearchGoal, SearchGoalWarning
-from lossratio.mlrsearch.sequential import SequentialGoal
 from lossratio.trials.trial import TrialResult
 from lossratio.trials.trial_input import TrialInput
 from lossratio.trials.trial_output import TrialOutput
@@ -49,8 +48,7 @@ GOALS: Mapping[str, Sequence[SearchGoal]] = {
     "six ratios, 60 trials": [SearchGoal(ratio, 0.5, 1.0, 60.0, 0.005, 1.0) for ratio in RATIOS],
     "two widths": (SearchGoal(0.0, 0.5, 1.0, 21.0, 0.05, 1.0), SearchGoal(0.005, 0.5, 1.0, 21.0, 0.001, 1.0)),
     "exceed ratios": [SearchGoal(0.001, share, 1.0, 40.0, 0.005, 1.0) for share in (0.1, 0.3, 0.5, 0.7, 0.9)],
-    "sequential": (SequentialGoal(0.0, 0.5), SequentialGoal(0.005, 0.5, indifference=0.0)),
-    "all kinds": (NDR, PDR, TST009, SequentialGoal(0.005, 0.5, indifference=0.0), SearchGoal(0.0, 0.5, 1.0, 5.0, 0.01)),
+    "all kinds": (NDR, PDR, TST009, SearchGoal(0.0, 0.5, 1.0, 5.0, 0.01)),
 }
 """Goals by the name of their set."""
 

@@ -19,7 +19,7 @@ from typing import Any
 import click
 import numpy as np
 
-from lossratio.measurements.throughput.goals import HALF_NDR, HALF_PDR, SEQUENTIAL_NDR, SEQUENTIAL_PDR
+from lossratio.measurements.throughput.goals import HALF_NDR, HALF_PDR
 from lossratio.mlrsearch import NDR, PDR, IrregularReason, SearchGoal, SearchGoalWarning, zone_in
 from lossratio.simulation import Recorded
 from lossratio_study.algorithms import ALGORITHMS, PEER, search_with_ours
@@ -29,11 +29,7 @@ from lossratio_study.suts import Subject
 
 RECORD = Path(__file__).parent / "records" / "evidence.md"
 CSIT = (NDR, PDR)
-GOALS: dict[str, tuple[SearchGoal, ...]] = {
-    "CSIT's": CSIT,
-    "half of it": (HALF_NDR, HALF_PDR),
-    "sequential": (SEQUENTIAL_NDR, SEQUENTIAL_PDR),
-}
+GOALS: dict[str, tuple[SearchGoal, ...]] = {"CSIT's": CSIT, "half of it": (HALF_NDR, HALF_PDR)}
 """Goals of a loss ratio of 0 and one of 0.5 %, by their rows in the table."""
 
 _TABLES = re.compile(r"(?<=<!-- tables -->\n).*?(?=<!-- end -->)", re.DOTALL)

@@ -116,10 +116,6 @@ FIGURES = {
         _ranged("{:.2f}"),
         after="four starts in each",
     ),
-    "time of sequential goals": Figure("sequential-goals.md", r"mixed: sequential \| # / # / #", _ranged("{:.0f}")),
-    "time of sequential goals on quiet SUTs": Figure(
-        "sequential-goals.md", r"mixed: sequential \| # / .*?MLRsearch 1.2.1 \| # /", _share("{:.2f}")
-    ),
     "time with hints, NDR with PDR": Figure(
         "hints.md",
         r"\| unchanged \| [^|]+ \| [^|]+ \| [\d.]+ / # ± [\d.]+ \| [\d.]+ / #",
@@ -141,7 +137,6 @@ FIGURES = {
         lambda *points: f"{max(points):.0f}",
     ),
     "half of the evidence": Figure("evidence.md", r"half of it \| \d+ \| # ± #", "{:.2f} ± {:.2f}"),
-    "sequential goals on routers": Figure("evidence.md", r"sequential \| \d+ \| # ± # \| #", "{0:.2f} ± {1:.2f}"),
     "records with a zone": Figure("evidence.md", r"with a zone, on # of", "{:.0f}"),
     "time with a zone": Figure("evidence.md", r"`end_at_coin` \| \d+ \| #", "{:.2f}"),
     "time to the end": Figure("evidence.md", r"to the end \| \d+ \| #", "{:.2f}"),

@@ -283,7 +283,7 @@ def test_the_goals_of_the_methodology_page_are_presets():
     text = (DOCS / "methodology" / "mlrsearch.md").read_text()
     section = text[text.index("## When to choose which goals") : text.index("## How fast it is")]
     rows = re.findall(r"^\| (`.*?) \|", section, flags=re.MULTILINE)
-    assert set(re.findall(r"`(\w+)`", " ".join(rows))) == {*PRESETS, "quick", "sequential", "coarse"}
+    assert set(re.findall(r"`(\w+)`", " ".join(rows))) == {*PRESETS, "quick", "coarse"}
 
 
 AVOIDED = re.compile(

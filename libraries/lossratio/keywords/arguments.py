@@ -184,11 +184,6 @@ def to_search_goal(value: str | Mapping[str, Any]) -> SearchGoal:
     ``duration_sum``, ``width``, ``initial_trial_duration`` and ``name``. Missing values are those of NDR and PDR.
     Ratios may be in per cent, and durations may have units:
     | {"name": "strict", "loss_ratio": "0.001 %", "exceed_ratio": 0, "duration_sum": "1 min"}
-
-    A goal with ``error`` or ``indifference`` is a sequential goal: it has no duration sum, and each load is tested
-    until the verdict is certain enough. The probability that a bound is wrong is at most ``error``. ``SEQUENTIAL_NDR``
-    and ``SEQUENTIAL_PDR`` are such goals. Their results do not follow RFC 9971, and cannot be compared with CSIT's.
-    | {"name": "sure", "loss_ratio": 0, "error": "1 %", "indifference": "20 %"}
     """
     with warnings.catch_warnings():
         # The result's remarks hold what RFC 9971 advises against.
@@ -249,7 +244,6 @@ def to_goal_set(value: str) -> GoalSet:
     | =Value=               | =What it is= |
     | ``csit``              | ``NDR`` and ``PDR``, comparable with FD.io CSIT's numbers |
     | ``quick``             | ``QUICK_NDR`` and ``QUICK_PDR``, with a tenth of the evidence, for development |
-    | ``sequential``        | ``SEQUENTIAL_NDR`` and ``SEQUENTIAL_PDR``, with a promised probability of error |
     | ``coarse``            | ``COARSE_NDR`` and ``COARSE_PDR``, with bounds 2 % apart, for busy machines |
     | ``NDR, TST009``       | presets, see the type ``SearchGoal`` |
     | ``goals/strict.yaml`` | all goals of a file: docs/reference/goals.md |

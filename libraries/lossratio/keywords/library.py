@@ -73,7 +73,7 @@ class LossRatio(
 
     | =Variable=   | =What it sets= |
     | ``TOPOLOGY`` | The topology file. |
-    | ``GOALS``    | The search goals: ``csit``, ``csit-half``, ``quick``, ``sequential``, ``coarse`` or others. |
+    | ``GOALS``    | The search goals: ``csit``, ``csit-half``, ``quick``, ``coarse`` or others. |
     | ``LATENCY``  | Whether searches also measure latency: ``on`` (the default of the resource file) or ``off``. |
     | ``TELEMETRY`` | Whether searches also collect telemetry: ``on`` (the default of the resource file) or ``off``. |
     | ``DOUBTS``   | Whether a doubt about a result is a warning (``warn``, the default of the resource file) or also fails the test (``fail``). |

@@ -57,8 +57,7 @@ class ThroughputKeywords(Keywords):
         """Searches for the non-drop rate (NDR) and the partial drop rate (PDR) at once, and returns the result.
 
         ``goals`` are the search goals: ``csit`` (comparable with FD.io CSIT's numbers), ``quick`` (a tenth of the
-        evidence), ``sequential`` (with a promised error), presets, or a file of your own. The default is what the
-        library was imported with.
+        evidence), presets, or a file of your own. The default is what the library was imported with.
 
         ``repeat`` makes the same search several times. Each search has a result of its own. The message has the mean,
         the standard deviation and the range of the results, and the keyword returns the last result.

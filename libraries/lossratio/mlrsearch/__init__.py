@@ -50,6 +50,5 @@ from lossratio.mlrsearch.result import (
     SearchResult as SearchResult,
     goal_result as goal_result,
 )
-from lossratio.mlrsearch.sequential import SequentialGoal as SequentialGoal
 from lossratio.mlrsearch.stages import GoalBounds as GoalBounds
 from lossratio.mlrsearch.zone import LoadShare as LoadShare, Zone as Zone, zone_in as zone_in

@@ -17,7 +17,6 @@ from dataclasses import replace
 from lossratio.mlrsearch.classification import Bound
 from lossratio.mlrsearch.evidence import classify, evidence_of
 from lossratio.mlrsearch.goal import SearchGoal
-from lossratio.mlrsearch.sequential import SequentialGoal
 from lossratio.trials import (
     STALL,
     TrialResult,
@@ -92,7 +91,7 @@ def needs_more_trials(goal: SearchGoal, at_upper: Iterable[TrialResult]) -> bool
     """Whether bursts, or frames that the SUT did not lose, may have made an upper bound, and more trials would show it.
 
     At a load that the generator never sends in full, only a trial or two may follow: its trials meet the goal without
-    the frames that are missing. The tests of sequential goals end with their verdicts, so they get no more trials.
+    the frames that are missing.
 
     Args:
         goal: The goal of the bound.
@@ -100,7 +99,7 @@ def needs_more_trials(goal: SearchGoal, at_upper: Iterable[TrialResult]) -> bool
     """
     trials = list(at_upper)
     is_doubtful = any(_is_lossy_by_others(trial, goal) for trial in trials)
-    if isinstance(goal, SequentialGoal) or not is_doubtful or is_of_sut(goal, trials):
+    if not is_doubtful or is_of_sut(goal, trials):
         return False
     if classify(goal, [of_sut(trial, goal) for trial in trials]) is Bound.UNDECIDED:
         return True
@@ -154,8 +153,6 @@ def trials_foreseen(goal: SearchGoal, at_upper: Iterable[TrialResult], proof: fl
         proof: How many trials the proof still takes.
     """
     trials = list(at_upper)
-    if isinstance(goal, SequentialGoal):
-        return 0
     if not any(_is_lossy_by_others(trial, goal) for trial in trials):
         return 0
     return max(0, math.ceil(trials_left(goal, trials)[0] - proof))

@@ -69,9 +69,12 @@ class MLRsearch:
         trials: How many trials were recorded, a warm-up included.
         last_purpose: Why the last recorded trial was chosen; None if the search did not ask for it, or nothing was
             recorded.
+        view: The kind of knowledge that the search has about each goal.
         hinted_loads: The relevant lower bounds that earlier searches suggest, frames per second per interface; no entry
             for goals without a hint.
     """
+
+    view: type[GoalView] = GoalView
 
     def __init__(
         self,
@@ -152,7 +155,7 @@ class MLRsearch:
         self._after_rest = TrialInput(shortest, self.max_load, rest=rest) if rest else None
 
         self._views = tuple(
-            GoalView(goal, self._grid, self._curves[goal.stream], hint, early_verdict=ends_early)
+            self.view(goal, self._grid, self._curves[goal.stream], hint, early_verdict=ends_early)
             for goal, hint in by_goal.items()
         )
         self._results: dict[float, list[TrialResult]] = {}

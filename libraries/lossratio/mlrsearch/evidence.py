@@ -5,14 +5,12 @@ Nothing is ever scanned again, so a trial costs the same after a thousand trials
 
 from bisect import bisect_left, bisect_right, insort
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import NamedTuple
 
 from lossratio.checked_arguments import checked
 from lossratio.errors import SearchError
 from lossratio.mlrsearch.classification import Bound, Criterion, Tally
 from lossratio.mlrsearch.goal import SearchGoal
-from lossratio.mlrsearch.sequential import Order, SequentialGoal, trials_alike
 from lossratio.trials import TrialResult
 
 
@@ -29,7 +27,6 @@ class Evidence:
     """The tallies of all measured loads under one criterion.
 
     Attributes:
-        unsure: Loads that were decided without the certainty that their goal promises.
         short_trials_refute: Whether a single lossy trial of any duration makes a load an upper bound.
     """
 
@@ -38,7 +35,6 @@ class Evidence:
         self._tallies: dict[float, Tally] = {}
         self._bounds: dict[float, Bound] = {}
         self._sorted: dict[Bound, list[float]] = {Bound.LOWER: [], Bound.UPPER: []}
-        self.unsure: set[float] = set()
         self.short_trials_refute = criterion.exceed[0] == 0
 
     def add(self, result: TrialResult) -> bool:
@@ -122,115 +118,18 @@ class Evidence:
         return self._tallies[result.load].classify(self._criterion)
 
 
-@dataclass
-class _Test:
-    """A load under test: its place in the order of tests, and its trials since the test began."""
-
-    place: int
-    low: int = 0
-    high: int = 0
-
-
-class SequentialEvidence(Evidence):
-    """The tests of all loads for one sequential goal.
-
-    Unless shorter trials come first, the first trial at a load is not part of its test, because a trial that selects
-    the load to test is no fair evidence. A verdict stands. Trials at loads outside of the relevant bounds do not count,
-    because they can no longer change the result. If successive trials turn out to be alike, several of them count as
-    one. All trials are then judged again, and a verdict may fall.
-    """
-
-    def __init__(self, goal: SequentialGoal) -> None:
-        super().__init__(Criterion.of(goal))
-        self.short_trials_refute = False
-        self._goal = goal
-        self._first_chooses = goal.first_duration == goal.final_trial_duration
-        self._seen: set[float] = set()
-        self._tests: dict[float, _Test] = {}
-        self._trials: list[TrialResult] = []
-        self._orders: dict[float, Order] = {}
-        self._block = 1
-
-    def add(self, result: TrialResult) -> bool:
-        """Counts a trial; returns whether that changed the classification of any load."""
-        self._tallies.setdefault(result.load, Tally()).add(self._criterion, result)
-        is_low = result.loss_ratio <= self._goal.loss_ratio
-        if result.duration != self._goal.final_trial_duration or (is_low and result.is_early):
-            return False
-
-        self._trials.append(result)
-        self._orders.setdefault(result.load, Order()).add(is_low)
-        block = trials_alike(self._orders.values())
-        if block == self._block:
-            return self._judge(result)
-
-        self._block = block
-        for loads in self._sorted.values():
-            loads.clear()
-        for sums in (self._bounds, self.unsure, self._seen, self._tests):
-            sums.clear()
-        for earlier in self._trials:
-            self._judge(earlier)
-
-        return True
-
-    def missing(self, load: float, bound: Bound) -> float:
-        """Seconds of trials of the expected kind that a load still needs to be such a bound."""
-        test = self._tests.get(load) or _Test(len(self._tests) + 1)
-        needed = self._block * self._goal.support_needed(test.place)
-        is_lower = bound is Bound.LOWER
-        low, high = test.low, test.high
-        while (
-            low + high < self._goal.most_trials
-            and self._goal.support(low, high)[not is_lower] < needed
-        ):
-            low += is_lower
-            high += not is_lower
-        return (low + high - test.low - test.high) * self._goal.final_trial_duration
-
-    def _classified(self, result: TrialResult) -> Bound:
-        goal, load = self._goal, result.load
-        lower, upper = self.relevant_bounds()
-        is_low = result.loss_ratio <= goal.loss_ratio
-        is_outside = (lower is not None and load <= lower) or (upper is not None and load >= upper)
-        if is_outside:
-            return self.bound(load)
-        if self._first_chooses and load not in self._seen:
-            self._seen.add(load)
-            return Bound.UNDECIDED
-
-        test = self._tests.setdefault(load, _Test(len(self._tests) + 1))
-        test.low += is_low
-        test.high += not is_low
-        support = goal.support(test.low, test.high)
-        needed = self._block * goal.support_needed(test.place)
-        if support.lower >= needed:
-            return Bound.LOWER
-        if support.upper >= needed:
-            return Bound.UPPER
-        if test.low + test.high < goal.most_trials:
-            return Bound.UNDECIDED
-
-        self.unsure.add(load)
-        is_good = test.high <= goal.exceed_ratio * goal.most_trials
-        return Bound.LOWER if is_good else Bound.UPPER
-
-
 def evidence_of(goal: SearchGoal) -> Evidence:
-    """The evidence for a goal, still without trials: by RFC 9971, or by sequential tests for a sequential goal."""
-    if isinstance(goal, SequentialGoal):
-        return SequentialEvidence(goal)
+    """The evidence for a goal, still without trials."""
     return Evidence(Criterion.of(goal))
 
 
 @checked(SearchError)
 def classify(goal: SearchGoal, results: Iterable[TrialResult]) -> Bound:
-    """Classifies a load by its trials (RFC 9971, load classification; for a sequential goal, by a test of the load).
+    """Classifies a load by its trials (RFC 9971, load classification).
 
     Args:
         goal: The search goal.
-        results: All trials measured at one load; for a sequential goal, in the order measured. Without trials, the load
-        is undecided.
+        results: All trials measured at one load, in any order. Without trials, the load is undecided.
 
     Raises:
         SearchError: If the trials have different loads.

@@ -29,7 +29,6 @@ class IrregularReason(str, Enum):
         "only a coin would decide: trials pass and fail by chance over more than the goal's width"
     )
     AS_BEFORE = "the SUT is as before, so there was no search"
-    UNSURE = "a relevant bound was decided by the limit of trials, not with the promised error"
     STOPPED_EARLY = "the search was stopped before its end"
 
     def __str__(self) -> str:
@@ -103,8 +102,7 @@ def goal_result(
 
     Args:
         goal: The search goal.
-        results: All trials that count (not a warm-up), at any loads. They may be in any order. For a sequential goal,
-            they are in the order measured, or by loads in the order in which these were first measured.
+        results: All trials that count (not a warm-up), at any loads. They may be in any order.
         min_load: Smallest load of the search, frames per second per interface.
         max_load: Largest load of the search, frames per second per interface.
         unfinished: The reason to give if a bound is still missing.
@@ -128,15 +126,11 @@ def result_of(
 
     `by_load` has the trials of each load; `limits` are the smallest and the largest load of the search.
     """
-    (lower, upper), (min_load, max_load), unsure = (
-        evidence.relevant_bounds(),
-        limits,
-        evidence.unsure,
-    )
+    lower, upper = evidence.relevant_bounds()
+    min_load, max_load = limits
     throughput = None if lower is None else conditional_throughput(goal, lower, by_load[lower])
     if lower is not None and upper is not None and within_width(goal.width, lower, upper):
-        reason = IrregularReason.UNSURE if lower in unsure or upper in unsure else None
-        return GoalResult(goal, reason is None, lower, upper, throughput, reason)
+        return GoalResult(goal, True, lower, upper, throughput)
 
     reason = unfinished
     if lower is not None and lower >= max_load:

@@ -17,7 +17,6 @@ from lossratio.mlrsearch.evidence import Evidence, RelevantBounds, evidence_of
 from lossratio.mlrsearch.goal import SearchGoal
 from lossratio.mlrsearch.grid import LoadGrid
 from lossratio.mlrsearch.result import within_width
-from lossratio.mlrsearch.sequential import SequentialGoal
 from lossratio.trials import TrialResult
 
 STEPS_OF_SUMS = 3
@@ -25,13 +24,6 @@ STEPS_OF_SUMS = 3
 
 SMALLEST_GROWTH = 2.7
 """If shorter trials come first, coarser duration sums must grow by this factor to be worth the time."""
-
-PATIENCE = 16
-"""Coarser targets are skipped after this many proofs have begun without a result.
-
-Example: a SUT gets slower with each trial. 100, 99.5 and 99 kfps failed, and so did thirteen lower loads. A search on a
-SUT that stays the same begins proofs at two or three loads, and hardly ever at ten.
-"""
 
 
 @dataclass(frozen=True)
@@ -63,15 +55,6 @@ def targets_of(goal: SearchGoal, *, early_verdict: bool = False) -> tuple[Target
         early_verdict: Whether trials end as soon as they are certain to be high-loss trials.
     """
     first, final = goal.first_duration, goal.final_trial_duration
-    if isinstance(goal, SequentialGoal):
-        # A sequential test ends as soon as possible, so no target with less evidence comes before it.
-        durations = (first, math.sqrt(first * final)) if first < final else (final,)
-        coarser = (
-            Target(duration, duration, Criterion.make(goal, duration, duration))
-            for duration in durations
-        )
-        return *coarser, Target(final, goal.duration_sum, Criterion.of(goal))
-
     growth = max(1.0, goal.duration_sum / final) ** (1.0 / STEPS_OF_SUMS)
     steps = [(final, final * growth**step) for step in range(STEPS_OF_SUMS)]
     if first < final:
@@ -163,9 +146,7 @@ class Stages:
         stages: The stages.
         intervals: The interval of each stage; a coarser interval lies within the finer ones, because single short
             trials show more sooner, if less surely.
-        begun: Loads whose proof for the goal itself has begun, in this order. They had a full-length trial (or a second
-            one, if all trials are full-length) while they were within the bounds of the coarsest target, or, after
-            `PATIENCE` such loads, within the bounds of the goal.
+        turned: Loads that a target classified otherwise than the first target that classified them.
     """
 
     def __init__(
@@ -177,9 +158,9 @@ class Stages:
             Stage(final, evidence_of(goal)),
         )
         self.goal = goal
-        self.begun: list[float] = []
+        self.turned: set[float] = set()
         self.grid = grid
-        self._search_trials = 0 if goal.first_duration < goal.final_trial_duration else 1
+        self._promised: dict[float, Bound] = {}
         self.intervals = self._intervals()
 
     def add(self, result: TrialResult) -> None:
@@ -187,8 +168,6 @@ class Stages:
         could_be_asked_for = self.grid.min_load <= result.load <= self.grid.max_load
         counting = self.stages if could_be_asked_for else self.stages[-1:]
         changes = [stage.evidence.add(result) for stage in counting]
-        if could_be_asked_for and result.load not in self.begun and self._is_of_proof(result.load):
-            self.begun.append(result.load)
         if any(changes):
             if could_be_asked_for:
                 self._follow(result.load)
@@ -212,18 +191,8 @@ class Stages:
             return 0
         return round(self.grid.position(max(stage.failed)) - self.grid.position(upper))
 
-    def _is_of_proof(self, load: float) -> bool:
-        """Whether a load just measured was within the bounds, and has more trials than a search would give it."""
-        interval = self.intervals[-1 if len(self.begun) >= PATIENCE else 0]
-        is_within = (
-            (interval.lower or 0.0)
-            <= load
-            <= (math.inf if interval.upper is None else interval.upper)
-        )
-        return is_within and self.stages[-1].evidence.tally(load).full_trials > self._search_trials
-
     def _follow(self, load: float) -> None:
-        """Notes which targets a load has passed or failed."""
+        """Notes which targets a load has passed or failed, and whether they contradict the first one."""
         has_passed = False
         for stage in self.stages:
             bound = stage.evidence.bound(load)
@@ -232,6 +201,10 @@ class Stages:
             elif bound is Bound.UPPER and has_passed:
                 stage.failed.add(load)
             has_passed = load in stage.passed
+            if bound is Bound.UNDECIDED:
+                continue
+            if bound is not self._promised.setdefault(load, bound):
+                self.turned.add(load)
 
     def _intervals(self) -> tuple[Interval, ...]:
         lower, upper = self.relevant_bounds()

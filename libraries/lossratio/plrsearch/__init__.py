@@ -22,7 +22,6 @@ from lossratio.plrsearch.by_counts import (
     TIME_FOR_RARE as TIME_FOR_RARE,
     TIMEOUT as TIMEOUT,
     SearchByCounts as SearchByCounts,
-    load_by_counts as load_by_counts,
 )
 from lossratio.plrsearch.counted_load import (
     CountedLoad as CountedLoad,
@@ -32,6 +31,7 @@ from lossratio.plrsearch.counting import FINE as FINE
 from lossratio.plrsearch.counts import sent_too_few as sent_too_few, why_set_aside as why_set_aside
 from lossratio.plrsearch.csit import CsitSearch as CsitSearch, csit_estimates as csit_estimates
 from lossratio.plrsearch.csit_estimate import CsitEstimate as CsitEstimate
+from lossratio.plrsearch.given_trials import load_by_counts as load_by_counts
 from lossratio.plrsearch.options import (
     LikelihoodName as LikelihoodName,
     SelectionName as SelectionName,

@@ -117,17 +117,14 @@ class SearchByCounts:
             SearchError: If a value makes no sense.
         """
         self._question = CriticalLoadQuestion(target_loss_ratio, min_load, max_load)
-        if not 0.0 < timeout < math.inf:
-            raise SearchError(
-                f"A search's timeout must be a positive number of seconds, not {timeout!r}."
-            )
+        for name, seconds in (("search's timeout", timeout), ("trial's duration", duration)):
+            if seconds is not None and not 0.0 < seconds < math.inf:
+                raise SearchError(
+                    f"A {name} must be a positive number of seconds, not {seconds!r}."
+                )
         if precision is not None and not 0.0 < precision < 1.0:
             raise SearchError(
                 f"A precision is a share of the load between 0 and 1, not {precision!r}."
-            )
-        if duration is not None and not 0.0 < duration < math.inf:
-            raise SearchError(
-                f"A trial's duration must be a positive number of seconds, not {duration!r}."
             )
 
         self._target, self._load_step = target_loss_ratio, load_step
@@ -222,7 +219,8 @@ class SearchByCounts:
             lowest = self._evidence.at(self._held, _LOOKS)
             if lowest.trials >= LEAST_TRIALS and lowest.least > self._target:
                 return StopReason.MIN_LOAD
-        return StopReason.PRECISION if self._is_precise else None
+        is_precise = self._is_narrow and self._counted().long_s is not None
+        return StopReason.PRECISION if is_precise else None
 
     @property
     def _is_narrow(self) -> bool:
@@ -230,14 +228,8 @@ class SearchByCounts:
         if self._precision is None:
             return False
         found = self._counted()
-        if found.verified is None or found.contradicted is None:
-            return False
-        return found.contradicted <= (1.0 + self._precision) * found.verified
-
-    @property
-    def _is_precise(self) -> bool:
-        """Whether the result is as precise as requested, in long trials, too."""
-        return self._is_narrow and self._counted().long_s is not None
+        highest = (1.0 + self._precision) * (found.verified or 0.0)
+        return (found.contradicted or math.inf) <= highest
 
     @property
     def passed_and_failed(self) -> tuple[float | None, float | None]:
@@ -485,37 +477,3 @@ class SearchByCounts:
         is_lossy = verified is None and here.lost > self._target * here.frames
         is_lowest = stated <= self._question.min_load
         return LimitReached.AT_MOST if is_lowest and is_lossy else None
-
-
-@checked(SearchError)
-def load_by_counts(
-    results: Iterable[TrialResult],
-    *,
-    target_loss_ratio: float,
-    min_load: float,
-    max_load: float,
-    likelihood: LikelihoodName = LikelihoodName.LINE,
-) -> CountedLoad:
-    """What the counts of any trials say about the critical load.
-
-    Args:
-        results: Trials with counts of sent and lost frames, at any loads.
-        target_loss_ratio: Loss ratio at the critical load, between 0 and 1, exclusive.
-        min_load: Smallest possible answer, in frames per second.
-        max_load: Largest possible answer, in frames per second.
-        likelihood: What the estimate beside the verified load is computed from.
-
-    Raises:
-        SearchError: If an argument makes no sense, or a trial has no counts, or no trial counts.
-    """
-    trials = list(results)
-    usual = float(np.median([trial.duration for trial in trials])) if trials else None
-    search = SearchByCounts(
-        target_loss_ratio, min_load, max_load, likelihood=likelihood, duration=usual
-    )
-    reasons = [why_set_aside(trial) for trial in trials]
-    if trials and all(reasons):
-        raise SearchError(f"No trial is evidence about the SUT: e.g. {reasons[0]}.")
-    for trial in trials:
-        search.record(trial)
-    return search.result()

@@ -5,10 +5,11 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
-from lossratio.mlrsearch import MLRsearch, SearchGoal, SearchResult, SequentialGoal
+from lossratio.mlrsearch import MLRsearch, SearchGoal, SearchResult
 from lossratio.trials import Measurer
 from lossratio_study.outcome import Outcome, searched
 from lossratio_study.peer import PEER_VERSION, search_with_peer
+from lossratio_study.sequential import SequentialGoal, SequentialSearch
 from lossratio_study.suts import Overhead, Subject, named
 
 OURS = "lossratio"
@@ -67,7 +68,7 @@ def _search_with_sequential_goals(goals: Goals, subject: Subject, measurer: Meas
         for goal in goals
     ]
 
-    outcome = search_with_ours(tests, subject, measurer)
+    outcome = searched(SequentialSearch(tests, subject.min_load, subject.max_load, fail_fast=False), measurer)
     found = outcome.result
     results = [replace(found[test], goal=goal) for test, goal in zip(tests, goals, strict=True)]
     result = SearchResult(results, finished=found.finished, elapsed=found.elapsed, trials=found.trials)

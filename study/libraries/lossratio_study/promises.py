@@ -11,8 +11,9 @@ import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from lossratio.mlrsearch import GoalResult, MLRsearch, SearchGoalWarning, SequentialGoal
+from lossratio.mlrsearch import GoalResult, SearchGoalWarning
 from lossratio.trials import TrialOutput, TrialResult
+from lossratio_study.sequential import SequentialGoal, SequentialSearch
 
 Curve = Callable[[float], float]
 """The probability that a trial is lossy, by its load in frames per second."""
@@ -81,7 +82,7 @@ def search_on_curve(goal: SequentialGoal, seed: int, stuck: int = 1) -> tuple[Go
     curve = _curve(goal, draw, hardest=seed % 2 == 0)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", SearchGoalWarning)
-        controller = MLRsearch([goal], MIN_LOAD, MAX_LOAD)
+        controller = SequentialSearch([goal], MIN_LOAD, MAX_LOAD)
     luck = 0.0
     while (trial := controller.next_trial()) is not None:
         if controller.trials % stuck == 0:

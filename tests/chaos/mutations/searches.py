@@ -167,11 +167,4 @@ SEARCHES = (
         "return trial.loss_ratio <= allowed",
         ("report/test_after_rest.py",),
     ),
-    Mutation(
-        "trials that are alike count as independent ones",
-        "mlrsearch/sequential.py",
-        "return math.ceil(expected / changes - _ROUNDING)",
-        "return 1",
-        ("mlrsearch/test_mlrsearch_sequential.py",),
-    ),
 )

@@ -11,7 +11,7 @@ from robot import running
 from lossratio import MLRsearch, goal_from, load_profile, open_testbed
 from lossratio.errors import JobError, LossRatioError
 from lossratio.measurements.throughput import goal_set_from
-from lossratio.mlrsearch import NDR, SearchGoal, SequentialGoal
+from lossratio.mlrsearch import NDR, SearchGoal
 from lossratio.runs import load_job
 from lossratio.topology import load_topology
 
@@ -119,7 +119,6 @@ FUNCTIONS = {
     ),
     "a text for a number of a goal": (lambda: SearchGoal("0", 0.5, 1, 21, 0.005), "loss_ratio must be a number"),
     "a goal without end": (lambda: SearchGoal(0, 0.5, 1, 1e300, 0.005), "duration_sum must be a positive"),
-    "an indifference without end": (lambda: SequentialGoal(0.0, 0.5, indifference=1e-30), "0, or at least 0.001"),
     "goals that are a number": (lambda: goal_set_from(3), "A set of search goals is a text such as 'csit', not 3"),
     "a search in texts": (lambda: MLRsearch([NDR], "1000", 2000.0), "min_load must be a number, not '1000'"),
     "a search for one goal": (lambda: MLRsearch(NDR, 1000.0, 2000.0), "goals must be a list of SearchGoal objects"),

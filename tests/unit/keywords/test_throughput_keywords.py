@@ -246,7 +246,7 @@ def test_goals_that_do_not_exist_are_one_error_of_the_set_up(tmp_path):
     run = run_suite(write_suite(tmp_path, "A Test\n    Find NDR And PDR    64B\n"), GOALS="fast")
     message = run.tests["A Test"].message
     assert message.startswith("Parent suite setup failed:")
-    assert "There is no set of search goals 'fast'. Use csit, csit-half, quick, sequential" in message
+    assert "There is no set of search goals 'fast'. Use csit, csit-half, quick, coarse" in message
     assert "No keyword" not in message
     assert run.errors == []
 

@@ -18,7 +18,7 @@ from lossratio.measurements.throughput.goals import (
     goal_set_from,
     load_goals,
 )
-from lossratio.mlrsearch import NDR, PDR, TST009, SearchGoal, SequentialGoal
+from lossratio.mlrsearch import NDR, PDR, TST009, SearchGoal
 
 REFERENCE = (Path(__file__).parents[3] / "docs" / "reference" / "goals.md").read_text()
 FILE = """\
@@ -63,7 +63,7 @@ def test_a_file_says_whether_its_trials_end_early(write, given, early):
 
 @pytest.mark.parametrize("text", ["", "NRD", "NDR, nothing", "goals.json"])
 def test_an_unknown_set_is_an_error_that_names_the_known_ones(text):
-    known = r"Use csit, csit-half, quick, sequential, coarse, presets by name \(NDR, PDR, .*or a file"
+    known = r"Use csit, csit-half, quick, coarse, presets by name \(NDR, PDR, .*or a file"
     with pytest.raises(SearchError, match=known):
         goal_set_from(text)
 
@@ -84,11 +84,8 @@ def test_a_mistake_is_named_with_file_line_and_field(write, old, new, message):
 
 
 def test_the_references_example_is_a_file_of_goals(write):
-    example, sequential = examples_in(REFERENCE, "yaml")
+    (example,) = examples_in(REFERENCE, "yaml")
     assert [goal.name for goal in load_goals(write(example)).goals] == ["guaranteed", "usual", "best_effort"]
-    sure, strict = load_goals(write(sequential)).goals
-    assert sure == SequentialGoal(0.0, 0.5, name="sure", error=0.01)
-    assert strict == SequentialGoal(0.0, 0.05, name="strict", indifference=0.04, final_trial_duration=2.0)
 
 
 def test_the_reference_names_every_field_and_preset():

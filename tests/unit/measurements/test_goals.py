@@ -7,8 +7,7 @@ from measurement_examples import PROFILE
 from lossratio.errors import SearchError
 from lossratio.measurements.throughput.goals import PRESETS, NdrPdrGoals, goal_from, goals_from
 from lossratio.measurements.throughput.request import SearchRequest
-from lossratio.measurements.throughput.result import describe_goal, search_goal
-from lossratio.mlrsearch import NDR, PDR, SearchGoal, SequentialGoal
+from lossratio.mlrsearch import NDR, PDR, SearchGoal
 
 
 @pytest.mark.parametrize("name", ["NDR", "ndr", " Ndr "])
@@ -106,38 +105,6 @@ def test_a_goal_of_fields_that_cannot_be_read_is_an_error_that_names_the_mistake
 def test_a_wrong_field_is_an_error_that_names_it(fields, message):
     with pytest.raises(SearchError, match=message):
         goal_from(fields)
-
-
-def test_a_goal_with_an_error_is_a_sequential_one():
-    assert goal_from({"loss_ratio": 0, "error": "1 %"}) == SequentialGoal(0.0, 0.5, error=0.01)
-    assert goal_from('{"name": "n", "loss_ratio": 0, "indifference": 0}') == SequentialGoal(
-        0.0, 0.5, name="n", indifference=0.0
-    )
-
-
-@pytest.mark.parametrize(
-    ("fields", "message"),
-    [
-        ({"duration_sum": "21 s", "error": "1 %"}, "A sequential goal .* has no duration_sum"),
-        ({"error": 0.0}, "error must be above 0 and at most 0.5"),
-        ({"indifference": 0.6}, "indifference must be at least 0, and below 1 minus the exceed ratio"),
-        ({"exceed_ratio": 0.0, "indifference": 0.0}, "indifference must be above 0 where no trial may be lossy"),
-    ],
-)
-def test_a_sequential_goal_that_makes_no_sense_is_an_error(fields, message):
-    with pytest.raises(SearchError, match=message):
-        goal_from({"loss_ratio": 0, **fields})
-
-
-def test_sequential_presets_ask_for_the_same_loss_as_csits_goals():
-    for sequential, full in at_least_one(zip(NdrPdrGoals.sequential.value, NdrPdrGoals.csit.value, strict=True)):
-        assert (sequential.loss_ratio, sequential.exceed_ratio) == (full.loss_ratio, full.exceed_ratio)
-        assert sequential.width == full.width
-        assert search_goal(describe_goal(sequential)) == sequential
-
-
-def test_a_goal_of_rfc_9971_is_described_as_by_earlier_versions():
-    assert "sequential" not in describe_goal(NDR).model_dump(mode="json")
 
 
 def test_a_ready_made_goal_is_taken_as_it_is():

@@ -11,24 +11,14 @@ from at_least_one import at_least_one
 from measurement_examples import NO_LOSS, PROFILE, SIMULATED, StallingTestbed, place, policed
 
 from lossratio.errors import DutError, SearchError, StarvedGeneratorError, TopologyError
-from lossratio.measurements import CsitExportError
 from lossratio.measurements.measurement import STARVED
 from lossratio.measurements.mrr import MrrRequest, measure_mrr
 from lossratio.measurements.request import WarmUp
-from lossratio.measurements.throughput import (
-    SearchRequest,
-    Throughput,
-    find_conditional_throughput,
-    require_lower_bounds,
-)
-from lossratio.measurements.throughput.compliance import Compliance, compliance_of
-from lossratio.measurements.throughput.goals import NdrPdrGoals
+from lossratio.measurements.throughput import SearchRequest, find_conditional_throughput, require_lower_bounds
 from lossratio.measurements.throughput.limits import MAX_LOAD_OF_GENERATOR
-from lossratio.measurements.throughput.view import ThroughputView
 from lossratio.mlrsearch import NDR, PDR, SearchGoal
 from lossratio.mlrsearch.classification import Tally
 from lossratio.results.conditions import LoadOrigin
-from lossratio.results.findings import message
 from lossratio.results.model import Outcome
 from lossratio.results.run_directory import read_result
 from lossratio.testbed.opening import open_testbed
@@ -112,30 +102,6 @@ def test_a_search_leaves_a_result_file_and_a_journal_with_every_trial(tmp_path):
     assert result.outcome is Outcome.MEASURED
     assert result.conditions.duts["DUT1"]["model"]["model"] == "policer"
     assert result.conditions.timing.recovery_s == 0.02
-
-
-@pytest.mark.whole
-def test_a_sequential_search_reports_its_promise_and_is_never_called_rfc_9971_or_rfc_2544(tmp_path):
-    request = SearchRequest(goals=NdrPdrGoals.sequential.value, profile=PROFILE)
-    result = find_conditional_throughput(policed(police="50 kfps"), request, place(tmp_path))
-    usual = find_conditional_throughput(policed(police="50 kfps"), REQUEST, place(tmp_path, "usual"))
-    assert read_result(tmp_path / "results" / "a_suite.a_test.json") == result
-    for report, other in zip(result.goals, usual.goals, strict=True):
-        assert report.result.regular
-        assert report.goal.sequential.error_ratio == 0.05
-        assert report.result.relevant_lower_bound == other.result.relevant_lower_bound
-    assert len(result.trials) < 0.75 * len(usual.trials)
-    view = ThroughputView()
-    promise = "if trials are independent, a bound is wrong with a probability of 5 % at most (indifference 20 %)"
-    assert sum(promise in line for line in message(result).splitlines()) == 2
-    assert promise in view.conditions(result)
-    assert "sequential" not in view.conditions(usual)
-    for statement in compliance_of(result):
-        assert statement.compliance is Compliance.NONE
-        assert statement.reasons[0] == "loads are tested sequentially, not classified as in RFC 9971"
-    assert not list(Throughput().contradictions(result, [trial.as_result() for trial in result.trials]))
-    with pytest.raises(CsitExportError, match="no goal with the attributes of CSIT's NDR"):
-        view.csit(result)
 
 
 @pytest.mark.whole

@@ -1,17 +1,15 @@
 """An independent check of search results: a second implementation of RFC 9971, without any controller's code.
 
 It implements the RFC's load classification, relevant bounds and conditional throughput over plain lists of trials, in
-whole nanoseconds and exact fractions. The tests of sequential goals are here a second time, too, in exact fractions.
-From `lossratio.mlrsearch` it takes the types of goals and results only.
+whole nanoseconds and exact fractions. From `lossratio.mlrsearch` it takes the types of goals and results only.
 """
 
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from itertools import pairwise
 
-from lossratio.mlrsearch import GoalResult, IrregularReason, SearchGoal, SearchResult, SequentialGoal
+from lossratio.mlrsearch import GoalResult, IrregularReason, SearchGoal, SearchResult
 from lossratio.trials import TrialResult
 
 ROUNDING = 1e-9
@@ -22,21 +20,17 @@ TOO_SHORT = 0.01
 
 @dataclass(frozen=True)
 class Checked:
-    """The bounds that the trials show for a goal; loads and rates in frames per second, None where there is none.
-
-    `unsure`: whether a sequential goal has a bound that only the limit of trials decided.
-    """
+    """The bounds that the trials show for a goal; loads and rates in frames per second, None where there is none."""
 
     relevant_lower_bound: float | None
     relevant_upper_bound: float | None
     conditional_throughput: float | None
-    unsure: bool = False
 
 
 def faults(result: SearchResult, trials: Sequence[TrialResult], *, min_load: float, max_load: float) -> tuple[str, ...]:
     """A sentence for each fault of a finished search's result; none for a result that its trials prove.
 
-    The trials are all that count (no warm-up), in any order; with sequential goals, in the order measured.
+    The trials are all that count (no warm-up), in any order.
     """
     outside = [trial.load for trial in trials if not min_load <= trial.load <= max_load]
     problems = [f"a trial at {load!r} is outside of {min_load!r} to {max_load!r}" for load in outside]
@@ -49,8 +43,6 @@ def faults(result: SearchResult, trials: Sequence[TrialResult], *, min_load: flo
 
 def checked(goal: SearchGoal, trials: Sequence[TrialResult]) -> Checked:
     """Computes a goal's relevant bounds and conditional throughput from trials."""
-    if isinstance(goal, SequentialGoal):
-        return _tested(goal, trials)
     loads = sorted({trial.load for trial in trials})
     upper = next((load for load in loads if is_bound(goal, _at(trials, load), upper=True)), None)
     lower = None
@@ -62,106 +54,11 @@ def checked(goal: SearchGoal, trials: Sequence[TrialResult]) -> Checked:
     return Checked(lower, upper, _throughput(goal, trials, lower))
 
 
-def _tested(goal: SequentialGoal, trials: Sequence[TrialResult]) -> Checked:
-    """The bounds of a sequential goal: a second implementation of its tests, in exact fractions."""
-    lower: float | None = None
-    upper: float | None = None
-    first_chooses = goal.first_duration == goal.final_trial_duration
-    chosen = set()
-    order = []
-    unsure = set()
-    counts: dict[float, list[int]] = {}
-    full = [
-        trial
-        for trial in trials
-        if trial.duration == goal.final_trial_duration and (trial.loss_ratio > goal.loss_ratio or not trial.is_early)
-    ]
-    block = _block(goal, full)
-
-    for trial in full:
-        load = trial.load
-        if not ((lower is None or load > lower) and (upper is None or load < upper)):
-            continue
-        if first_chooses and load not in chosen:
-            chosen.add(load)
-            continue
-        if load not in counts:
-            counts[load] = [0, 0]
-            order.append(load)
-        counts[load][trial.loss_ratio > goal.loss_ratio] += 1
-        low, high = counts[load]
-        sides = _sides(goal, low, high)
-        # A load's share of the goal's error, by its place in the order of tests.
-        pair = order.index(load) // 2
-        share = Fraction(3, 10)
-        if pair > 0:
-            share = Fraction(4, 10) / (2 * pair * (pair + 1))
-        needed = (1 / (_written(goal.error) * share)) ** block
-
-        if all(side < needed for side in sides) and low + high >= goal.most_trials:
-            unsure.add(load)
-            sides = (Fraction(0), needed)
-            if high <= _written(goal.exceed_ratio) * (low + high):
-                sides = (needed, Fraction(0))
-        if sides[0] >= needed:
-            lower = load
-        elif sides[1] >= needed:
-            upper = load
-
-    return Checked(lower, upper, _throughput(goal, trials, lower), bool(unsure & {lower, upper}))
-
-
 def _throughput(goal: SearchGoal, trials: Sequence[TrialResult], lower: float | None) -> float | None:
     """The conditional throughput at a lower bound; None: there is no bound."""
     if lower is None:
         return None
     return lower * (1.0 - _quantile(goal, _at(trials, lower)))
-
-
-def _block(goal: SequentialGoal, trials: Sequence[TrialResult]) -> int:
-    """How many successive trials count as one, by the runs of equal outcomes at each load."""
-    outcomes: dict[float, list[bool]] = {}
-    for trial in trials:
-        outcomes.setdefault(trial.load, []).append(trial.loss_ratio > goal.loss_ratio)
-    expected = Fraction(0)
-    variance = Fraction(0)
-    changes = 0
-
-    for lossy in outcomes.values():
-        trials_here = len(lossy)
-        pairs = 2 * sum(lossy) * (len(lossy) - sum(lossy))
-        if pairs:
-            expected += Fraction(pairs, trials_here)
-            variance += Fraction(pairs * (pairs - trials_here), trials_here**2 * (trials_here - 1))
-            changes += sum(before != after for before, after in pairwise(lossy))
-
-    is_alike = expected > changes and 4 * (expected - changes) ** 2 > 25 * variance
-    return math.ceil(expected / changes) if is_alike else 1
-
-
-def _sides(goal: SequentialGoal, low: int, high: int) -> tuple[Fraction, Fraction]:
-    """How many times as probable the trials are on the verdict's side: for a lower and for an upper bound."""
-    exceed = _written(goal.exceed_ratio)
-    indifference = _written(goal.indifference)
-    if indifference == 0:
-        at_exceed = exceed**high * (1 - exceed) ** low
-        below = _integral(high, low, exceed)
-        return below / exceed / at_exceed, (_integral(high, low, Fraction(1)) - below) / (1 - exceed) / at_exceed
-    good = max(Fraction(0), exceed - indifference)
-    bad = exceed + indifference
-    if good == 0 and high > 0:
-        return Fraction(0), Fraction(math.factorial(200))
-    ratio = (good / bad) ** high * ((1 - good) / (1 - bad)) ** low
-    return ratio, 1 / ratio
-
-
-def _integral(high: int, low: int, end: Fraction) -> Fraction:
-    """The integral of q**high * (1 - q)**low from 0 to an end."""
-    total = Fraction(0)
-    for k in range(low + 1):
-        power = high + k + 1
-        total += math.comb(low, k) * (-1) ** k * end**power / power
-    return total
 
 
 def _goal_faults(
@@ -184,11 +81,9 @@ def _goal_faults(
         yield f"the conditional throughput is {ours!r}, not {theirs!r}"
 
     narrow = lower is not None and upper is not None and upper - lower <= goal.width * upper * (1.0 + ROUNDING)
-    if claimed.regular != (narrow and not shown.unsure):
+    if claimed.regular != narrow:
         truth = "irregular" if claimed.regular else "regular"
         yield f"with bounds {lower!r} and {upper!r} the result is {truth}"
-    if (claimed.reason is IrregularReason.UNSURE) != (narrow and shown.unsure):
-        yield f"a bound is {_not(shown.unsure)}decided by the limit of trials, but the reason is {claimed.reason!s}"
     if not claimed.regular and not narrow:
         yield from _reason_faults(claimed.reason, at_max, upper is not None and upper <= min_load, any_failed)
         if claimed.reason is IrregularReason.STALLED and not _has_stalled(goal, trials):

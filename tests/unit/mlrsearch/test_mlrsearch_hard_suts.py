@@ -16,14 +16,10 @@ MIN, MAX = 9001.0, 14_880_952.0
 QUICK = SearchGoal(0.0, 0.5, 1.0, 5.0, 0.01, name="quick")
 GOAL_SETS = {"NDR and PDR": [NDR, PDR], "RFC 2544": [RFC2544], "TST009": [TST009], "quick": [QUICK]}
 TOO_FAST = {
-    (1e5, 0.98): ("NDR and PDR", "TST009"),
+    (1e5, 0.98): ("NDR and PDR",),
     (1e5, 0.95): tuple(GOAL_SETS),
-    (1e6, 0.99): ("NDR and PDR", "TST009"),
-    (1e6, 0.98): ("TST009",),
-    (1e6, 0.95): ("NDR and PDR", "TST009"),
-    (1e7, 0.99): ("NDR and PDR", "TST009"),
-    (1e7, 0.98): ("TST009",),
-    (1e7, 0.95): ("TST009",),
+    (1e6, 0.95): ("NDR and PDR",),
+    (1e7, 0.95): ("NDR and PDR",),
 }
 """Goals for which a SUT slows down too fast, by its capacity at first and its change from trial to trial."""
 
@@ -107,7 +103,7 @@ def test_a_sut_that_slows_down_ends_with_a_result(rate):
 @pytest.mark.parametrize("capacity", [1e5, 1e6, 1e7])
 def test_a_sut_that_slows_down_as_fast_as_it_is_searched_is_not_followed_far(name, rate, capacity, request):
     if name in TOO_FAST.get((capacity, rate), ()):
-        reason = "The search needs up to 250 trials, or the SUT gets slower than the minimum load: irregular."
+        reason = "The SUT gets slower than the minimum load before a load is proved: irregular."
         request.applymarker(pytest.mark.xfail(reason=reason, strict=True))
     goals = GOAL_SETS[name]
     controller = MLRsearch(goals, MIN, MAX)
@@ -120,10 +116,7 @@ def test_a_sut_that_slows_down_as_fast_as_it_is_searched_is_not_followed_far(nam
 @pytest.mark.whole
 @pytest.mark.parametrize("goals", [[NDR, PDR], [TST009], [RFC2544]], ids=["CSIT", "TST009", "RFC 2544"])
 @pytest.mark.parametrize("rate", [1.0005, 1.001, 1.002, 1.005])
-def test_a_sut_that_speeds_up_is_not_followed_to_the_maximum_load(goals, rate, request):
-    if (goals, rate) == ([TST009], 1.005):
-        reason = "The search follows it for more than 500 trials, until its timeout."
-        request.applymarker(pytest.mark.xfail(reason=reason, strict=True))
+def test_a_sut_that_speeds_up_is_not_followed_to_the_maximum_load(goals, rate):
     controller = MLRsearch(goals, MIN, MAX)
     result = drive(controller, lambda load, duration: knee(1e6 * rate**controller.trials)(load, duration), 500)
     assert all(result[goal].regular for goal in goals)

@@ -4,9 +4,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import Enum
 
-from lossratio.measurements.throughput.result import Goal, GoalsResult, SequentialRule
+from lossratio.measurements.throughput.result import Goal, GoalsResult
 from lossratio.measurements.throughput.settings import EARLY_VERDICT
-from lossratio.units import format_ratio
 
 _RFC2544_DURATION_S = 60.0
 
@@ -67,8 +66,6 @@ def compliance_of(result: GoalsResult) -> list[ComplianceStatement]:
 
 def _departures(goal: Goal) -> Iterator[str]:
     """Why a goal does not comply with RFC 2544 at all."""
-    if goal.sequential is not None:
-        yield "loads are tested sequentially, not classified as in RFC 9971"
     if goal.loss_ratio > 0.0:
         yield f"a loss ratio of {goal.loss_ratio:g} is allowed"
     if goal.stream is not None:
@@ -83,10 +80,3 @@ def _short_durations(goal: Goal) -> Iterator[str]:
     for name, seconds in durations.items():
         if seconds < _RFC2544_DURATION_S:
             yield f"the {name} is {seconds:g} s"
-
-
-def sequential_rule(rule: SequentialRule) -> str:
-    """A sequential goal's promise, in words."""
-    error = format_ratio(rule.error_ratio)
-    promise = f"if trials are independent, a bound is wrong with a probability of {error} at most"
-    return f"sequential tests, not RFC 9971: {promise} (indifference {format_ratio(rule.indifference_ratio)})"

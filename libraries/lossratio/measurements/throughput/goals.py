@@ -13,15 +13,7 @@ from pydantic import Field, ValidationError
 
 from lossratio.checked_arguments import shown_value
 from lossratio.errors import SearchError
-from lossratio.mlrsearch import (
-    NDR,
-    PDR,
-    RFC2544,
-    TST009,
-    SearchGoal,
-    SearchGoalWarning,
-    SequentialGoal,
-)
+from lossratio.mlrsearch import NDR, PDR, RFC2544, TST009, SearchGoal, SearchGoalWarning
 from lossratio.quantities import FileDuration, FileShare
 from lossratio.records import FileModel
 from lossratio.shipped import did_you_mean
@@ -38,10 +30,6 @@ HALF_NDR = replace(NDR, duration_sum=11.0, name="HALF_NDR")
 """As NDR, with half the evidence, in about half the time. Not comparable with FD.io CSIT's numbers."""
 HALF_PDR = replace(PDR, duration_sum=11.0, name="HALF_PDR")
 """As HALF_NDR, but for PDR."""
-SEQUENTIAL_NDR = SequentialGoal(0.0, 0.5, name="SEQUENTIAL_NDR")
-"""As NDR, but each load is tested until its verdict is certain enough. Not comparable with FD.io CSIT's numbers."""
-SEQUENTIAL_PDR = SequentialGoal(0.005, 0.5, name="SEQUENTIAL_PDR")
-"""As SEQUENTIAL_NDR, but for PDR."""
 COARSE_NDR = replace(HALF_NDR, width=0.02, name="COARSE_NDR")
 """As HALF_NDR, with bounds farther apart, so that short stalls of a busy machine do not decide about a load."""
 COARSE_PDR = replace(HALF_PDR, width=0.02, name="COARSE_PDR")
@@ -58,8 +46,6 @@ PRESETS: Mapping[str, SearchGoal] = {
         HALF_PDR,
         QUICK_NDR,
         QUICK_PDR,
-        SEQUENTIAL_NDR,
-        SEQUENTIAL_PDR,
         COARSE_NDR,
         COARSE_PDR,
     )
@@ -73,7 +59,6 @@ class NdrPdrGoals(Enum):
     csit = (NDR, PDR)
     csit_half = (HALF_NDR, HALF_PDR)
     quick = (QUICK_NDR, QUICK_PDR)
-    sequential = (SEQUENTIAL_NDR, SEQUENTIAL_PDR)
     coarse = (COARSE_NDR, COARSE_PDR)
 
     @property
@@ -97,35 +82,21 @@ class GoalFields(FileModel):
     final_trial_duration: FileDuration = NDR.final_trial_duration
     """Duration of full-length trials."""
     duration_sum: FileDuration = NDR.duration_sum
-    """Total duration of the trials at one load that decide about the load; a sequential goal has none."""
+    """Total duration of the trials at one load that decide about the load."""
     width: FileShare = NDR.width
     """Largest distance of the relevant bounds, as a share of the upper one."""
     initial_trial_duration: FileDuration | None = None
     """Duration of the first trials; left out: MLRsearch's default."""
-    error: FileShare | None = None
-    """Promised probability that a bound is wrong (0.05). With this field or `indifference`, the goal is sequential."""
-    indifference: FileShare | None = None
-    """A verdict can only be wrong if a load's share of lossy trials is at least this far from the exceed ratio
-    (0.2)."""
     stream: str | None = None
     """The stream of the traffic profile whose frames count; left out: all frames."""
 
     def goal(self, name: str | None) -> SearchGoal:
-        """The goal, sequential if it has an error or an indifference.
+        """The goal.
 
         Raises:
             SearchError: If values make no sense.
         """
-        fields = self.model_dump(exclude_none=True) | {"name": name}
-        if self.error is None and self.indifference is None:
-            return SearchGoal(**fields)
-        if "duration_sum" in self.model_fields_set:
-            raise SearchError(
-                "A sequential goal (one with error or indifference) has no duration_sum: its trials end when the "
-                "verdict on a load is certain enough. Leave out one of them."
-            )
-        del fields["duration_sum"]
-        return SequentialGoal(**fields)
+        return SearchGoal(**self.model_dump(exclude_none=True) | {"name": name})
 
 
 class _NamedFields(GoalFields):

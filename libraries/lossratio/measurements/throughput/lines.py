@@ -4,7 +4,6 @@ import statistics
 from collections.abc import Iterator, Sequence
 
 from lossratio.measurements.latency.result import format_microseconds, latency_lines
-from lossratio.measurements.throughput.compliance import sequential_rule
 from lossratio.measurements.throughput.result import (
     GoalOutcome,
     GoalReport,
@@ -72,8 +71,6 @@ def goal_lines(report: GoalReport, result: GoalsResult) -> Iterator[str]:
         allowed = f"{report.goal.part}, {allowed}"
     yield f"{report.goal.name} ({allowed}): {format_regularity(report)}"
 
-    if report.goal.sequential is not None:
-        yield f"  {sequential_rule(report.goal.sequential)}"
     if report.result is not None and not report.is_as_before:
         lower, upper = report.bounds
         yield _bound_line("offered load, lower", lower, result)

@@ -2,8 +2,7 @@
 
 import statistics
 import warnings
-from collections.abc import Mapping
-from typing import Any, ClassVar, Literal
+from typing import ClassVar, Literal
 
 from pydantic import Field, JsonValue, model_validator
 
@@ -11,26 +10,11 @@ from lossratio.errors import SearchError
 from lossratio.measurements.latency.result import LatencyAtLoad
 from lossratio.measurements.telemetry import TelemetryTrial
 from lossratio.measurements.throughput.experiments import Experiments, LongerTrial, SmallerLoad
-from lossratio.mlrsearch import (
-    Answer,
-    IrregularReason,
-    SearchGoal,
-    SearchGoalWarning,
-    SequentialGoal,
-)
+from lossratio.mlrsearch import Answer, IrregularReason, SearchGoal, SearchGoalWarning
 from lossratio.records import Rate, Ratio, Record, Seconds, UtcTime, left_out_if_empty
 from lossratio.results import MaxLoad, Outcome, TestResult
 
 _PDR = "PDR"
-
-
-class SequentialRule(Record):
-    """How loads are tested for a goal that does not use RFC 9971's duration sum."""
-
-    indifference_ratio: Ratio
-    """A verdict can only be wrong if a load's share of lossy trials is at least this far from the exceed ratio."""
-    error_ratio: Ratio
-    """Promised probability that a relevant bound of a regular result is wrong, over both bounds."""
 
 
 class Goal(Record):
@@ -53,13 +37,11 @@ class Goal(Record):
     `width_relative_to`."""
     width_relative_to: Literal["relevant upper bound"] = "relevant upper bound"
     """The load that the goal width is relative to."""
-    sequential: SequentialRule | None = None
-    """The test of a sequential goal; left out: loads are classified as in RFC 9971."""
     stream: str | None = None
     """The stream of the traffic profile, or the direction, whose loss counts; left out: the loss of all frames
     counts."""
 
-    _leave_out = left_out_if_empty("sequential", "stream")
+    _leave_out = left_out_if_empty("stream")
 
     @property
     def part(self) -> str:
@@ -389,9 +371,6 @@ def outcome_of(results: list[GoalOutcome | None]) -> Outcome:
 
 def describe_goal(goal: SearchGoal) -> Goal:
     """A search goal with every attribute, including those with default values."""
-    rule = None
-    if isinstance(goal, SequentialGoal):
-        rule = SequentialRule(indifference_ratio=goal.indifference, error_ratio=goal.error)
     return Goal(
         name=str(goal),
         loss_ratio=goal.loss_ratio,
@@ -400,7 +379,6 @@ def describe_goal(goal: SearchGoal) -> Goal:
         duration_sum_s=goal.duration_sum,
         initial_trial_duration_s=goal.first_duration,
         width_ratio=goal.width,
-        sequential=rule,
         stream=goal.stream,
     )
 
@@ -409,21 +387,15 @@ def search_goal(goal: Goal) -> SearchGoal:
     """The search goal that a result file describes, without warnings: the search has already given them."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", SearchGoalWarning)
-        stated: Mapping[str, Any] = {
-            "final_trial_duration": goal.final_trial_duration_s,
-            "width": goal.width_ratio,
-            "initial_trial_duration": goal.initial_trial_duration_s,
-            "name": goal.name,
-            "stream": goal.stream,
-        }
-        if goal.sequential is None:
-            return SearchGoal(
-                goal.loss_ratio, goal.exceed_ratio, duration_sum=goal.duration_sum_s, **stated
-            )
-
-        indifference, error = goal.sequential.indifference_ratio, goal.sequential.error_ratio
-        return SequentialGoal(
-            goal.loss_ratio, goal.exceed_ratio, indifference=indifference, error=error, **stated
+        return SearchGoal(
+            goal.loss_ratio,
+            goal.exceed_ratio,
+            goal.final_trial_duration_s,
+            goal.duration_sum_s,
+            goal.width_ratio,
+            goal.initial_trial_duration_s,
+            goal.name,
+            goal.stream,
         )
 
 

@@ -17,7 +17,7 @@ from lossratio.measurements.latency.view import (
 )
 from lossratio.measurements.throughput import doubts, later_trials
 from lossratio.measurements.throughput.bounds import bounds_history
-from lossratio.measurements.throughput.compliance import compliance_of, sequential_rule
+from lossratio.measurements.throughput.compliance import compliance_of
 from lossratio.measurements.throughput.limits import (
     is_bound_of_others,
     is_generators_limit,
@@ -148,16 +148,8 @@ class ThroughputView(View[GoalsResult]):
 
     def conditions(self, result: GoalsResult) -> str:
         """The goals, and their compliance with RFC 2544."""
-        goals = [report.goal for report in result.goals]
-        rules = {
-            goal.name: sequential_rule(goal.sequential)
-            for goal in goals
-            if goal.sequential is not None
-        }
         compliance = compliance_of(result)
-        return html_fragment(
-            __package__, "goals.html.jinja", result=result, compliance=compliance, rules=rules
-        )
+        return html_fragment(__package__, "goals.html.jinja", result=result, compliance=compliance)
 
     def findings(self, result: GoalsResult) -> Iterator[Finding]:
         """A finding for each goal."""
@@ -304,8 +296,6 @@ def _csit_bounds(result: GoalsResult, wanted: mlrsearch.SearchGoal) -> dict[str,
 
 def _is_same_goal(goal: Goal, wanted: mlrsearch.SearchGoal) -> bool:
     """Whether a goal asks for the same as a goal of CSIT."""
-    if goal.sequential is not None:
-        return False
     searched = search_goal(goal)
     names = ("loss_ratio", "exceed_ratio", "final_trial_duration", "duration_sum", "width")
     return all(getattr(searched, name) == getattr(wanted, name) for name in names)

@@ -54,10 +54,6 @@ Example: a SUT loses 0.01 % in 30 % of its trials, at any load, so it has a thro
 lose frames. Two unlucky trials at 99 kfps suggest that as much is lost at 10 kfps.
 """
 
-MOST_LOADS = 24
-"""If more loads than this have a trial, from the smallest lossy load to the largest load that passed, other rules take
-over: the SUT may change during the search."""
-
 HARD = 7
 """A bound counts as hard if at least this many trials contradicted it before its proof.
 
@@ -94,12 +90,7 @@ def plan(view: GoalView) -> Choice | None:
     """The next trial. None: for goals with shorter trials, while short looks make progress, and if plans do not end."""
     facts = view.plan
     interval = view.intervals[0]
-    if (
-        facts is None
-        or not (facts.begun or facts.posterior.earlier)
-        or facts.may_drift
-        or facts.contested > MOST_LOADS
-    ):
+    if facts is None or not (facts.begun or facts.posterior.earlier) or facts.is_in_vain:
         return None
 
     is_below = view.expectation.position is None or view.expectation.position <= 0.0
@@ -133,12 +124,7 @@ def _trial_below(view: GoalView, load: float, most: float) -> Choice | None:
     lose a few frames by chance.
     """
     facts = view.plan
-    if (
-        facts is None
-        or view.goal.loss_ratio == 0.0
-        or facts.may_drift
-        or facts.contested > MOST_LOADS
-    ):
+    if facts is None or view.goal.loss_ratio == 0.0 or facts.is_in_vain:
         return None
 
     grid = view.grid

@@ -8,9 +8,15 @@ from lossratio.mlrsearch.goal import SearchGoal
 from lossratio.mlrsearch.grid import LoadGrid
 from lossratio.mlrsearch.hints import EarlierCurve, Hint, overload_of
 from lossratio.mlrsearch.posterior import GROWS, JUMPS, Plan, Posterior
-from lossratio.mlrsearch.sequential import SequentialGoal
 from lossratio.mlrsearch.stages import Stages, targets_of
 from lossratio.trials import TrialResult
+
+PATIENCE = 8
+"""After this many loads whose first classification did not hold, the search no longer follows the SUT.
+
+Example: a SUT gets slower with each trial. 100, 99.5 and 99 kfps passed a trial, and failed a few trials later, and so
+did five lower loads.
+"""
 
 
 class GoalView(Stages):
@@ -23,6 +29,8 @@ class GoalView(Stages):
         plan: The knowledge on which plans are based, for goals whose trials have one length; None for other goals.
         hinted: Grid index of the load that earlier searches promise as the relevant lower bound. Long trials begin
             there. None: there is no such load.
+        left_at: Grid index of the load where short trials saw the bound when the search had followed the SUT in vain.
+            None: it has not.
         fails_soon: Whether a trial ends as soon as it is certain to be a high-loss trial, so that a failing trial costs
             little.
     """
@@ -41,11 +49,11 @@ class GoalView(Stages):
         self.curve, self.fails_soon = curve, early_verdict
         start = None if hint is None else hint.start
         self.expectation = Expectation(goal.loss_ratio, goal.first_duration, grid, curve, start)
-        is_planned = not early_verdict and not isinstance(goal, SequentialGoal)
-        is_planned &= goal.first_duration == goal.final_trial_duration
+        is_planned = not early_verdict and goal.first_duration == goal.final_trial_duration
         rise = GROWS if goal.loss_ratio > 0.0 else JUMPS
         self.plan = Plan(goal, grid, Posterior(grid.top, rise)) if is_planned else None
         self.hinted: int | None = None
+        self.left_at: int | None = None
         self._hint = hint
 
         self._earlier = (
@@ -83,6 +91,9 @@ class GoalView(Stages):
             if self._earlier is not None:
                 self.plan.posterior.earlier = self._earlier.tonight(self.plan.posterior)
             self.plan.expect(self.expectation.overload, after.upper)
+
+        if self.left_at is None and len(self.turned) >= PATIENCE:
+            self.left_at = after.last if after.lower is None else after.first - 1
 
         if self._hint is not None and not after.open:
             self.hinted = self._hint.expected(after.first - 1)

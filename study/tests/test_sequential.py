@@ -7,24 +7,29 @@ import random
 from dataclasses import replace
 
 import pytest
-from checker import faults
-from mlrsearch_suts import drive, knee, measured
+from sequential_checker import shown_by
 
-from lossratio.mlrsearch import (
-    Bound,
-    IrregularReason,
-    MLRsearch,
-    SequentialGoal,
-    classify,
-    evidence_of,
-    goal_result,
-    sequential,
-)
-from lossratio.mlrsearch.sequential import Order, trials_alike
+from lossratio.mlrsearch import Bound, IrregularReason
+from lossratio.trials import TrialInput, TrialOutput, TrialResult
+from lossratio_study import sequential
 from lossratio_study.promises import MAX_LOAD, MIN_LOAD, PROMISES, is_wrong, promises_kept, search_on_curve
+from lossratio_study.sequential import Order, SequentialEvidence, SequentialGoal, SequentialSearch, trials_alike
 
 HALF = SequentialGoal(0.0, 0.5, name="half")
 MIXTURE = SequentialGoal(0.0, 0.5, indifference=0.0, name="mixture")
+
+
+def measured(load, duration, loss_ratio):
+    """A trial result."""
+    return TrialResult(TrialInput(duration, load), TrialOutput(loss_ratio))
+
+
+def classify(goal, trials):
+    """The verdict on the load of some trials."""
+    evidence = SequentialEvidence(goal)
+    for trial in trials:
+        evidence.add(trial)
+    return evidence.bound(trials[0].load)
 
 
 def probability_of_verdict(goal, place, share, side):
@@ -90,7 +95,7 @@ def test_where_no_trial_may_be_lossy_one_refutes_a_load():
 
 
 def test_trials_of_other_durations_and_the_trial_that_chose_the_load_do_not_count():
-    evidence = evidence_of(HALF)
+    evidence = SequentialEvidence(HALF)
     for _ in range(5):
         evidence.add(measured(1e5, 1.0, 0.0))
         evidence.add(measured(1e5, 2.0, 0.0))
@@ -113,7 +118,7 @@ MIXED = [*[0.0] * 6, *[0.1, 0.1, 0.0] * 4]
 
 
 def test_a_verdict_stands_and_loads_outside_of_the_bounds_are_not_tested():
-    evidence = evidence_of(HALF)
+    evidence = SequentialEvidence(HALF)
     for load, ratios in ((1e5, MIXED), (9e4, [0.1] * 12), (2e5, [0.1] * 12), (3e5, [0.0] * 12)):
         for loss_ratio in ratios:
             evidence.add(measured(load, 1.0, loss_ratio))
@@ -123,20 +128,26 @@ def test_a_verdict_stands_and_loads_outside_of_the_bounds_are_not_tested():
 
 def test_a_load_that_no_trials_decide_is_decided_by_the_limit_and_marked():
     goal = SequentialGoal(0.0, 0.5, width=0.5)
+    search = SequentialSearch([goal], 1e4, 1e6)
     trials = [measured(2e5, 1.0, 0.1)] * 8
     trials += [measured(1e5, 1.0, 0.1 * (number % 2)) for number in range(goal.most_trials + 1)]
-    result = goal_result(goal, trials, min_load=1e4, max_load=1e6)
+    for trial in trials[:-1]:
+        search.record(trial)
+    assert search.result()[goal].relevant_lower_bound is None
+    search.record(trials[-1])
+    result = search.result()[goal]
     assert (result.relevant_lower_bound, result.relevant_upper_bound) == (1e5, 2e5)
-    assert (result.regular, result.reason) == (False, IrregularReason.UNSURE)
-    assert goal_result(goal, trials[:-1], min_load=1e4, max_load=1e6).relevant_lower_bound is None
+    assert (result.regular, result.reason) == (False, IrregularReason.COIN)
 
 
 @pytest.mark.parametrize("goal", [HALF, SequentialGoal(0.0, 0.5, final_trial_duration=30.0), MIXTURE], ids=str)
-def test_a_search_of_a_knee_ends_with_its_bounds(goal):
-    for capacity in (2.2e4, 3.3e5, 9.9e5):
-        result = drive(MLRsearch([goal], MIN_LOAD, MAX_LOAD), knee(capacity), 40)[goal]
+def test_a_search_of_a_knee_ends_with_its_bounds(goal, searched, capacity):
+    for rate in (2.2e4, 3.3e5, 9.9e5):
+        found, trials = searched(SequentialSearch([goal], MIN_LOAD, MAX_LOAD), capacity(rate))
+        result = found[goal]
         assert result.regular
-        assert result.relevant_lower_bound <= capacity <= result.relevant_upper_bound
+        assert len(trials) <= 40
+        assert result.relevant_lower_bound <= rate <= result.relevant_upper_bound
 
 
 @pytest.mark.whole
@@ -145,15 +156,15 @@ def test_the_independent_checker_finds_no_fault(goal):
     goal = replace(goal, width=0.1)
     for seed in range(4):
         draw = random.Random(seed)
-        controller, trials = MLRsearch([goal], MIN_LOAD, MAX_LOAD), []
+        controller, trials = SequentialSearch([goal], MIN_LOAD, MAX_LOAD), []
         while (trial := controller.next_trial()) is not None:
             is_lossy = draw.random() < 1.0 / (1.0 + math.exp((3e5 - trial.load) / 3e4))
             trials.append(measured(trial.load, trial.duration, 0.02 * is_lossy))
             controller.record(trials[-1])
-        result = controller.result()
-        assert faults(result, trials, min_load=MIN_LOAD, max_load=MAX_LOAD) == ()
-        wrong = replace(result[goal], regular=not result[goal].regular)
-        assert faults(type(result)([wrong], finished=True, elapsed=0.0, trials=0), trials, min_load=1e4, max_load=1e6)
+        result = controller.result()[goal]
+        lower, upper, is_unsure = shown_by(goal, trials)
+        assert (result.relevant_lower_bound, result.relevant_upper_bound) == (lower, upper)
+        assert result.regular is not is_unsure
 
 
 @pytest.mark.whole
@@ -188,7 +199,7 @@ def test_trials_are_alike_if_their_outcomes_change_less_often_than_by_chance():
 
 
 def test_a_verdict_falls_where_trials_turn_out_to_be_alike():
-    evidence = evidence_of(HALF)
+    evidence = SequentialEvidence(HALF)
     for _ in range(6):
         evidence.add(measured(1e5, 1.0, 0.0))
     assert evidence.bound(1e5) is Bound.LOWER

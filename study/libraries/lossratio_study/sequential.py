@@ -22,16 +22,21 @@ at most 1 (by Hoelder's inequality).
 """
 
 import math
-from collections.abc import Iterable
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from lossratio.checked_arguments import checked
 from lossratio.errors import SearchError
-from lossratio.mlrsearch.goal import SearchGoal
+from lossratio.mlrsearch import Bound, GoalResult, IrregularReason, MLRsearch, SearchGoal
+from lossratio.mlrsearch.classification import Criterion, Tally
+from lossratio.mlrsearch.evidence import Evidence
+from lossratio.mlrsearch.rules import GoalView
+from lossratio.mlrsearch.stages import Stage, Target
+from lossratio.trials import TrialResult
 
 FIRST_SHARE = 0.3
 """Share of the error for each of the first two tested loads: in most searches, these are the bounds."""
@@ -105,9 +110,7 @@ class SequentialGoal(SearchGoal):
             f"0, or at least {SMALLEST_INDIFFERENCE:g}: a smaller one needs too many trials at a load",
         )
         self._check(
-            "indifference",
-            self.indifference > 0.0 or self.exceed_ratio > 0.0,
-            "above 0 where no trial may be lossy",
+            "indifference", self.indifference > 0.0 or self.exceed_ratio > 0.0, "above 0 where no trial may be lossy"
         )
         object.__setattr__(self, "duration_sum", self.least_trials * self.final_trial_duration)
 
@@ -194,9 +197,7 @@ def _likelihood_ratio(exceed_ratio: float, indifference: float, low: int, high: 
     bad = exceed_ratio + indifference
     if good == 0.0 and high > 0:
         return Support(-math.inf, math.inf)
-    lower = low * math.log((1.0 - good) / (1.0 - bad)) + (
-        high * math.log(good / bad) if high else 0.0
-    )
+    lower = low * math.log((1.0 - good) / (1.0 - bad)) + (high * math.log(good / bad) if high else 0.0)
     return Support(lower, -lower)
 
 
@@ -216,8 +217,7 @@ def _mixture(exceed_ratio: float, low: int, high: int) -> Support:
     not_more = whole + float(np.logaddexp.reduce(logs[: high + 1]))
 
     return Support(
-        more - at_exceed_ratio - math.log(exceed_ratio),
-        not_more - at_exceed_ratio - math.log1p(-exceed_ratio),
+        more - at_exceed_ratio - math.log(exceed_ratio), not_more - at_exceed_ratio - math.log1p(-exceed_ratio)
     )
 
 
@@ -225,3 +225,128 @@ def _log_chance(exceed_ratio: float, lossy: int, trials: int) -> float:
     """The natural logarithm of the chance that this many of the trials are lossy."""
     ways = math.lgamma(trials + 1) - math.lgamma(lossy + 1) - math.lgamma(trials - lossy + 1)
     return ways + lossy * math.log(exceed_ratio) + (trials - lossy) * math.log1p(-exceed_ratio)
+
+
+@dataclass
+class _Test:
+    """A load under test: its place in the order of tests, and its trials since the test began."""
+
+    place: int
+    low: int = 0
+    high: int = 0
+
+
+class SequentialEvidence(Evidence):
+    """The tests of all loads for one sequential goal.
+
+    Unless shorter trials come first, the first trial at a load is not part of its test, because a trial that selects
+    the load to test is no fair evidence. A verdict stands. Trials at loads outside of the relevant bounds do not count,
+    because they can no longer change the result. If successive trials turn out to be alike, several of them count as
+    one. All trials are then judged again, and a verdict may fall.
+    """
+
+    def __init__(self, goal: SequentialGoal) -> None:
+        super().__init__(Criterion.of(goal))
+        self.unsure: set[float] = set()
+        self.short_trials_refute = False
+        self._goal = goal
+        self._first_chooses = goal.first_duration == goal.final_trial_duration
+        self._seen: set[float] = set()
+        self._tests: dict[float, _Test] = {}
+        self._trials: list[TrialResult] = []
+        self._orders: dict[float, Order] = {}
+        self._block = 1
+
+    def add(self, result: TrialResult) -> bool:
+        """Counts a trial; returns whether that changed the classification of any load."""
+        self._tallies.setdefault(result.load, Tally()).add(self._criterion, result)
+        is_low = result.loss_ratio <= self._goal.loss_ratio
+        if result.duration != self._goal.final_trial_duration or (is_low and result.is_early):
+            return False
+
+        self._trials.append(result)
+        self._orders.setdefault(result.load, Order()).add(is_low)
+        block = trials_alike(self._orders.values())
+        if block == self._block:
+            return self._judge(result)
+
+        self._block = block
+        for loads in self._sorted.values():
+            loads.clear()
+        for sums in (self._bounds, self.unsure, self._seen, self._tests):
+            sums.clear()
+        for earlier in self._trials:
+            self._judge(earlier)
+
+        return True
+
+    def missing(self, load: float, bound: Bound) -> float:
+        """Seconds of trials of the expected kind that a load still needs to be such a bound."""
+        test = self._tests.get(load) or _Test(len(self._tests) + 1)
+        needed = self._block * self._goal.support_needed(test.place)
+        is_lower = bound is Bound.LOWER
+        low, high = test.low, test.high
+        while low + high < self._goal.most_trials and self._goal.support(low, high)[not is_lower] < needed:
+            low += is_lower
+            high += not is_lower
+        return (low + high - test.low - test.high) * self._goal.final_trial_duration
+
+    def _classified(self, result: TrialResult) -> Bound:
+        goal, load = self._goal, result.load
+        lower, upper = self.relevant_bounds()
+        is_low = result.loss_ratio <= goal.loss_ratio
+        is_outside = (lower is not None and load <= lower) or (upper is not None and load >= upper)
+        if is_outside:
+            return self.bound(load)
+        if self._first_chooses and load not in self._seen:
+            self._seen.add(load)
+            return Bound.UNDECIDED
+
+        test = self._tests.setdefault(load, _Test(len(self._tests) + 1))
+        test.low += is_low
+        test.high += not is_low
+        support = goal.support(test.low, test.high)
+        needed = self._block * goal.support_needed(test.place)
+        if support.lower >= needed:
+            return Bound.LOWER
+        if support.upper >= needed:
+            return Bound.UPPER
+        if test.low + test.high < goal.most_trials:
+            return Bound.UNDECIDED
+
+        self.unsure.add(load)
+        is_good = test.high <= goal.exceed_ratio * goal.most_trials
+        return Bound.LOWER if is_good else Bound.UPPER
+
+
+def _targets(goal: SearchGoal) -> Sequence[Target]:
+    """The coarser targets. A test ends as soon as possible, so no target with less evidence comes before it."""
+    first, final = goal.first_duration, goal.final_trial_duration
+    durations = (first, math.sqrt(first * final)) if first < final else (final,)
+    return [Target(duration, duration, Criterion.make(goal, duration, duration)) for duration in durations]
+
+
+class SequentialView(GoalView):
+    """The knowledge about a sequential goal. Its trials are not planned."""
+
+    def __init__(self, goal: SequentialGoal, *args: Any, **settings: Any) -> None:
+        super().__init__(goal, *args, **settings)
+        self.plan = None
+        self.tests = SequentialEvidence(goal)
+        target = Target(goal.final_trial_duration, goal.duration_sum, Criterion.of(goal))
+        coarser = (Stage(each, Evidence(each.criterion)) for each in _targets(goal))
+        self.stages = (*coarser, Stage(target, self.tests))
+        self.intervals = self._intervals()
+
+
+class SequentialSearch(MLRsearch):
+    """Searches for sequential goals. A result with a bound that the limit of trials decided is irregular: a coin."""
+
+    view = SequentialView
+
+    def _goal_result(self, view: GoalView) -> GoalResult:
+        result = super()._goal_result(view)
+        bounds = {result.relevant_lower_bound, result.relevant_upper_bound}
+        if result.regular and isinstance(view, SequentialView) and view.tests.unsure & bounds:
+            return replace(result, regular=False, reason=IrregularReason.COIN)
+        return result
