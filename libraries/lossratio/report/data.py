@@ -39,7 +39,7 @@ def _as_json(run: Run) -> dict[str, Any]:
     for result, notes in zip(run.results, run.notes, strict=True):
         fields = {
             "result": result.model_dump(mode="json"),
-            "notes": [asdict(note) for note in notes],
+            "notes": [note.model_dump(mode="json") for note in notes],
             "failure": run.failure_of(result),
         }
         results.append(fields)

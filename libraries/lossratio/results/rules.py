@@ -12,7 +12,7 @@ from lossratio.results.frame_integrity import (
     integrity_of,
 )
 from lossratio.results.losses import LEVEL
-from lossratio.results.model import MEMORY_REMARK, TestResult
+from lossratio.results.model import TestResult
 from lossratio.results.note import NoteKind, Weight, doubt, numbers, rule
 from lossratio.results.offered import LEAST_UNSENT, unsent_frames, unsent_share
 from lossratio.results.quantity import shown_in
@@ -51,16 +51,6 @@ def unsent(result: TestResult) -> Iterator[str]:
         lateness,
         result.written,
     )
-
-
-@doubt(
-    NoteKind.MEMORY,
-    "Trials before the measurement at one load, after a rest and right after another trial: a difference beyond the "
-    "spread of both.",
-)
-def memory(result: TestResult) -> Iterator[str]:
-    """A black box forwards less right after a trial."""
-    yield from (remark for remark in result.remarks if remark.startswith(MEMORY_REMARK))
 
 
 @doubt(
@@ -165,20 +155,6 @@ faults = rule(Weight.REMARK, NoteKind.INTEGRITY, damaged_frames.evidence)(fault_
 examined = rule(Weight.PROVENANCE, NoteKind.INTEGRITY, damaged_frames.evidence)(integrity_lines)
 
 
-@rule(Weight.REMARK, NoteKind.OBSERVED)
-def observed(result: TestResult) -> Iterator[str]:
-    """What the measurement itself noted."""
-    about = result.view().is_provenance
-    yield from (remark for remark in result.remarks if not about(remark))
-
-
-@rule(Weight.PROVENANCE, NoteKind.OBSERVED)
-def how_observed(result: TestResult) -> Iterator[str]:
-    """What the measurement noted about itself."""
-    about = result.view().is_provenance
-    yield from (remark for remark in result.remarks if about(remark))
-
-
 @rule(Weight.REMARK, NoteKind.SIMULATED)
 def simulated(result: TestResult) -> Iterator[str]:
     """No frame was sent."""
@@ -238,16 +214,14 @@ OF_ALL_KINDS = (
     dropped,
     set_aside,
     faults,
-    observed,
     simulated,
     max_load,
     stalled,
     examined,
     repeats,
-    how_observed,
 )
 """The rules for all kinds, in the order in which notes of one weight are shown."""
-OVER_TIME = (doubts.drift, doubts.spells, memory)
+OVER_TIME = (doubts.drift, doubts.spells)
 """Rules for all kinds without rules of their own about changes over time."""
 USUAL = (*OF_ALL_KINDS, *OVER_TIME, doubts.generator_stalls)
 """The rules of a kind that has none of its own."""

@@ -6,14 +6,7 @@ from lossratio.testbed.candidates import Candidate, candidate, log_in, reserved
 from lossratio.testbed.changes import guilty_of
 from lossratio.testbed.hosts import Host, HostPath, find_host_path
 from lossratio.testbed.inspection import describe_node, inspect_nodes
-from lossratio.testbed.loads import (
-    MAX_LOAD_REMARK,
-    LoadRange,
-    TesterLimit,
-    load_limits,
-    load_range,
-    own_record,
-)
+from lossratio.testbed.loads import LoadRange, TesterLimit, load_limits, load_range, own_record
 from lossratio.testbed.opening import check_sut_model, open_testbed
 from lossratio.testbed.running_traffic import (
     DEFAULT_LATE_WAIT,

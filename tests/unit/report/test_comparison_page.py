@@ -16,6 +16,7 @@ from lossratio.report import page_of_comparison as page_module
 from lossratio.report.comparison import compare, comparison_table
 from lossratio.report.page_of_comparison import comparison_page
 from lossratio.report.run import Run
+from lossratio.results.note import noted
 from lossratio.results.run_directory import RunDirectory
 from lossratio.simulation.constant_capacity import SharpKnee
 
@@ -76,7 +77,7 @@ def test_a_page_begins_with_the_sentence_of_the_console(text):
 def test_a_page_gives_an_interval_in_per_cent_and_a_missing_one_in_words(text):
     assert re.search(r">95 % interval [-+.\d]+ to [-+.\d]+ %<br>", text)
     before, after = (
-        [Run(Path(name), (with_mean(rate, "64B-mrr").model_copy(update={"remarks": (name,)}),)) for name in "12"]
+        [Run(Path(name), (with_mean(rate, "64B-mrr").model_copy(update={"remarks": (noted(name),)}),)) for name in "12"]
         for rate in (100e3, 90e3)
     )
     page = comparison_page(compare(before, after), before, after)

@@ -29,6 +29,7 @@ from lossratio.report.run import Run
 from lossratio.results import TestResult, findings_of, format_frames_per_second, format_interval, message, view_of
 from lossratio.results.conditions import LoadOrigin
 from lossratio.results.findings import provenance
+from lossratio.results.note import noted
 from lossratio.simulation.constant_capacity import SharpKnee
 from lossratio.trials.trial import TrialResult
 from lossratio.trials.trial_input import Exchange, TrialInput
@@ -130,7 +131,7 @@ def test_a_failure_is_all_that_is_said_about_a_failed_search():
 
 
 def test_remarks_are_in_the_message():
-    assert lines_of(throughput_of(REGULAR, remarks=("the goal is wide",)))[-1] == "Note: the goal is wide"
+    assert lines_of(throughput_of(REGULAR, remarks=(noted("the goal is wide"),)))[-1] == "Note: the goal is wide"
 
 
 def test_parallel_links_are_counted():
