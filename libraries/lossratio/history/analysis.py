@@ -133,7 +133,7 @@ def analyse_entries(
 
     # Entries of other testbeds were not read.
     chosen = replace(request, testbed="*")
-    trends = _asked_trends(whole, newest, known, chosen)
+    trends = list(_with_successors(_asked_trends(whole, newest, known, chosen), whole))
     explaining = _asked_trends(readings, newest, known, chosen)
     judged = with_testers(trends, _twins(whole, known, request), request)
     unmeasured = tuple(_last_unmeasured(stored, whole, request.test))
@@ -152,6 +152,19 @@ def _asked_trends(
         replace(trend, idle=newest[trend.series.key.testbed] - trend.series.times[-1])
         for trend in trends_of(asked, known, request)
     ]
+
+
+def _with_successors(trends: Iterable[Trend], whole: Sequence[Series]) -> Iterator[Trend]:
+    """The trends; those of a test that is no longer measured name the next series that measures the same."""
+    for trend in trends:
+        key, end = trend.series.key, trend.series.times[-1]
+        later = [
+            one
+            for one in whole
+            if one.times[0] > end and one.key == replace(key, test=one.key.test) and key.measured_as
+        ]
+        first = min(later, key=lambda one: one.times[0], default=None)
+        yield replace(trend, successor=None if first is None else first.key)
 
 
 def _twins(

@@ -137,7 +137,12 @@ def _of_age(trend: Trend) -> Iterator[str]:
         count = int(np.isfinite(series.values).sum())
         yield f"{results_counted(len(series.times))}, {count or 'none'} of them with a value"
 
-    if trend.is_old:
+    if trend.successor is not None:
+        yield (
+            f"ends on {series.times[-1]:%Y-%m-%d}; {trend.successor.test}, which measures the same, begins later. If "
+            "it is the same test, write both names as 'same' into the file of known changes"
+        )
+    elif trend.is_old:
         yield (
             f"old: not measured since {series.times[-1]:%Y-%m-%d %H:%M} UTC, "
             f"{counted(trend.idle.days, 'day')} before the testbed's newest result"

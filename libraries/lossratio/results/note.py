@@ -7,6 +7,7 @@ from functools import partial
 from typing import Any
 
 from lossratio.records import Record
+from lossratio.units import printable
 
 
 class Weight(str, Enum):
@@ -129,8 +130,8 @@ def noted(
     weight: Weight = Weight.REMARK,
     evidence: str = "",
 ) -> Note:
-    """A note; by default, a remark of the measurement itself."""
-    return Note(kind=kind, weight=weight, text=text, evidence=evidence)
+    """A note; by default, a remark of the measurement itself. Control characters, e.g. of names, are escaped."""
+    return Note(kind=kind, weight=weight, text=printable(text), evidence=evidence)
 
 
 Find = Callable[..., Iterable[str]]

@@ -30,7 +30,7 @@ def history_of(path, values):
         ([], 0, "1 steady"),
         ([90e3, 90.1e3, 90.2e3], 3, "regression: Suite.64B-ndrpdr, NDR, on lab-1"),
         ([90e3], 0, "one bad result: Suite.64B-ndrpdr, NDR, on lab-1"),
-        ([None], 3, "no value any more"),
+        ([None], 1, "no value any more"),
     ],
 )
 def test_a_trend_that_fell_is_a_regression(tmp_path, newest, status, text):
@@ -92,7 +92,7 @@ def test_one_bad_night_is_an_alarm_if_it_need_not_be_confirmed(tmp_path):
 
 def test_too_few_results_are_undecided(tmp_path):
     answer = CliRunner().invoke(trend, [history_of(tmp_path, STEADY[:2])])
-    assert answer.exit_code == 1
+    assert answer.exit_code == 4
     assert "No verdict" in answer.output
 
 
@@ -259,7 +259,7 @@ def test_a_history_without_a_usable_row_is_named_and_has_no_verdict(tmp_path):
     history = history_of(tmp_path / "history", [float("inf")])
     for command, *options in ((trend,), (site, f"--output={tmp_path / 'site'}")):
         answer = CliRunner().invoke(command, [history, *options])
-        assert answer.exit_code == (1 if command is trend else 0), answer.output
+        assert answer.exit_code == (4 if command is trend else 0), answer.output
         assert "is left out: it has a row without a name" in answer.output
 
 

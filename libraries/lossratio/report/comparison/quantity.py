@@ -90,24 +90,34 @@ class Comparison:
     problems: tuple[str, ...]
     """Parts of the runs that could not be read, tests that were cut off, and tests that measured nothing."""
 
+    def having(self, *verdicts: Verdict) -> tuple[ComparedQuantity, ...]:
+        """The quantities with one of some verdicts."""
+        return tuple(one for one in self.quantities if one.verdict in verdicts)
+
     @property
-    def regressions(self) -> tuple[ComparedQuantity, ...]:
+    def worse(self) -> tuple[ComparedQuantity, ...]:
         """The quantities that got worse."""
-        return tuple(
-            quantity for quantity in self.quantities if quantity.verdict is Verdict.REGRESSION
-        )
+        return tuple(one for one in self.having(Verdict.REGRESSION) if one.difference is not None)
+
+    @property
+    def broken(self) -> tuple[ComparedQuantity, ...]:
+        """The quantities that have no value any more."""
+        return tuple(one for one in self.having(Verdict.REGRESSION) if one.difference is None)
+
+    @property
+    def undecided(self) -> tuple[ComparedQuantity, ...]:
+        """The quantities about which nothing is proved."""
+        return self.having(*_UNDECIDED)
 
     @property
     def has_verdict(self) -> bool:
         """Whether at least one quantity could be judged."""
-        return any(quantity.verdict not in _UNDECIDED for quantity in self.quantities)
+        return len(self.undecided) < len(self.quantities)
 
     @property
     def is_undecided(self) -> bool:
         """Whether no quantity could be judged, or some seem worse."""
-        return not self.has_verdict or any(
-            quantity.verdict is Verdict.SEEMS_WORSE for quantity in self.quantities
-        )
+        return not self.has_verdict or bool(self.having(Verdict.SEEMS_WORSE))
 
 
 def _ends_of(findings: Sequence[results.Finding]) -> list[results.Ends]:
