@@ -11,7 +11,7 @@ from lossratio.results import view_of
 from lossratio.units import printable, trials_counted
 
 _VALUE = "conditional throughput (or other value)"
-_LEFT_OUT = ("number to quote", "stream", "bounds", "latency")
+_LEFT_OUT = ("number to quote", "stream", "latency")
 _TEST, *_OTHERS = (column for column in COLUMNS if column.head not in _LEFT_OUT)
 _MEASURED: Column[FindingRow] = Column(_VALUE, attrgetter("value_or_sentence"))
 _COLUMNS = (_TEST, _MEASURED, *_OTHERS)

@@ -7,11 +7,10 @@ from dataclasses import dataclass
 from functools import cached_property
 from operator import attrgetter
 
-from lossratio.drawing import NOTHING, Column, number_column, range_bar, test_column, verdict
+from lossratio.drawing import NOTHING, Column, number_column, test_column, verdict
 from lossratio.records import Rate
 from lossratio.report.run import Run
 from lossratio.results import (
-    NONE_LOST,
     Finding,
     LatencyPoint,
     NoteKind,
@@ -25,10 +24,9 @@ from lossratio.results import (
     format_frames_per_second,
     notes_of,
     number_of,
-    share_missing_in_words,
     view_of,
 )
-from lossratio.units import Unit, format_bit_rate, format_ratio, range_in_words
+from lossratio.units import Unit, format_bit_rate, format_ratio
 
 _LONGEST_MESSAGE = 300
 """Maximum length of a failed test's message in a table. The test's section has the whole message."""
@@ -196,8 +194,6 @@ class FindingRow:
         if self.finding.reason is not None:
             # The first caveat is the reason, which the state has.
             notes = notes[1:]
-        if self.result.conditions.timing.has_early_verdicts:
-            notes.append("with early verdicts: not comparable with full-length trials")
         if self.tester:
             notes.append(f"the tester alone: {self.tester}")
         return notes
@@ -207,80 +203,6 @@ class FindingRow:
         """The outcome with notes and doubts, as markup."""
         notes = (*self.failed_test, *self.notes, *(f"doubt: {doubt}" for doubt in self.doubts))
         return verdict(self.finding.outcome.value, self.state, notes)
-
-    @property
-    def bounds(self) -> str:
-        """The bounds in words; empty if there are none."""
-        lower, upper = self._ends
-        return bounds_in_words(lower, upper, is_at_limit=self.finding.is_at_limit)
-
-    @property
-    def known(self) -> str:
-        """What is known without a number to quote; empty: nothing."""
-        known = (self.finding.lower_bound, self.finding.upper_bound)
-        if not self.bounds or not any(isinstance(bound, Rate) for bound in known):
-            return self.bounds
-        if (
-            self.finding.is_at_limit
-            and self._lost
-            and self.finding.value != self.finding.lower_bound
-        ):
-            lower, _ = self._ends
-            return f"at least {self.value} per interface, when {lower} is offered"
-        return f"{self.bounds} per interface"
-
-    @property
-    def _ends(self) -> tuple[str, str]:
-        """The lower and the upper bound; each may be `NOTHING`."""
-        finding = self.finding
-        return (
-            _in_words(finding.lower_bound, finding.unit),
-            _in_words(finding.upper_bound, finding.unit),
-        )
-
-    @property
-    def offered(self) -> str:
-        """The offered loads: one that meets the goal of a search, and one that does not, or else the bounds."""
-        lower, upper = self._ends
-        is_of_search = self.finding.resolution is not None and not self.finding.is_at_limit
-        if not is_of_search or NOTHING in (lower, upper):
-            return f"offered load: {self.bounds}"
-        return f"Forwarded when {lower} is offered{self._lost}. When {upper} is offered, too much is lost."
-
-    @property
-    def _lost(self) -> str:
-        """The loss at the lower bound, which the goal allows; empty: no trial has a loss, or it is not a rate."""
-        lower = self.finding.lower_bound
-        if self.rate is None or not isinstance(lower, Rate) or not lower.aggregate_fps:
-            return ""
-        share = 1.0 - self.rate.aggregate_fps / lower.aggregate_fps
-        if share <= 0.0 and self.finding.stream is not None:
-            return ""
-        missing = share_missing_in_words(share, self.result.trials, lower.per_interface_fps)
-        return "" if missing == NONE_LOST else f": {missing}, as the goal allows"
-
-    @cached_property
-    def picture(self) -> str:
-        """The small picture of the bounds, or of the value with its standard deviation; empty: no rate to quote."""
-        most = self.result.max_load.rate.aggregate_fps
-        if self.rate is None or not most or not self.is_quotable:
-            return ""
-        value = self.rate.aggregate_fps
-        least_end, most_end = self._range_fps(value)
-        return range_bar(*(100.0 * rate / most for rate in (value, least_end, most_end)))
-
-    def _range_fps(self, value_fps: float) -> tuple[float, float]:
-        """The range of a value: its bounds, or one standard deviation around it; all are aggregates."""
-        bounds = (self.finding.lower_bound, self.finding.upper_bound)
-        known = [bound.aggregate_fps for bound in bounds if isinstance(bound, Rate)]
-        if known:
-            return min(known), max(known)
-
-        deviation = self.finding.deviation
-        if isinstance(deviation, Rate):
-            spread = deviation.aggregate_fps
-            return value_fps - spread, value_fps + spread
-        return value_fps, value_fps
 
     @property
     def latency_in_words(self) -> str:
@@ -371,7 +293,6 @@ COLUMNS: tuple[Column[FindingRow], ...] = (
     Column("goal", attrgetter("finding.quantity")),
     Column("stream", attrgetter("stream")),
     Column("frame size", attrgetter("frame_size"), attrgetter("average_size_bytes")),
-    Column("bounds", attrgetter("bounds"), markup=attrgetter("picture")),
     _bound("lower bound", attrgetter("finding.lower_bound")),
     _bound("upper bound", attrgetter("finding.upper_bound")),
     Column(
@@ -405,19 +326,6 @@ def describe_frame_size(traffic: Traffic) -> str:
         average = ""
 
     return f"{sizes} B{average}"
-
-
-def bounds_in_words(lower: str, upper: str, *, is_at_limit: bool) -> str:
-    """Bounds in words, each of which may be `NOTHING`; at the generator's limit, there is no upper bound."""
-    if is_at_limit:
-        upper = NOTHING
-    if lower == upper == NOTHING:
-        return ""
-    if upper == NOTHING:
-        return f"at least {lower}"
-    if lower == NOTHING:
-        return f"at most {upper}"
-    return range_in_words(lower, upper)
 
 
 def _in_words(value: Rate | float | None, unit: Unit) -> str:

@@ -82,7 +82,6 @@ def report_page(runs: Sequence[Run], title: str) -> str:
         columns=(*COLUMNS[:3], RUN, *COLUMNS[3:]),
         filters=_FILTERS,
         only="Only irregular, failed or doubtful",
-        card_name="values",
         few=_FEW_TESTS,
     )
     data = {}
@@ -96,7 +95,8 @@ def report_page(runs: Sequence[Run], title: str) -> str:
         is_large=is_large,
         data=data,
         title=title,
-        headline=_headline(runs, rows),
+        sentences=_sentences(runs, rows),
+        headline=_headline(runs),
         runs=runs,
         quoted=value_names(results),
         terms=terms_in_words(results),
@@ -153,6 +153,7 @@ def _sections(
         shown = body(
             run=run.path if len(runs) > 1 else None,
             result=result,
+            is_only=len(results) == 1,
             notes=by_weight,
             failure=run.failure_in_spite_of(result),
             pictures=[one for one in all_pictures if one.svg or one.table],
@@ -165,7 +166,20 @@ def _sections(
     return sections, searches
 
 
-def _headline(runs: Sequence[Run], rows: Sequence[FindingRow]) -> str:
+def _sentences(runs: Sequence[Run], rows: Sequence[FindingRow]) -> list[str]:
+    """What a page begins with: the sentences of its only result, or how many of its values somebody should look at."""
+    found = [notes for run in runs for notes in run.notes]
+    if len(found) == 1:
+        return [note.text for note in found[0] if note.weight is Weight.HEADLINE]
+    odd = sum(row.is_odd for row in rows)
+    if not rows:
+        return []
+    verb = "is" if odd == 1 else "are"
+    of_results = f"{counted(len(rows), 'value')} of {results_counted(len(found))}"
+    return [f"{odd or 'None'} of {of_results} {verb} irregular, failed or doubtful."]
+
+
+def _headline(runs: Sequence[Run]) -> str:
     results = [result for run in runs for result in run.results]
     skipped: Counter[str] = Counter()
     for alike in (alike for run in runs for alike in run.skipped):
@@ -185,12 +199,9 @@ def _headline(runs: Sequence[Run], rows: Sequence[FindingRow]) -> str:
     if last != first and began.date() == ended.date():
         last = f"{ended:%H:%M}"
 
-    odd = sum(row.is_odd for row in rows)
-    counts = f"{counted(len(rows), 'value')} of {results_counted(len(results))}, "
-    counts += f"{odd or 'none'} of them irregular, failed or doubtful"
     where = f"testbed{'s' if len(testbeds) > 1 else ''} {', '.join(testbeds)}"
 
-    return f"{counts} · {where} · {range_in_words(first, last)} UTC{left_out}"
+    return f"{where} · {range_in_words(first, last)} UTC{left_out}"
 
 
 def _as_json(value: object) -> str:

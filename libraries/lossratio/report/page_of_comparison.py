@@ -93,12 +93,11 @@ class _Row:
     frame_size: str
     basis: str
     in_words: Mapping[str, str]
-    picture: str
 
     @property
-    def doubts(self) -> Iterator[str]:
-        """Caveats that the number does not show, and kinds of doubts with the number of values that have them."""
-        if self.compared.note and self.is_decided:
+    def notes(self) -> Iterator[str]:
+        """What the number does not show, and kinds of doubts with the number of values that have them."""
+        if self.compared.note:
             yield self.compared.note
         for side in ("A", "B"):
             of_side = [value for value in self.values if value.side == side]
@@ -108,7 +107,7 @@ class _Row:
             for kind in dict.fromkeys(
                 doubt.kind.value for value in of_side for doubt in value.doubts
             ):
-                yield f"{side}, {having[kind]} of {len(of_side)}: {kind}"
+                yield f"doubt: {side}, {having[kind]} of {len(of_side)}: {kind}"
 
     @property
     def has_rates(self) -> bool:
@@ -170,13 +169,8 @@ class _Row:
 
     @property
     def verdict(self) -> str:
-        """The verdict with its doubts, as markup; without a number, it has the reason."""
-        if self.is_decided:
-            words = self.compared.verdict.value
-        else:
-            words = self.in_words["verdict"]
-
-        return drawing.verdict(self.kind, words, (f"doubt: {doubt}" for doubt in self.doubts))
+        """The verdict with its notes, as markup."""
+        return drawing.verdict(self.kind, self.compared.verdict.value, self.notes)
 
 
 def _words(column: str) -> Callable[[_Row], str]:
@@ -198,8 +192,9 @@ _COLUMNS: tuple[drawing.Column[_Row], ...] = (
     drawing.Column("goal", attrgetter("compared.quantity")),
     drawing.Column("stream", _words("stream")),
     drawing.Column("frame size", attrgetter("frame_size"), attrgetter("average_size_bytes")),
-    drawing.picture_column("95 % interval", attrgetter("picture")),
-    drawing.Column("interval, %", _words("95 % interval"), attrgetter("width"), style="number"),
+    drawing.Column(
+        "95 % interval, %", _words("95 % interval"), attrgetter("width"), style="number"
+    ),
     drawing.Column("A", _words("A"), attrgetter("mean_before"), style="number"),
     drawing.Column("B", _words("B"), attrgetter("mean_after"), style="number"),
     drawing.Column("p, adjusted", _words("p"), attrgetter("compared.p_value"), style="number"),
@@ -235,12 +230,7 @@ def comparison_page(
         "tags": ("Tag", attrgetter("tags")),
     }
     overview = drawing.Overview(
-        rows=rows,
-        columns=_COLUMNS,
-        filters=filters,
-        only="Only changed",
-        card_name="quantities, the worst first",
-        few=_FEW,
+        rows=rows, columns=_COLUMNS, filters=filters, only="Only changed", few=_FEW
     )
     if names[0] != names[1]:
         title = f"{names[0]} and {names[1]}"
@@ -253,9 +243,9 @@ def comparison_page(
         is_large=len(rows) > _MANY,
         data={},
         title=title,
-        sentence=sentence_of(comparison),
+        sentences=[sentence_of(comparison)],
         headline=_headline(comparison, before, after, names),
-        summary=list(summary_of(comparison)),
+        summary=next(summary_of(comparison)),
         problems=comparison.problems,
     )
 
@@ -266,17 +256,6 @@ def _rows(comparison: Comparison, runs: Sequence[Run]) -> Iterator[_Row]:
         for run in runs
         for result, doubts in zip(run.results, run.doubts, strict=True)
     }
-    changes = [
-        quantity.difference for quantity in comparison.quantities if quantity.difference is not None
-    ]
-    ends = [
-        abs(end)
-        for change in changes
-        for end in (change.change, *(change.interval or ()))
-        if abs(end) < 1.0
-    ]
-    most = max((*ends, 0.02))
-
     for number, compared in enumerate(comparison.quantities, start=1):
         values = tuple(
             _Value(side, known[id(finding.result)][0], finding, known[id(finding.result)][1])
@@ -284,11 +263,6 @@ def _rows(comparison: Comparison, runs: Sequence[Run]) -> Iterator[_Row]:
             for finding in findings
         )
         result = values[-1].finding.result
-        difference = compared.difference
-        is_decided = compared.p_value is not None
-        picture = ""
-        if difference is not None and is_decided:
-            picture = drawing.difference_bar(difference.change, difference.interval, most)
         basis = compared.unit.name
         if compared.unit == FRAMES_PER_SECOND:
             basis = "rates per interface"
@@ -302,12 +276,11 @@ def _rows(comparison: Comparison, runs: Sequence[Run]) -> Iterator[_Row]:
             test=compared.test,
             words=" ".join((compared.test, *result.test.tags)).lower(),
             is_odd=compared.verdict in (Verdict.REGRESSION, Verdict.PROGRESSION, *SEEMING),
-            is_decided=is_decided,
+            is_decided=compared.p_value is not None,
             kind=_KINDS.get(compared.verdict, "measured"),
             frame_size=describe_frame_size(result.conditions.traffic),
             basis=basis,
             in_words=quantity_in_words(compared),
-            picture=picture,
         )
 
 

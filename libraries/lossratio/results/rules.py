@@ -13,7 +13,7 @@ from lossratio.results.frame_integrity import (
 )
 from lossratio.results.losses import LEVEL
 from lossratio.results.model import TestResult
-from lossratio.results.note import NoteKind, Weight, doubt, numbers, rule
+from lossratio.results.note import NoteKind, Weight, caveat, doubt, numbers, rule
 from lossratio.results.offered import LEAST_UNSENT, unsent_frames, unsent_share
 from lossratio.results.quantity import shown_in
 from lossratio.results.wording import value_line
@@ -155,6 +155,13 @@ faults = rule(Weight.REMARK, NoteKind.INTEGRITY, damaged_frames.evidence)(fault_
 examined = rule(Weight.PROVENANCE, NoteKind.INTEGRITY, damaged_frames.evidence)(integrity_lines)
 
 
+@caveat
+def early_verdicts(result: TestResult) -> Iterator[str]:
+    """Trials that ended early."""
+    if result.conditions.timing.has_early_verdicts:
+        yield "with early verdicts: not comparable with full-length trials"
+
+
 @rule(Weight.REMARK, NoteKind.SIMULATED)
 def simulated(result: TestResult) -> Iterator[str]:
     """No frame was sent."""
@@ -214,6 +221,7 @@ OF_ALL_KINDS = (
     dropped,
     set_aside,
     faults,
+    early_verdicts,
     simulated,
     max_load,
     stalled,
