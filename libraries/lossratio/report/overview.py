@@ -13,6 +13,7 @@ from lossratio.report.run import Run
 from lossratio.results import (
     Finding,
     LatencyPoint,
+    Note,
     NoteKind,
     Outcome,
     TestResult,
@@ -26,7 +27,7 @@ from lossratio.results import (
     number_of,
     view_of,
 )
-from lossratio.units import Unit, format_bit_rate, format_ratio
+from lossratio.units import Unit, format_bit_rate, format_ratio, range_in_words
 
 _LONGEST_MESSAGE = 300
 """Maximum length of a failed test's message in a table. The test's section has the whole message."""
@@ -40,8 +41,8 @@ class FindingRow:
     """The finding."""
     number: int = 1
     """Position of the row's test among all tests of the page, from 1."""
-    doubts: tuple[str, ...] = ()
-    """The doubts about the result, in a few words each."""
+    doubts: tuple[Note, ...] = ()
+    """The doubts about the result."""
     failure: str | None = None
     """Why the test failed although its values were measured; None: it passed, or there are no values."""
     run: str = ""
@@ -201,7 +202,11 @@ class FindingRow:
     @property
     def verdict(self) -> str:
         """The outcome with notes and doubts, as markup."""
-        notes = (*self.failed_test, *self.notes, *(f"doubt: {doubt}" for doubt in self.doubts))
+        notes = (
+            *self.failed_test,
+            *self.notes,
+            *(f"doubt: {kind}" for kind in self.kinds_of_doubts),
+        )
         return verdict(self.finding.outcome.value, self.state, notes)
 
     @property
@@ -248,9 +253,20 @@ class FindingRow:
         return self.result.started.isoformat()
 
     @property
+    def kinds_of_doubts(self) -> tuple[str, ...]:
+        """The doubts about the result, in a few words each."""
+        return tuple(dict.fromkeys(doubt.kind.value for doubt in self.doubts))
+
+    @property
     def all_doubts(self) -> str:
         """All doubts on one line."""
-        return "; ".join(self.doubts)
+        return "; ".join(self.kinds_of_doubts)
+
+    @property
+    def bounds(self) -> str:
+        """Both bounds in words; `NOTHING`: there is none."""
+        ends = (self.finding.lower_bound, self.finding.upper_bound)
+        return range_in_words(*(_in_words(end, self.finding.unit) for end in ends))
 
     @property
     def unit(self) -> str | None:
@@ -361,7 +377,7 @@ def rows_of(run: Run, runs: Sequence[Run] = ()) -> list[FindingRow]:
         row = FindingRow(
             finding,
             finding.number,
-            tuple(doubt.kind.value for doubt in run.doubts[finding.number - 1]),
+            run.doubts[finding.number - 1],
             failure=run.failure_in_spite_of(finding.result),
             tester=tester,
             is_namesake=names[finding.result.test.name] > 1,

@@ -58,9 +58,10 @@ def _likely_pairs(compared: Sequence[ComparedQuantity]) -> str:
     if not pairs:
         return ""
     shown = ", ".join(list(pairs)[:_MOST_PAIRS])
+    more = and_more(max(0, len(pairs) - _MOST_PAIRS))
     return (
-        f" These measure the same: {shown}{and_more(len(pairs) - _MOST_PAIRS)}. Give both suites the same Id and both "
-        "tests the same name, and measure again."
+        f" These measure the same: {shown}{more}. Give both suites the same Id and both tests the same name, and "
+        "measure again."
     )
 
 
