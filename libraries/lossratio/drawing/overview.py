@@ -10,8 +10,6 @@ from lossratio.units import printable
 
 NOTHING = "–"
 """The text for a missing value."""
-_FEWEST = 3
-"""Fewer rows than this need no table: their sections show all of them."""
 Section = tuple[str, str, Sequence[str]]
 """A section of a page: the name that addresses link to, its heading, and its markup in parts."""
 
@@ -87,6 +85,8 @@ class Overview(Generic[RowT]):
     """The label of the filter for rows that somebody should look at."""
     few: int
     """Up to this many sections are initially open."""
+    fewest: int = 3
+    """Fewer rows than this have no table, because their sections show all that it has."""
 
     def page(
         self,
@@ -121,7 +121,7 @@ class Overview(Generic[RowT]):
             template,
             filters={},
             overview=self,
-            has_table=is_large or len(rows) >= _FEWEST,
+            has_table=is_large or len(rows) >= self.fewest,
             heads=heads,
             rows=rows,
             sections=sections,

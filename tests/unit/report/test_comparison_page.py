@@ -63,7 +63,7 @@ def test_a_page_never_shows_a_number_that_has_no_verdict():
     before, after = (side[:1] for side in sides())
     page = comparison_page(compare(before, after), before, after)
     assert not re.search(r'class="number quote" data-value="[^"]', page)
-    assert "95 % interval" not in page
+    assert "(95 % interval" not in page
     assert set(re.findall(r'class="(\w+)">too few results', page)) == {"undecided"}
 
 

@@ -7,7 +7,7 @@ from functools import cached_property
 
 from lossratio import results
 from lossratio.report.comparison.differences import Difference, Sample
-from lossratio.units import FRAMES_PER_SECOND, Unit
+from lossratio.units import Unit
 
 
 class Verdict(str, Enum):
@@ -43,25 +43,38 @@ class ComparedQuantity:
     """Full name of the test."""
     quantity: str
     """Name of the goal, or MRR; with the device, if other devices were also measured."""
-    before: Sample
-    """Values before, in the unit; rates are per interface."""
-    after: Sample
-    """Values after, likewise."""
-    difference: Difference | None
-    """The difference of the values, or of their upper ends if that is smaller; None: one side has no values, or the
-    sides are not comparable."""
-    p_value: float | None
-    """Probability, adjusted for the number of compared quantities; None: no statistical test."""
-    verdict: Verdict
+    findings_before: tuple[results.Finding, ...]
+    """The findings before, including those without a value."""
+    findings_after: tuple[results.Finding, ...]
+    """The findings after, likewise; one of the two may be empty."""
+    verdict: Verdict = Verdict.NOT_COMPARABLE
     """The verdict."""
     note: str = ""
     """Reason of the verdict and caveats of the values; may be empty."""
-    unit: Unit = FRAMES_PER_SECOND
-    """The unit of the values."""
-    findings_before: tuple[results.Finding, ...] = ()
-    """The findings before, including those without a value."""
-    findings_after: tuple[results.Finding, ...] = ()
-    """The findings after, likewise."""
+    difference: Difference | None = None
+    """The difference of the values, or of their upper ends if that is smaller; None: one side has no values, or the
+    sides are not comparable."""
+    p_value: float | None = None
+    """Probability, adjusted for the number of compared quantities; None: no statistical test."""
+
+    @cached_property
+    def before(self) -> Sample:
+        """Values before, in the unit; rates are per interface."""
+        return _sample(self.findings_before)
+
+    @cached_property
+    def after(self) -> Sample:
+        """Values after, likewise."""
+        return _sample(self.findings_after)
+
+    @property
+    def _newest(self) -> results.Finding:
+        return (self.findings_after or self.findings_before)[-1]
+
+    @property
+    def unit(self) -> Unit:
+        """The unit of the values."""
+        return self._newest.unit
 
     @cached_property
     def ends(self) -> tuple[list[results.Ends], list[results.Ends]]:
@@ -71,12 +84,12 @@ class ComparedQuantity:
     @property
     def stream(self) -> str | None:
         """The stream whose loss alone counts; None: the loss of all frames counts."""
-        return next((one.stream for one in (*self.findings_after, *self.findings_before)), None)
+        return self._newest.stream
 
     @property
     def resolution(self) -> float | None:
         """The width of the search's goal, relative to the upper bound; None: there is none."""
-        return next((one.resolution for one in (*self.findings_after, *self.findings_before)), None)
+        return self._newest.resolution
 
 
 @dataclass(frozen=True)
@@ -118,6 +131,12 @@ class Comparison:
     def is_undecided(self) -> bool:
         """Whether no quantity could be judged, or some seem worse."""
         return not self.has_verdict or bool(self.having(Verdict.SEEMS_WORSE))
+
+
+def _sample(findings: Sequence[results.Finding]) -> Sample:
+    """The values of those findings that have a value."""
+    numbers = (results.number_of(finding.value) for finding in findings)
+    return Sample(tuple(number for number in numbers if number is not None))
 
 
 def _ends_of(findings: Sequence[results.Finding]) -> list[results.Ends]:
