@@ -265,7 +265,7 @@ class FindingRow:
     @property
     def bounds(self) -> str:
         """Both bounds in words; `NOTHING`: there is none."""
-        ends = (self.finding.lower_bound, self.finding.upper_bound)
+        ends = (self.finding.lower_bound, _upper_bound(self))
         return range_in_words(*(_in_words(end, self.finding.unit) for end in ends))
 
     @property
@@ -284,6 +284,13 @@ class FindingRow:
     def trials_s(self) -> float:
         """Time of all trials together, on the measurer's clock, seconds."""
         return sum(trial.elapsed_s for trial in self.result.trials)
+
+
+def _upper_bound(row: FindingRow) -> Rate | float | None:
+    """The upper bound; at the generator's limit, there is none."""
+    if row.finding.is_at_limit:
+        return None
+    return row.finding.upper_bound
 
 
 def _bound(head: str, read: Callable[[FindingRow], Rate | float | None]) -> Column[FindingRow]:
@@ -310,7 +317,7 @@ COLUMNS: tuple[Column[FindingRow], ...] = (
     Column("stream", attrgetter("stream")),
     Column("frame size", attrgetter("frame_size"), attrgetter("average_size_bytes")),
     _bound("lower bound", attrgetter("finding.lower_bound")),
-    _bound("upper bound", attrgetter("finding.upper_bound")),
+    _bound("upper bound", _upper_bound),
     Column(
         "aggregate", attrgetter("aggregate"), attrgetter("aggregate_fps"), style="number beside"
     ),

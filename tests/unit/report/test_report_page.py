@@ -2,6 +2,7 @@ import base64
 import gzip
 import json
 import re
+from dataclasses import replace
 from html import unescape
 from html.parser import HTMLParser
 from pathlib import Path
@@ -9,10 +10,11 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from latency_examples import REVERSE, at, counters, result as latency_alone
-from report_examples import conditions, mrr, throughput, throughput_results
+from report_examples import conditions, counted_trial, mrr, throughput, throughput_of, throughput_results
 
 from lossratio.measurements.mrr import NOTHING_LOST
 from lossratio.measurements.throughput.limits import MAX_LOAD_OF_GENERATOR
+from lossratio.mlrsearch import NDR
 from lossratio.report import page as page_module
 from lossratio.report.overview import COLUMNS, NOTHING, describe_frame_size, rows_of
 from lossratio.report.page import report_page
@@ -260,3 +262,12 @@ def test_a_page_has_a_table_from_three_values_on(rows):
     sentences = re.findall(r'<p class="sentence">(.*?)</p>', page)
     assert len(sentences) == len(set(sentences))
     assert (sentences[0] == "None of 3 values of 2 results are irregular, failed or doubtful.") is (rows == 3)
+
+
+def test_bounds_at_the_generators_limit_claim_no_bound_that_there_is_not():
+    lossy = [counted_trial(9_001.0, lost=180)] * 40
+    late = [replace(trial, output=replace(trial.output, late_frames=180)) for trial in lossy]
+    (slow,), (held,) = (rows_of(Run(Path("run"), (throughput_of(trials, (NDR,)),))) for trials in (lossy, late))
+    (shown,) = (column.text for column in COLUMNS if column.head == "upper bound")
+    assert (shown(slow), slow.bounds) == ("9,001.00 fps", f"{NOTHING} to 9,001.00 fps")
+    assert (shown(held), held.bounds) == (NOTHING, NOTHING)
