@@ -89,6 +89,7 @@ def report_page(runs: Sequence[Run], title: str) -> str:
         charts = {"marks": _MARKS, "colours": _COLOURS, "searches": searches}
         data["charts"] = packed(charts)
 
+    # Record: what the template shows.
     return overview.page(
         "page.html.jinja",
         sections,

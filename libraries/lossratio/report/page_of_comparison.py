@@ -21,21 +21,10 @@ from lossratio.report.comparison import (
 )
 from lossratio.report.overview import FindingRow, rows_of
 from lossratio.report.run import Run
-from lossratio.results import build_of, number_of
+from lossratio.results import build_of
 from lossratio.units import FRAMES_PER_SECOND, range_in_words
 
 _FEW, _MANY = 3, 200
-_HEIGHT = 150.0
-_LEFT = 60.0
-_TOP = 24.0
-_BOTTOM = 92.0
-_SPREAD = 0.16
-_MARKS = {
-    False: drawing.Mark("measured", "measured", "circle", drawing.series_colour(2)),
-    True: drawing.Mark(
-        "doubtful", "irregular or doubtful", "square", drawing.series_colour(1), is_filled=False
-    ),
-}
 _KINDS = {
     Verdict.REGRESSION: "alarm",
     Verdict.SEEMS_WORSE: "undecided",
@@ -187,11 +176,7 @@ def comparison_page(
     )
     body = partial(drawing.html_fragment, drawing.PAGES, "comparison_section.html.jinja")
     sections = [
-        (
-            row.link,
-            f"{row.compared.test}, {row.compared.quantity}",
-            (body(row=row, picture=_draw(row.values)),),
-        )
+        (row.link, f"{row.compared.test}, {row.compared.quantity}", (body(row=row),))
         for row in rows
     ]
     # Table: for each filter, its label, and the text of a row that it filters by.
@@ -259,49 +244,3 @@ def _headline(
         sides.append(f"{side}: {name} ({', '.join((count, days, *builds))})")
 
     return f"{' · '.join(sides)} · testbed {comparison.testbed}"
-
-
-def _draw(values: Sequence[tuple[str, FindingRow]]) -> str:
-    """Draws every value of both sides, with its bounds; an empty string if there is no value."""
-    shown = [
-        (side, row, number)
-        for side, row in values
-        if (number := number_of(row.finding.value)) is not None
-    ]
-    if not shown:
-        return ""
-
-    ends = [end for _, row, number in shown for end in _reach(row, number)]
-    low, high = min(ends), max(ends)
-    room = 0.05 * (high - low) or 0.05 * abs(high) or 1.0
-    plot = drawing.Plot(
-        drawing.Axis(low - room, high + room, _LEFT, drawing.RIGHT),
-        drawing.Axis(0.0, 2.0, _BOTTOM, _TOP),
-    )
-    about, in_words = drawing.values_axis(
-        shown[-1][1].finding.unit, shown[-1][1].finding.quantity, high
-    )
-    plot.frame(plot.x.ticks(9), [0.5, 1.5], in_words, lambda ratio: "A" if ratio > 1.0 else "B")
-
-    for side, middle in (("A", 1.5), ("B", 0.5)):
-        of_side = [(row, number) for of, row, number in shown if of == side]
-        for index, (row, number) in enumerate(of_side):
-            y = middle + _SPREAD * (index % 5 - 2) * (len(of_side) > 1)
-            reach = _reach(row, number)
-            plot.line([(min(reach), y), (max(reach), y)], "#777777", width=1.2)
-            hint = f"{side}, {row.result.started:%Y-%m-%d %H:%M}: {row.value}; bounds {row.bounds}"
-            plot.marks(_MARKS[row.is_odd], [(number, y, hint)])
-
-    plot.text(4.0, 14.0, about)
-    kinds = {row.is_odd for _, row, _ in shown}
-    marks = [_MARKS[is_odd] for is_odd in sorted(kinds)]
-    end = plot.legend(marks, [("bounds of the search", "#777777", 1.0)], _LEFT, _HEIGHT - 12.0)
-
-    return plot.svg(end + 12.0, "Every value of A and B with its bounds.")
-
-
-def _reach(row: FindingRow, number: float) -> list[float]:
-    """A value and the bounds that it has."""
-    finding = row.finding
-    ends = (number, number_of(finding.lower_bound), number_of(finding.upper_bound))
-    return [end for end in ends if end is not None]
