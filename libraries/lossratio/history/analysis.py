@@ -154,15 +154,19 @@ def _asked_trends(
     ]
 
 
+def _may_follow(ended: Series, other: Series) -> bool:
+    """Whether a series of another test measures the same as one that ended, in at least two later runs."""
+    is_alike = other.key == replace(ended.key, test=other.key.test)
+    runs = ended["run_started"][-1], other["run_started"][0]
+    if not is_alike or not ended.key.measured_as or None in runs or len(other.times) < 2:
+        return False
+    return bool(runs[0] < runs[1]) and ended.times[-1] < other.times[0]
+
+
 def _with_successors(trends: Iterable[Trend], whole: Sequence[Series]) -> Iterator[Trend]:
     """The trends; those of a test that is no longer measured name the next series that measures the same."""
     for trend in trends:
-        key, end = trend.series.key, trend.series.times[-1]
-        later = [
-            one
-            for one in whole
-            if one.times[0] > end and one.key == replace(key, test=one.key.test) and key.measured_as
-        ]
+        later = [one for one in whole if _may_follow(trend.series, one)]
         first = min(later, key=lambda one: one.times[0], default=None)
         yield replace(trend, successor=None if first is None else first.key)
 

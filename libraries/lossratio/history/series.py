@@ -22,16 +22,7 @@ from lossratio.history.entries import AS_BEFORE, MEASURED, Entry
 from lossratio.units import Unit
 
 _NOT_KNOWN = "device not known"
-_KEPT_APART = (
-    "testbed",
-    "test",
-    "quantity",
-    "seconds",
-    "lossratio_version",
-    "run_started",
-    "latency",
-    "readings",
-)
+_KEPT_APART = ("testbed", "test", "quantity", "seconds", "lossratio_version", "latency", "readings")
 _RATES = ("value", "lower_bound", "upper_bound", "most", "estimate")
 _FIELDS = [name for name in Entry.__dataclass_fields__ if name not in _KEPT_APART]
 
