@@ -107,8 +107,6 @@ def _summary(analysis: Analysis) -> Iterator[str]:
     old = sum(trend.is_old for trend in analysis.trends)
     if old:
         yield f"Old: {old} of these series have not been measured lately; their verdicts are just as old."
-    if not analysis.has_verdict:
-        yield "No verdict: there are too few results, the generator did not send enough, or the tester changed."
     yield from quick_goals_in(trend.series.key.quantity for trend in analysis.trends)
     yield from describe_nothing_measured(analysis.unmeasured)
     yield from (f"Not read: {problem}" for problem in analysis.problems)

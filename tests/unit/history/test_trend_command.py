@@ -62,7 +62,7 @@ def test_a_rise_from_zero_has_no_share(tmp_path):
         ),
         ([*STEADY, 90e3], "No alarm is open, but 1 of 1 series has one bad result that no other confirms yet."),
         ([*STEADY, None], f"1 of 1 series has no value any more: {SERIES}."),
-        (STEADY[:2], "Undecided: no series has a verdict."),
+        (STEADY[:2], "Undecided: 1 of 1 series has fewer than 4 values. Measure again."),
     ],
 )
 def test_a_trend_begins_with_what_it_proves(tmp_path, values, sentence):
@@ -93,7 +93,7 @@ def test_one_bad_night_is_an_alarm_if_it_need_not_be_confirmed(tmp_path):
 def test_too_few_results_are_undecided(tmp_path):
     answer = CliRunner().invoke(trend, [history_of(tmp_path, STEADY[:2])])
     assert answer.exit_code == 4
-    assert "No verdict" in answer.output
+    assert "Undecided: 1 of 1 series has fewer than 4 values." in answer.output
 
 
 @pytest.mark.whole
