@@ -34,6 +34,7 @@ from lossratio.simulation.constant_capacity import SharpKnee
 from lossratio.trials.trial import TrialResult
 from lossratio.trials.trial_input import Exchange, TrialInput
 from lossratio.trials.trial_output import DirectionCounters, TrialOutput
+from lossratio.units import printable
 
 ANY_RESULTS = settings(max_examples=40, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 REGULAR = [*[counted_trial(100_000.0)] * 21, *[counted_trial(100_400.0, lost=3)] * 21]
@@ -171,7 +172,7 @@ def test_the_message_never_hides_an_irregular_result(result):
     assert result.goals
     for report in result.goals:
         if report.result is None:
-            assert text.startswith(f"failed, no result: {result.error}")
+            assert text.startswith(f"failed, no result: {printable(result.error)}")
         elif not report.result.regular:
             allowed = f"{report.goal.loss_ratio * 100:.4g} %"
             assert f"{report.goal.name} (loss ratio at most {allowed}): irregular: {report.result.reason}\n" in text
