@@ -30,7 +30,16 @@ from lossratio.report.overview import (
     value_names,
 )
 from lossratio.report.run import Run, cycles_left_alone
-from lossratio.results import Conditions, Note, Picture, TestResult, Weight, view_of
+from lossratio.results import (
+    Conditions,
+    Note,
+    Outcome,
+    Picture,
+    TestResult,
+    Weight,
+    findings_of,
+    view_of,
+)
 from lossratio.units import counted, range_in_words, results_counted, tests_counted
 
 PAGE_NAME = "lossratio.html"
@@ -155,6 +164,7 @@ def _sections(
             run=run.path if len(runs) > 1 else None,
             result=result,
             is_only=len(results) == 1,
+            reasons=_reasons(result),
             notes=by_weight,
             failure=run.failure_in_spite_of(result),
             pictures=[one for one in all_pictures if one.svg or one.table],
@@ -165,6 +175,16 @@ def _sections(
         parts = (shown, under_these, *facts_of(result.conditions), "</details>")
         sections.append((name, result.test.name, parts))
     return sections, searches
+
+
+def _reasons(result: TestResult) -> list[str]:
+    """Why quantities of a result are irregular."""
+    findings = findings_of([result])
+    return [
+        f"{finding.quantity} is {finding.outcome_in_words}"
+        for finding in findings
+        if finding.outcome is Outcome.IRREGULAR and not finding.is_as_before
+    ]
 
 
 def _sentences(runs: Sequence[Run], rows: Sequence[FindingRow]) -> list[str]:
