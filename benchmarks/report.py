@@ -23,6 +23,7 @@ from lossratio.mlrsearch import NDR, PDR
 from lossratio.report import render, write_report
 from lossratio.report.run import read_run
 from lossratio.results.model import TestIdentity
+from lossratio.results.note import noted
 from lossratio.results.run_directory import RunDirectory
 from lossratio.testbed.opening import open_testbed
 from lossratio.traffic import load_profile
@@ -53,7 +54,7 @@ def main(tests: int, trials: int, searches: int) -> None:
         for number, result in enumerate(islice(cycle(results), tests)):
             name = f"64B-{number}c-eth-l2bdbase-ndrpdr"
             # Equal texts would be stored once, and real tests have none.
-            remarks = (f"This is test {number}.",)
+            remarks = (noted(f"This is test {number}."),)
             test = TestIdentity(name=name, suite="Benchmark", tags=("64b", f"{number % 7}c"))
             later = timedelta(hours=number)
             times = {"started": result.started + later, "ended": result.ended + later}

@@ -14,7 +14,8 @@ class ExitStatus(IntEnum):
     FAILED = 1
     BAD_INPUT = 2
     REGRESSION = 3
-    NOTHING_MEASURED = 4
+    UNDECIDED = 4
+    NOTHING_MEASURED = 5
     # 69, 70 and 75 are EX_UNAVAILABLE, EX_SOFTWARE and EX_TEMPFAIL of sysexits.h.
     INFRASTRUCTURE = 69
     INTERNAL = 70
@@ -24,9 +25,10 @@ class ExitStatus(IntEnum):
 
 MEANINGS = {
     ExitStatus.PASSED: "everything is fine",
-    ExitStatus.FAILED: "a test failed, a verdict is undecided, or something is incomplete",
+    ExitStatus.FAILED: "a test failed or has no value, or something is incomplete",
     ExitStatus.BAD_INPUT: "bad input",
     ExitStatus.REGRESSION: "a value has regressed",
+    ExitStatus.UNDECIDED: "a verdict is undecided",
     ExitStatus.NOTHING_MEASURED: "every test was skipped, so that nothing was measured",
     ExitStatus.INFRASTRUCTURE: "the infrastructure failed",
     ExitStatus.INTERNAL: "Robot Framework itself failed",

@@ -15,6 +15,8 @@ from itertools import count
 from lossratio.checked_arguments import is_number, shortened
 
 _PREFIXES = {"": 1.0, "k": 1e3, "M": 1e6, "G": 1e9}
+_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+_SMALL, _ROUNDING = 10.0, 1e-6
 _DIGITS = r"[0-9]+(?:_[0-9]+)*"
 _NUMBER = rf"\s*((?:(?:{_DIGITS})?\.)?{_DIGITS}(?:[eE][+-]?[0-9]+)?)\s*"
 _FRAME_UNIT = "pps|fps|frames/s|packets/s"
@@ -277,7 +279,7 @@ def format_bit_rate(rate: float) -> str:
 def format_ratio(ratio: float) -> str:
     """Writes a ratio in per cent, e.g. ``0.5 %``. Only the whole is ``100 %``: more digits tell the rest from it."""
     per_cent = ratio * 100
-    return f"{_not_quite_100(per_cent) or f'{per_cent:.4g}'} %"
+    return f"{_not_quite(100.0, per_cent) or f'{per_cent:.4g}'} %"
 
 
 def format_one_in(ratio: float) -> str:
@@ -286,6 +288,11 @@ def format_one_in(ratio: float) -> str:
     if number > 1 and abs(number * ratio - 1.0) < 0.01:
         return f"one in {number:,}"
     return format_ratio(ratio)
+
+
+def printable(text: str) -> str:
+    """A text without characters that move a terminal's cursor, or change its colours: they are escaped."""
+    return _CONTROL.sub(lambda found: repr(found[0])[1:-1], text)
 
 
 def change_in_words(change: float, *, is_least: bool = False) -> str:
@@ -319,11 +326,15 @@ def format_change(change: float, *, is_least: bool = False) -> str:
 def format_change_size(change: float) -> str:
     """Writes the size of a finite change as a share of the earlier value, without its sign, e.g. ``12.23 %``.
 
-    From 1,000 % on, it is whole. Only a change by the whole value is ``100.00 %``.
+    From 1,000 % on, it is whole. Only a change by the whole value is ``100.00 %``, and a small change that does not
+    reach a whole percentage is not rounded to it: limits of changes are such percentages.
     """
     per_cent = 100 * abs(change)
     digits = 2 if per_cent < 1_000.0 else 0
-    return f"{_not_quite_100(per_cent) or f'{per_cent:,.{digits}f}'} %"
+    nearest = float(round(per_cent))
+    is_below_small = nearest - per_cent > _ROUNDING and nearest < _SMALL
+    told = _not_quite(nearest if is_below_small else 100.0, per_cent)
+    return f"{told or f'{per_cent:,.{digits}f}'} %"
 
 
 def format_target(ratio: float) -> str:
@@ -437,11 +448,11 @@ def _without_rounding_error(value: float) -> float:
     return round(value, 12)
 
 
-def _not_quite_100(per_cent: float) -> str:
-    """A percentage near 100 with the digits that tell it from 100; empty: it is 100, or is not near it."""
-    if per_cent == 100.0 or round(per_cent, 2) != 100.0:
+def _not_quite(whole: float, per_cent: float) -> str:
+    """A percentage near a whole one with the digits that tell them apart; empty: they are equal, or not near."""
+    if per_cent == whole or round(per_cent, 2) != whole:
         return ""
-    digits = next(digits for digits in count(3) if round(per_cent, digits) != 100.0)
+    digits = next(digits for digits in count(3) if round(per_cent, digits) != whole)
     return f"{per_cent:.{digits}f}"
 
 

@@ -31,7 +31,7 @@ A Search Goes Up To The Limit And Warns Above It
     ${result}    Measure MRR    64B    trials=1    trial_duration=200 ms
     Should Be True    9000 <= $result.max_load.rate.per_interface_fps <= 10000
     ${result}    Measure MRR    64B    trials=1    trial_duration=200 ms    max_load=20 kpps
-    Should Be True    any("self-test" in remark for remark in $result.remarks)    ${result.remarks}
+    Should Be True    any("self-test" in remark.text for remark in $result.remarks)    ${result.remarks}
 
 With A Device In Between There Is No Self-Test
     [Documentation]    What would be found is the device's limit.

@@ -24,6 +24,7 @@ from lossratio.results.device import Device
 from lossratio.results.kinds import built_in_results
 from lossratio.results.machines import ControllerFacts, NodeFacts, ToolVersions
 from lossratio.results.model import TestIdentity, TestRun
+from lossratio.results.note import noted
 from lossratio.results.trial_timing import trial_timing
 from lossratio.simulation.constant_capacity import SharpKnee
 from lossratio.simulation.measurer import SimulatedMeasurer
@@ -225,7 +226,9 @@ def throughput_results(draw):
     trials = [entry.result for entry in entries]
     goal_results = {goal: goal_result(goal, trials, min_load=MIN_LOAD, max_load=MAX_LOAD) for goal in goals}
     name = draw(st.text(min_size=1, max_size=300))
-    test_run = run(name, error=draw(st.none() | st.text(min_size=1)), remarks=tuple(draw(st.lists(st.text()))))
+    test_run = run(
+        name, error=draw(st.none() | st.text(min_size=1)), remarks=tuple(map(noted, draw(st.lists(st.text()))))
+    )
     about = setup(test_run, origin=draw(st.sampled_from(LoadOrigin)))
     return ThroughputResult(**search_fields(test_run, *about, goal_results, entries))
 

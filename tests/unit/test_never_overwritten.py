@@ -13,6 +13,7 @@ from lossratio.measurements.mrr import MrrRequest, measure_mrr
 from lossratio.report import write_report
 from lossratio.report.run import read_run, runs_in
 from lossratio.results.model import TestIdentity
+from lossratio.results.note import noted
 from lossratio.results.run_directory import RunDirectory, read_result, write_whole
 from lossratio.trials import TrialInput, TrialOutput, TrialResult, journal
 from lossratio.trials.journal import Journal, is_being_written
@@ -48,7 +49,7 @@ def test_files_of_an_earlier_run_in_the_same_directory_are_kept(tmp_path):
 
 def test_the_result_of_a_script_that_ended_at_the_same_moment_is_kept(tmp_path):
     directory = RunDirectory(tmp_path)
-    first = measure(tmp_path / "first").model_copy(update={"remarks": ("of the first script",)})
+    first = measure(tmp_path / "first").model_copy(update={"remarks": (noted("of the first script"),)})
     second = measure(tmp_path / "second")
     for result in (first, second):
         # Neither has seen anything of the other one when it looked, before its first trial.
@@ -61,7 +62,7 @@ def test_the_result_of_a_script_that_ended_at_the_same_moment_is_kept(tmp_path):
 def test_what_is_added_to_a_result_takes_the_place_of_the_result_alone(tmp_path):
     directory = RunDirectory(tmp_path)
     result = measure(tmp_path)
-    more = result.model_copy(update={"remarks": ("latency was not measured",)})
+    more = result.model_copy(update={"remarks": (noted("latency was not measured"),)})
     directory.write(more)
     assert directory.results() == (more,)
     assert not (tmp_path / "earlier").exists()

@@ -177,6 +177,24 @@ def test_a_change_is_rounded_alike_in_a_sentence_and_in_a_table(change):
     assert units.format_change(change).lstrip("+-") == size
 
 
+@pytest.mark.parametrize(
+    ("change", "text"),
+    [
+        (-0.00997, "-0.997 %"),
+        (-0.01, "-1.00 %"),
+        (0.0499999, "+4.99999 %"),
+        (0.05 - 1e-17, "+5.00 %"),
+        (0.2, "+20.00 %"),
+    ],
+)
+def test_a_change_below_a_whole_percentage_does_not_look_like_one(change, text):
+    assert units.format_change(change) == text
+
+
+def test_control_characters_are_escaped_and_lines_are_kept():
+    assert units.printable("a\n\tb\x1b[31m\x9bc\0") == "a\n\tb\\x1b[31m\\x9bc\\x00"
+
+
 def test_the_end_of_a_list_says_how_many_are_left_out():
     assert [units.and_more(number) for number in (0, 1, 2000)] == ["", ", and 1 more", ", and 2,000 more"]
 

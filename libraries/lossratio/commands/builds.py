@@ -191,7 +191,7 @@ def ab(
     Each TEST is a suite, or a directory of suites. The builds are measured in turns, A B B A, or with --in-place in
     pairs in random order. Their set-up commands run in a shell before each measurement.
 
-    Exit status: 0 if B is not slower, 3 if B is slower, 1 if undecided at the limit, or the status of the run that
+    Exit status: 0 if B is not slower, 3 if B is slower, 4 if undecided at the limit, or the status of the run that
     failed.
     """
     from lossratio import builds
@@ -233,7 +233,7 @@ def ab(
     if builds.ComparisonVerdict.SLOWER in verdicts:
         sys.exit(ExitStatus.REGRESSION)
     if builds.ComparisonVerdict.UNDECIDED in verdicts:
-        sys.exit(ExitStatus.FAILED)
+        sys.exit(ExitStatus.UNDECIDED)
 
 
 @command()
@@ -265,8 +265,8 @@ def bisect(
     Measurements are repeated as often as the noise requires. With --history, the search is between the builds before
     and after the worst alarm that has not been bisected yet, and TEST must have the alarm's device.
 
-    Exit status: 0 if the revision is found, or there is no alarm to bisect, 1 if undecided at the limit, or no change
-    matters, or the status of the run that failed.
+    Exit status: 0 if the revision is found, or there is no alarm to bisect, 1 if no change matters, 4 if undecided at
+    the limit, or the status of the run that failed.
     """
     from lossratio import builds
     from lossratio.results import in_columns
@@ -317,6 +317,8 @@ def bisect(
     click.echo(in_columns(answer))
     if alarm is not None:
         alarm.explain(" ".join(answer.split()))
+    if result.verdict is builds.BisectionVerdict.UNDECIDED:
+        sys.exit(ExitStatus.UNDECIDED)
     if result.verdict is not builds.BisectionVerdict.FOUND:
         sys.exit(ExitStatus.FAILED)
 

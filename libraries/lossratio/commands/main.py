@@ -28,6 +28,7 @@ from lossratio.exit_status import MEANINGS, ExitStatus, status_of_error
 from lossratio.input_file import shown_name, way_to_read
 from lossratio.plugins import distribution_of, how_to_install_study, plugin_group
 from lossratio.shipped import did_you_mean, nearest
+from lossratio.units import printable
 from lossratio.version import __version__
 
 FRONT = {
@@ -293,7 +294,6 @@ def commands() -> None:
 
 
 _TOO_MANY = "Got unexpected extra argument"
-_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f]")
 _NUMBER = re.compile(r"-\.?[0-9]")
 
 
@@ -341,11 +341,6 @@ def _in_plain_words(error: click.ClickException) -> click.ClickException:
     meant = nearest(error.option_name, error.possibilities or ())
     near = None if meant is None else [meant]
     return click.NoSuchOption(error.option_name, possibilities=near, ctx=error.ctx)
-
-
-def _printable(text: str) -> str:
-    """A text without characters that move a terminal's cursor, or change its colours."""
-    return _CONTROL.sub(lambda found: repr(found[0])[1:-1], text)
 
 
 def _replace_closed_streams() -> None:
@@ -447,7 +442,7 @@ def run_command(command: click.Command) -> None:
             _in_plain_words(error).show()
         sys.exit(ExitStatus.BAD_INPUT)
     except LossRatioError as error:
-        _show_error(_printable(str(error)))
+        _show_error(printable(str(error)))
         sys.exit(status_of_error(error))
     except OSError as error:
         if error.filename is None and status_of_error(error) is not ExitStatus.INFRASTRUCTURE:

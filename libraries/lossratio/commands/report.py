@@ -128,8 +128,8 @@ def compare(
     A and B are directories of runs, or folders of such directories. Repeat the runs: their spread distinguishes a
     change from chance.
 
-    Exit status: 0 if no test got worse, 3 if a test got worse, 1 if undecided, or if a test only seems worse because
-    all values on each side are equal.
+    Exit status: 0 if no test got worse, 3 if a test got worse, 1 if a test no longer has a value, 4 if undecided:
+    repeat the runs. A test that seems worse is undecided, because all values on each side are equal.
     """
     check_files_to_write(html=html, junit=junit)
     paths = runs_in(before), runs_in(after)
@@ -158,10 +158,12 @@ def compare(
             junit_xml({f"{before.name} and {after.name}": reports.comparison_cases(comparison)}),
         )
 
-    if comparison.regressions:
+    if comparison.worse:
         sys.exit(ExitStatus.REGRESSION)
-    if comparison.is_undecided:
+    if comparison.broken:
         sys.exit(ExitStatus.FAILED)
+    if comparison.is_undecided:
+        sys.exit(ExitStatus.UNDECIDED)
 
 
 @command()

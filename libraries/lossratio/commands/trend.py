@@ -26,7 +26,7 @@ from lossratio.commands.parameters import (
 )
 from lossratio.dashboard import SiteRequest, serve_site, write_site
 from lossratio.exit_status import ExitStatus
-from lossratio.history import LOOK_AT, TrendRequest
+from lossratio.history import LOOK_AT, TrendRequest, TrendVerdict
 from lossratio.report import PAGE, junit_xml, report_format, write_report
 from lossratio.units import counted, results_counted
 
@@ -117,8 +117,8 @@ def trend(
 
     HISTORY is a folder that --add fills, an archive in a folder, or an archive's URL (e.g. s3://bucket/path).
 
-    Exit status: 0 if no alarm is open, 3 if a test got worse or no longer has a value, 1 if undecided: too few results,
-    or the tester changed.
+    Exit status: 0 if no alarm is open, 3 if a test got worse, 1 if a test no longer has a value, 4 if undecided: too
+    few results, or the tester changed.
     """
     check_files_to_write(html=html, json=json_file, junit=junit)
     # A mistake in the file of alerts must be an error before anything is read, not in the night of the first alarm.
@@ -144,10 +144,12 @@ def trend(
         write_report(junit, junit_xml({"trend": histories.trend_cases(analysis)}))
     for line in () if alerts is None else alerts.send(analysis.trends):
         click.echo(line, err=True)
-    if analysis.alarms:
+    if any(trend.verdict is TrendVerdict.REGRESSION for trend in analysis.alarms):
         sys.exit(ExitStatus.REGRESSION)
-    if analysis.of_tester or not analysis.has_verdict:
+    if analysis.alarms:
         sys.exit(ExitStatus.FAILED)
+    if analysis.of_tester or not analysis.has_verdict:
+        sys.exit(ExitStatus.UNDECIDED)
 
 
 @command()

@@ -1,20 +1,12 @@
 """Pictures and pages: SVG, plots, marks of loss, HTML."""
 
-from lossratio.drawing.html import (
-    PAGES,
-    difference_bar,
-    html_fragment,
-    packed,
-    range_bar,
-    sparkline,
-)
+from lossratio.drawing.html import PAGES, html_fragment, packed
 from lossratio.drawing.overview import (
     NOTHING,
     Column,
     Overview,
     Section,
     number_column,
-    picture_column,
     test_column,
     verdict,
 )

@@ -3,7 +3,7 @@
 import base64
 import gzip
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from functools import cache
 from importlib.resources import files
 from types import MappingProxyType
@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     import jinja2
+
+from lossratio.units import printable
 
 PAGES = "lossratio.drawing"
 """The package with the templates of pages, in its folder ``templates``."""
@@ -25,67 +27,15 @@ def html_fragment(
 ) -> str:
     """Makes a page or a part of it from a template. Values are escaped, unless the template marks them as markup.
 
+    Control characters are escaped everywhere.
+
     Args:
         package: The package with the template, in its folder ``templates``.
         template: Name of the template's file.
         filters: Functions that the template applies to values, by the names that it uses.
         values: The values that the template shows, by the names that it uses.
     """
-    return _template(package, template, tuple(filters.items())).render(values)
-
-
-def range_bar(value: float, low: float, high: float) -> str:
-    """A small picture of a value with both ends of its error bar, each in per cent of the picture's width."""
-    value, low, high = (min(max(place, 0.0), 100.0) for place in (value, low, high))
-    return (
-        f'<span class="bar"><i style="width:{value:.4g}%"></i>'
-        f'<b style="left:{low:.4g}%;width:{high - low:.4g}%"></b></span>'
-    )
-
-
-def difference_bar(change: float, interval: tuple[float, float] | None, most: float) -> str:
-    """A small picture of a change with its interval. The middle is no change, and the ends are the maximum.
-
-    Args:
-        change: The relative change, e.g. -0.02.
-        interval: Both ends of the change's interval; None: there is none.
-        most: The largest change that fits into the picture.
-    """
-    place, *ends = (
-        50.0 + 50.0 * min(max(end / most, -1.0), 1.0) for end in (change, *(interval or ()))
-    )
-    if ends:
-        band = f'<b style="left:{ends[0]:.4g}%;width:{ends[1] - ends[0]:.4g}%"></b>'
-    else:
-        band = ""
-
-    return (
-        f'<span class="bar middle"><i style="left:{min(place, 50.0):.4g}%;width:{abs(place - 50.0):.4g}%"></i>'
-        f"{band}</span>"
-    )
-
-
-def sparkline(values: Sequence[float | None]) -> str:
-    """A small picture of the course of some values; None: a missing value."""
-    known = [value for value in values if value is not None]
-    if len(known) < 2:
-        return ""
-
-    low, high = min(known), max(known)
-    room = high - low or 1.0
-    path, is_on = "", False
-
-    for index, value in enumerate(values):
-        if value is not None:
-            x = 100.0 * index / (len(values) - 1)
-            y = 22.0 - 18.0 * (value - low) / room
-            path += f"{'L' if is_on else 'M'}{x:.1f} {y:.1f}"
-        is_on = value is not None
-
-    return (
-        '<svg class="spark" viewBox="0 0 100 26" width="100" height="26" preserveAspectRatio="none" aria-hidden="true">'
-        f'<path d="{path}"/></svg>'
-    )
+    return printable(_template(package, template, tuple(filters.items())).render(values))
 
 
 def packed(data: object) -> str:

@@ -6,10 +6,10 @@ from html import escape
 from typing import Generic, Protocol, TypeVar
 
 from lossratio.drawing.html import PAGES, html_fragment, packed
+from lossratio.units import printable
 
 NOTHING = "–"
 """The text for a missing value."""
-_CARDS = 8
 Section = tuple[str, str, Sequence[str]]
 """A section of a page: the name that addresses link to, its heading, and its markup in parts."""
 
@@ -73,7 +73,7 @@ class Column(Generic[RowT]):
 
 @dataclass(frozen=True)
 class Overview(Generic[RowT]):
-    """The rows of a page, with their cards, filters and sections."""
+    """The rows of a page, with their filters and sections."""
 
     rows: Sequence[RowT]
     """The rows."""
@@ -83,12 +83,10 @@ class Overview(Generic[RowT]):
     """The filters of rows, by their names in addresses: a label, and the value of a row (several: one per line)."""
     only: str
     """The label of the filter for rows that somebody should look at."""
-    card_name: str
-    """What the cards at the top show, in the plural."""
     few: int
     """Up to this many sections are initially open."""
-    has_card: Callable[[RowT], bool] = lambda row: True
-    """Whether a row has a card if it is among the first rows."""
+    fewest: int = 3
+    """Fewer rows than this have no table, because their sections show all that it has."""
 
     def page(
         self,
@@ -123,7 +121,7 @@ class Overview(Generic[RowT]):
             template,
             filters={},
             overview=self,
-            cards=[row for row in self.rows[:_CARDS] if self.has_card(row)],
+            has_table=is_large or len(rows) >= self.fewest,
             heads=heads,
             rows=rows,
             sections=sections,
@@ -150,9 +148,8 @@ class Overview(Generic[RowT]):
                 f' data-{name}="{escape(value(row))}"' for name, (_, value) in self.filters.items()
             )
             only = str(row.is_odd).lower()
-            marked.append(
-                f'<tr{chosen} data-words="{escape(row.words)}" data-only="{only}">{"".join(cells)}</tr>'
-            )
+            words = f'data-words="{escape(row.words)}" data-only="{only}"'
+            marked.append(printable(f"<tr{chosen} {words}>{''.join(cells)}</tr>"))
         return [column.head for column in shown], marked
 
 
@@ -178,11 +175,6 @@ def number_column(
         return words(value)
 
     return Column(head, text, number, style="number")
-
-
-def picture_column(head: str, picture: Callable[[RowT], str]) -> Column[RowT]:
-    """A column of pictures, which has no text."""
-    return Column(head, lambda row: "", markup=picture)
 
 
 def verdict(kind: str, words: str, notes: Iterable[str] = ()) -> str:

@@ -23,9 +23,8 @@ from lossratio.history.archive import (
 from lossratio.history.devices import LINE
 from lossratio.history.entries import FAILED, IRREGULAR
 from lossratio.history.page_of_trends import address_of_run, trend_page
-from lossratio.history.rates import with_rates_per_interface
 from lossratio.history.readings import BETWEEN, TELEMETRY, series_of_readings
-from lossratio.history.series import Series
+from lossratio.history.series import Series, with_rates_per_interface
 from lossratio.history.store import History
 from lossratio.history.trend import LOOK_AT, NO_VERDICT, Trend, TrendVerdict
 from lossratio.history.trend_formats import trend_cases, trend_json, trend_text

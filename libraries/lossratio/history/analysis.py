@@ -133,7 +133,7 @@ def analyse_entries(
 
     # Entries of other testbeds were not read.
     chosen = replace(request, testbed="*")
-    trends = _asked_trends(whole, newest, known, chosen)
+    trends = list(_with_successors(_asked_trends(whole, newest, known, chosen), whole))
     explaining = _asked_trends(readings, newest, known, chosen)
     judged = with_testers(trends, _twins(whole, known, request), request)
     unmeasured = tuple(_last_unmeasured(stored, whole, request.test))
@@ -152,6 +152,23 @@ def _asked_trends(
         replace(trend, idle=newest[trend.series.key.testbed] - trend.series.times[-1])
         for trend in trends_of(asked, known, request)
     ]
+
+
+def _may_follow(ended: Series, other: Series) -> bool:
+    """Whether a series of another test measures the same as one that ended, in at least two later runs."""
+    is_alike = other.key == replace(ended.key, test=other.key.test)
+    runs = ended["run_started"][-1], other["run_started"][0]
+    if not is_alike or not ended.key.measured_as or None in runs or len(other.times) < 2:
+        return False
+    return bool(runs[0] < runs[1]) and ended.times[-1] < other.times[0]
+
+
+def _with_successors(trends: Iterable[Trend], whole: Sequence[Series]) -> Iterator[Trend]:
+    """The trends; those of a test that is no longer measured name the next series that measures the same."""
+    for trend in trends:
+        later = [one for one in whole if _may_follow(trend.series, one)]
+        first = min(later, key=lambda one: one.times[0], default=None)
+        yield replace(trend, successor=None if first is None else first.key)
 
 
 def _twins(

@@ -40,8 +40,6 @@ _MOST_HINTS = 300
 _FEW = 3
 _MANY_SERIES = 200
 _MANY_RESULTS = 20_000
-_SPARK = 60
-"""Number of results in a small picture: more would overlap."""
 _TICKS = 8
 _HOURS = (1, 2, 3, 6, 12, 24, 48, 168, 336)
 _MONTHS = (1, 2, 3, 6, 12, 24, 60, 120)
@@ -70,7 +68,6 @@ class _Row:
         self.stream = series.stream or ""
         self.testbed = series.key.testbed
         self.tags = "\n".join(series.tags)
-        self.is_of_results = not series.is_reading
         self.series_of = "latency and telemetry" if series.is_reading else "results"
         self.results = len(series.times)
         self.newest_in_words = f"{series.times[-1]:%Y-%m-%d %H:%M}"
@@ -85,9 +82,6 @@ class _Row:
         self.is_quotable = bool(np.isfinite(series.values[-1])) and IRREGULAR not in kinds
         self.value, self.bounds = _in_words(series, -1), _bounds(series, -1)
         self.aggregate = _aggregate(series)
-        self.picture = drawing.sparkline(
-            [float(value) if np.isfinite(value) else None for value in series.values[-_SPARK:]]
-        )
         # The class of the verdict's colour.
         self.kind = "alarm" if trend.is_alarm else _KINDS.get(trend.verdict, "measured")
         self.verdict = trend.verdict.value
@@ -149,7 +143,6 @@ _COLUMNS: tuple[drawing.Column[_Row], ...] = (
     drawing.Column("aggregate", attrgetter("aggregate"), style="number beside"),
     drawing.Column("last change", attrgetter("change"), attrgetter("ratio"), style="number"),
     drawing.Column("since", attrgetter("since"), style="date"),
-    drawing.picture_column("recent values", attrgetter("picture")),
     drawing.number_column("results", attrgetter("results"), str),
     drawing.Column("newest result, UTC", attrgetter("newest_in_words"), style="date"),
 )
@@ -180,15 +173,7 @@ def trend_page(
         (row.link, str(row.series), (body(row=row, picture=draw_trend(row.trend, analysis.known)),))
         for row in rows
     ]
-    overview = drawing.Overview(
-        rows,
-        _COLUMNS,
-        _FILTERS,
-        only="Only changed",
-        card_name="series, the worst first",
-        few=_FEW,
-        has_card=attrgetter("is_of_results"),
-    )
+    overview = drawing.Overview(rows, _COLUMNS, _FILTERS, only="Only changed", few=_FEW)
     data = {}
     if rows:
         series = {row.link: _columns(row.series, links) for row in rows}
@@ -204,7 +189,7 @@ def trend_page(
         is_large=len(rows) > _MANY_SERIES or numbers > _MANY_RESULTS,
         data=data,
         title=title,
-        sentence=sentence_of(analysis.trends),
+        sentences=[sentence_of(analysis.trends)],
         headline=_headline(rows),
         problems=problems,
     )

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from fnmatch import fnmatchcase
 from functools import cached_property
+from importlib import import_module
 from itertools import groupby
 from typing import Any
 
@@ -18,20 +19,11 @@ import numpy.typing as npt
 from lossratio import results
 from lossratio.history.devices import LINE, QUANTITY_COLUMNS
 from lossratio.history.entries import AS_BEFORE, MEASURED, Entry
-from lossratio.history.rates import with_rates_per_interface
 from lossratio.units import Unit
 
 _NOT_KNOWN = "device not known"
-_KEPT_APART = (
-    "testbed",
-    "test",
-    "quantity",
-    "seconds",
-    "lossratio_version",
-    "run_started",
-    "latency",
-    "readings",
-)
+_KEPT_APART = ("testbed", "test", "quantity", "seconds", "lossratio_version", "latency", "readings")
+_RATES = ("value", "lower_bound", "upper_bound", "most", "estimate")
 _FIELDS = [name for name in Entry.__dataclass_fields__ if name not in _KEPT_APART]
 
 
@@ -203,6 +195,17 @@ def _kinds(outcome: str | None, doubts: Sequence[str] | None) -> frozenset[str]:
     if outcome is not None and outcome != MEASURED:
         kinds.add(outcome)
     return frozenset(kinds)
+
+
+def with_rates_per_interface(table: Any) -> Any:
+    """A table of entries, with rates per interface: files have aggregates."""
+    compute = import_module("pyarrow.compute")
+    factors = compute.fill_null(table.column("aggregate_factor"), 1.0)
+    for name in _RATES:
+        place = table.schema.get_field_index(name)
+        rates = compute.divide(table.column(name), factors)
+        table = table.set_column(place, table.schema.field(place), rates)
+    return table
 
 
 def series_of(table: Any, last: int) -> Iterator[Series]:

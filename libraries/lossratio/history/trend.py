@@ -12,7 +12,7 @@ from lossratio.history.annotations import KnownChange
 from lossratio.history.bands import Bands, bands_in
 from lossratio.history.entries import FAILED
 from lossratio.history.nights import AllNights, all_nights, night_starts
-from lossratio.history.series import Series
+from lossratio.history.series import Series, SeriesKey
 from lossratio.history.steps import group_starts
 from lossratio.report import Difference, difference_at_most, real_change
 from lossratio.results import Ends, agreed_change, what_differs
@@ -134,6 +134,8 @@ class Trend:
     """The trend of the tester's own test, without a device, which got worse at the same time; None: there is none."""
     followers: tuple["Trend", ...] = ()
     """Only for the tester's own test: the trends that changed because the tester did."""
+    successor: SeriesKey | None = None
+    """The series that began after this one ended, of another test that measures the same; None: there is none."""
     nights: AllNights | None = None
     """The critical load of all nights together; None: the series has no estimates of soak tests, or only one."""
 

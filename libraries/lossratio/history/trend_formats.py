@@ -16,7 +16,7 @@ from lossratio.history.trend_words import describe_trend, sentence_of
 from lossratio.history.unmeasured import describe_nothing_measured
 from lossratio.report import Case, of_stream
 from lossratio.results import quick_goals_in
-from lossratio.units import and_more, counted, results_counted
+from lossratio.units import and_more, counted, printable, results_counted
 
 FORMAT = "lossratio-trend/2"
 _COUNTED = {
@@ -48,7 +48,7 @@ def trend_text(analysis: Analysis) -> str:
             f"{counted(len(analysis.readings), 'reading')} of latency and telemetry, {counted(results, 'number')}: "
             f"{_verdicts(analysis.readings)}. They explain changes and raise no alarms."
         )
-    return "\n".join(lines)
+    return printable("\n".join(lines))
 
 
 def _lines(trends: Sequence[Trend]) -> list[str]:
@@ -65,7 +65,7 @@ def _is_worth_a_line(trend: Trend) -> bool:
     """Whether a trend says more than that nothing is known to have changed."""
     if trend.verdict not in _QUIET:
         return True
-    return bool(trend.new_kinds or trend.bands or trend.nights)
+    return bool(trend.new_kinds or trend.bands or trend.nights or trend.successor)
 
 
 def _begun_anew(trends: Sequence[Trend]) -> Iterator[str]:
@@ -107,8 +107,6 @@ def _summary(analysis: Analysis) -> Iterator[str]:
     old = sum(trend.is_old for trend in analysis.trends)
     if old:
         yield f"Old: {old} of these series have not been measured lately; their verdicts are just as old."
-    if not analysis.has_verdict:
-        yield "No verdict: there are too few results, the generator did not send enough, or the tester changed."
     yield from quick_goals_in(trend.series.key.quantity for trend in analysis.trends)
     yield from describe_nothing_measured(analysis.unmeasured)
     yield from (f"Not read: {problem}" for problem in analysis.problems)

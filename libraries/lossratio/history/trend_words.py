@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from lossratio.history.trend import NO_VERDICT, Trend, TrendVerdict
+from lossratio.history.trend import LEAST_RESULTS, NO_VERDICT, Trend, TrendVerdict
 from lossratio.results import share_in_words
 from lossratio.units import and_more, change_in_words, counted, format_change, results_counted
 
@@ -32,7 +32,7 @@ def sentence_of(trends: Sequence[Trend]) -> str:
     if with_tester:
         return f"No alarm is open, but {_among(with_tester, trends)} got worse when the tester's own test did."
     if all(trend.verdict in NO_VERDICT for trend in trends):
-        return "Undecided: no series has a verdict."
+        return _undecided(found[TrendVerdict.TOO_FEW], trends)
 
     once = found[TrendVerdict.UNCONFIRMED]
     better = found[TrendVerdict.PROGRESSION]
@@ -42,6 +42,17 @@ def sentence_of(trends: Sequence[Trend]) -> str:
     if better:
         return f"No alarm is open, and {_among(better, trends)} got better: {_largest(better)}."
     return "No alarm is open."
+
+
+def _undecided(few: Sequence[Trend], trends: Sequence[Trend]) -> str:
+    """Why no series has a verdict, and what to do about it."""
+    if not trends:
+        return "Undecided: there is no series."
+    if few:
+        return f"Undecided: {_among(few, trends)} {_have(few)} fewer than {LEAST_RESULTS} values. Measure again."
+    return (
+        "Undecided: the generator did not send the loads of the newest results. Measure them again."
+    )
 
 
 def _among(some: Sequence[Trend], trends: Sequence[Trend]) -> str:
@@ -137,7 +148,12 @@ def _of_age(trend: Trend) -> Iterator[str]:
         count = int(np.isfinite(series.values).sum())
         yield f"{results_counted(len(series.times))}, {count or 'none'} of them with a value"
 
-    if trend.is_old:
+    if trend.successor is not None:
+        yield (
+            f"ends on {series.times[-1]:%Y-%m-%d}; {trend.successor.test}, which measures the same, begins later. If "
+            "it is the same test, write both names as 'same' into the file of known changes"
+        )
+    elif trend.is_old:
         yield (
             f"old: not measured since {series.times[-1]:%Y-%m-%d %H:%M} UTC, "
             f"{counted(trend.idle.days, 'day')} before the testbed's newest result"

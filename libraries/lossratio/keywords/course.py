@@ -53,11 +53,9 @@ def show_result(
     for finding in view.quantities(result):
         if finding.outcome is results.Outcome.IRREGULAR and not finding.is_as_before:
             session.warn_once(result, f"{finding.quantity} is {finding.outcome_in_words}")
-    from lossratio.testbed import MAX_LOAD_REMARK
-
-    for remark in result.remarks:
-        if remark.startswith(MAX_LOAD_REMARK):
-            session.warn_once(result, remark)
+    for note in result.remarks:
+        if note.kind is results.NoteKind.ABOVE_LIMIT:
+            session.warn_once(result, note.text)
 
     text = results.in_columns(results.as_text(session.notes_shown(result)))
     if provenance and wants_provenance():

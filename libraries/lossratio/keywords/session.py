@@ -266,10 +266,8 @@ class Session:
         except LossRatioError as error:
             # After a SearchError, nothing was tried.
             if not isinstance(error, SearchError):
-                remarks = (
-                    *search.result.remarks,
-                    f"{what} was not measured after the search: {error}",
-                )
+                not_measured = f"{what} was not measured after the search: {error}"
+                remarks = (*search.result.remarks, results.noted(not_measured))
                 ended = span.later_than(search.result.ended)
                 failed = search.result.model_copy(update={"remarks": remarks, "ended": ended})
                 search.place.directory.write(failed)

@@ -7,13 +7,17 @@ from itertools import takewhile
 from typing import TYPE_CHECKING, NamedTuple
 
 from lossratio.measurements.request import Request
-from lossratio.results import MEMORY_REMARK, PASSED_REMARK
+from lossratio.results import Note, NoteKind, Weight, noted
 from lossratio.trials import Measurer, MissingFrames, TrialInput, TrialOutput, missing_frames
 from lossratio.units import format_frame_rate
 
 if TYPE_CHECKING:
     from lossratio.testbed import Testbed
 
+_EVIDENCE = (
+    "Trials before the measurement at one load, after a rest and right after another trial: a difference beyond the "
+    "spread of both."
+)
 _DURATION = 0.5
 """Seconds of a trial that looks for a memory of the device."""
 MEMORY_REST = 4.0
@@ -31,7 +35,7 @@ _STILL_OVERLOADED = 0.45
 """A device that forwards a smaller share of a load than this loses frames at half of the load, too."""
 
 
-def remarks_on_memory(testbed: Testbed, request: Request, load: float) -> tuple[str, ...]:
+def remarks_on_memory(testbed: Testbed, request: Request, load: float) -> tuple[Note, ...]:
     """Checks whether a black box remembers trials: at one load after a rest, and right after another trial.
 
     "Right after" means after the rest that trials of this measurement have anyway. The first and the last trial follow
@@ -68,7 +72,7 @@ def _remark_on_memory(
     usual: float,
     after_rest: tuple[_Forwarded, _Forwarded],
     right_after: Sequence[_Forwarded],
-) -> str:
+) -> Note:
     """A remark on what a look for memory shows. If the device remembers, further trials find a rest that helps.
 
     Args:
@@ -95,7 +99,7 @@ def _remark_on_memory(
         f"after {usual:g} s"
     )
     if has_changed:
-        return (
+        return noted(
             f"it is not known whether the device remembers trials: {seen}, but {last.most:,} after {MEMORY_REST:g} s "
             f"of rest again; it has changed since, or remembers for more than {MEMORY_REST:g} s"
         )
@@ -106,14 +110,16 @@ def _remark_on_memory(
         )
         if most_gain > least_change:
             missing = max(trial.most - trial.least for trial in (*after_rest, *right_after))
-            return (
+            return noted(
                 f"it is not known whether the device remembers trials: {trials} up to {missing:,} {what} were "
                 "unsent, late or dropped by the generator"
             )
 
         if _slowest(right_after) - first.most > least_change:
-            return f"it is not known whether the device remembers trials: {seen}; it may be slow to start"
-        return (
+            return noted(
+                f"it is not known whether the device remembers trials: {seen}; it may be slow to start"
+            )
+        return noted(
             f"the device does not seem to remember trials: {seen}. This cannot show a memory of more than "
             f"{MEMORY_REST:g} s, or a memory that so few {what} cannot fill"
         )
@@ -125,7 +131,13 @@ def _remark_on_memory(
         < (1.0 - _SHARE) * rested
     ):
         rest *= 2.0
-    return f"{MEMORY_REMARK}{seen}. Results depend on the order of trials; a rest of {rest:.3g} s helps (rest=)"
+    return noted(
+        f"the device remembers trials: {seen}. Results depend on the order of trials; a rest of {rest:.3g} s helps "
+        "(rest=)",
+        NoteKind.MEMORY,
+        Weight.DOUBT,
+        _EVIDENCE,
+    )
 
 
 class _Look:
@@ -174,13 +186,14 @@ class _Look:
         self._outputs.append(self._measurer.measure(trial))
         return self._outputs[-1]
 
-    def remarks_on_passed(self) -> Iterator[str]:
+    def remarks_on_passed(self) -> Iterator[Note]:
         """What the device passed before it lost a frame: trials that lose later have another cause than their load."""
         lossless = list(takewhile(_lost_none, self._outputs))
         passed = sum(way.received_frames for output in lossless for way in output.directions)
         if passed:
             load = f"{format_frame_rate(self.load)} per interface"
-            yield f"{PASSED_REMARK}{passed:,} frames at up to {load}, and lost none"
+            seen = f"the device passed {passed:,} frames at up to {load}, and lost none"
+            yield noted(f"before the first trial, {seen}", NoteKind.PASSED)
 
 
 def _lost_none(output: TrialOutput) -> bool:

@@ -25,6 +25,7 @@ from lossratio.results import (
     TestResult,
     differences,
     loss_places_in,
+    noted,
     queue_drops_in,
 )
 from lossratio.trials import Controller, Measurer, TrialInput, TrialResult
@@ -453,8 +454,9 @@ def measure(
     advice = (*(str(warning.message) for warning in caught), *kind.remarks(request, controller))
     if request.warm_up is not None:
         advice = (*advice, run_warm_up(testbed, request, request.warm_up, loads.max_load))
-    looked = (*request.look(testbed, loads), *remarks_on_memory(testbed, request, loads.max_load))
-    remarks = (*loads.remarks, *advice, *looked)
+    advice = (*advice, *request.look(testbed, loads))
+    looked = remarks_on_memory(testbed, request, loads.max_load)
+    remarks = (*loads.remarks, *map(noted, advice), *looked)
     watch = kind.watch(request, loads)
 
     def seen(trial: TrialResult) -> None:

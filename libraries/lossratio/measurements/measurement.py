@@ -18,16 +18,18 @@ from lossratio.input_file import shell_word
 from lossratio.measurements.request import Request
 from lossratio.records import Record
 from lossratio.results import (
-    FORCED,
     INTERRUPTED,
     Conditions,
     MaxLoad,
+    Note,
+    NoteKind,
     Outcome,
     RunDirectory,
     TestIdentity,
     TestRun,
     describe_trials,
     low_rate_check,
+    noted,
 )
 from lossratio.units import format_frame_rate
 from lossratio.version import __version__
@@ -187,8 +189,8 @@ class Course:
 
     inputs: Mapping[str, Any]
     """The controller's settings, as JSON data; a journal is continued only with the same settings."""
-    remarks: tuple[str, ...]
-    """Further remarks for the reader of the numbers."""
+    remarks: tuple[Note, ...]
+    """What the measurement itself notes."""
     measurer: Callable[[Ready], trials.Measurer]
     """Makes the measurer that performs the trials on the ready testbed."""
     seen: Callable[[trials.TrialResult], None]
@@ -251,14 +253,16 @@ class _Attempt:
         inputs = {**course.inputs, **({"rest_s": request.rest} if request.rest else {})}
         if request.integrity is not trials.Integrity.DOUBT:
             inputs["integrity"] = request.integrity.value
-        forced = () if place.forced is None else (f"{FORCED}{place.forced}",)
-        self._remarks = (*course.remarks, *forced)
+        self._remarks = course.remarks
+        if place.forced is not None:
+            forced = noted(f"resumed by force, although {place.forced}", NoteKind.CAVEAT)
+            self._remarks = (*course.remarks, forced)
         conditions = ready.conditions
         # The facts that a result states besides its numbers, for results that are made from the journal alone.
         about = {
             "test": place.test.model_dump(mode="json"),
             "conditions": conditions.model_dump(mode="json"),
-            "remarks": [*self._remarks],
+            "remarks": [note.model_dump(mode="json") for note in self._remarks],
             "max_load": course.loads.describe(conditions).model_dump(mode="json"),
         }
         self.journal = _journal(place, conditions, _search(testbed, ready, inputs), about)
@@ -315,7 +319,7 @@ class _Attempt:
         proved, unproved = len(contents.entries), len(contents.unproved)
         remarks = self._remarks
         if unproved:
-            again = (
+            again = noted(
                 f"{UNPROVED}{proved + 1} to {proved + unproved}; a resumed run measures them again"
             )
             remarks = (*remarks, again)

@@ -27,6 +27,7 @@ from lossratio.results import (
     differences,
     frames_in_words,
     headline,
+    noted,
     numbers,
     rate_in_words,
     search_name,
@@ -175,7 +176,7 @@ def measure_reconfiguration_loss(
         goal.result.reason for goal in goal_search.goals if goal.result and not goal.result.regular
     ]
     found = (f"the load comes from an irregular search: {reason}" for reason in irregular)
-    about_search = (*goal_search.remarks, *found)
+    about_search = (*goal_search.remarks, *map(noted, found))
     span = measurements.Span()
 
     def write(stopped: StoppedTraffic | None, error: str | None) -> ReconfigurationResult:
@@ -184,7 +185,7 @@ def measure_reconfiguration_loss(
         if stopped is not None:
             lost = stopped.lost - _dropped_by_generator(stopped)
             loss = reconfiguration_loss(goal_search.conditions.rate(load), lost)
-            remarks = (*about_search, *_doubts(stopped))
+            remarks = (*about_search, *map(noted, _doubts(stopped)))
 
         run = TestRun(place.test, span.started, span.end(), goal_search.conditions, remarks, error)
         entries = read_journal(place.directory.journal_path(searched.test.full_name)).entries

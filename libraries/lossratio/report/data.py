@@ -13,6 +13,7 @@ from lossratio.report.formats import ReportFormat
 from lossratio.report.overview import FindingRow, rows_of
 from lossratio.report.run import Run
 from lossratio.results import aggregate_of, integrity_of
+from lossratio.units import printable
 
 REPORT_FORMAT = "lossratio-report/1"
 """Format of the JSON report."""
@@ -39,7 +40,7 @@ def _as_json(run: Run) -> dict[str, Any]:
     for result, notes in zip(run.results, run.notes, strict=True):
         fields = {
             "result": result.model_dump(mode="json"),
-            "notes": [asdict(note) for note in notes],
+            "notes": [note.model_dump(mode="json") for note in notes],
             "failure": run.failure_of(result),
         }
         results.append(fields)
@@ -105,14 +106,14 @@ def _tests_without_result(run: Run) -> Iterator[dict[str, object]]:
 
 
 def _plain(cell: object) -> object:
-    """A cell without characters that break a row, or that Python 3.10 does not write; numbers are unchanged.
+    """A cell without control characters, which may break a row; numbers are unchanged.
 
-    Names come from users, and a spreadsheet would evaluate a name that begins with ``=``.
+    Names come from users, and a spreadsheet would evaluate a name that begins with ``=`` or ``|``.
     """
     if not isinstance(cell, str):
         return cell
-    text = cell.replace("\0", "\N{REPLACEMENT CHARACTER}").replace("\r", "\n")
-    if text.startswith(("=", "+", "-", "@")):
+    text = printable(cell.replace("\r", "\n"))
+    if text.lstrip().startswith(("=", "+", "-", "@", "|")):
         return f"'{text}"
     return text
 

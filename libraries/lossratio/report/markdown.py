@@ -8,10 +8,10 @@ from lossratio.report.formats import ReportFormat
 from lossratio.report.overview import COLUMNS, FindingRow, methods_in_words, rows_of, terms_in_words
 from lossratio.report.run import Run
 from lossratio.results import view_of
-from lossratio.units import trials_counted
+from lossratio.units import printable, trials_counted
 
 _VALUE = "conditional throughput (or other value)"
-_LEFT_OUT = ("number to quote", "stream", "bounds", "latency")
+_LEFT_OUT = ("number to quote", "stream", "latency")
 _TEST, *_OTHERS = (column for column in COLUMNS if column.head not in _LEFT_OUT)
 _MEASURED: Column[FindingRow] = Column(_VALUE, attrgetter("value_or_sentence"))
 _COLUMNS = (_TEST, _MEASURED, *_OTHERS)
@@ -100,7 +100,9 @@ def markdown_table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> Iter
 
 def markdown_cell(text: str) -> str:
     """Text as a cell of a Markdown table, in one line."""
-    return " ".join(text.replace("\\", "\\\\").replace("|", "\\|").replace("<", "&lt;").split())
+    return " ".join(
+        printable(text).replace("\\", "\\\\").replace("|", "\\|").replace("<", "&lt;").split()
+    )
 
 
 MARKDOWN = ReportFormat("lossratio.md", markdown_report)

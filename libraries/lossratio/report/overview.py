@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from functools import cached_property
 from operator import attrgetter
 
-from lossratio.drawing import NOTHING, Column, number_column, range_bar, test_column, verdict
+from lossratio.drawing import NOTHING, Column, number_column, test_column, verdict
 from lossratio.records import Rate
 from lossratio.report.run import Run
 from lossratio.results import (
-    NONE_LOST,
     Finding,
     LatencyPoint,
+    Note,
     NoteKind,
     Outcome,
     TestResult,
@@ -25,7 +25,6 @@ from lossratio.results import (
     format_frames_per_second,
     notes_of,
     number_of,
-    share_missing_in_words,
     view_of,
 )
 from lossratio.units import Unit, format_bit_rate, format_ratio, range_in_words
@@ -42,8 +41,8 @@ class FindingRow:
     """The finding."""
     number: int = 1
     """Position of the row's test among all tests of the page, from 1."""
-    doubts: tuple[str, ...] = ()
-    """The doubts about the result, in a few words each."""
+    doubts: tuple[Note, ...] = ()
+    """The doubts about the result."""
     failure: str | None = None
     """Why the test failed although its values were measured; None: it passed, or there are no values."""
     run: str = ""
@@ -196,8 +195,6 @@ class FindingRow:
         if self.finding.reason is not None:
             # The first caveat is the reason, which the state has.
             notes = notes[1:]
-        if self.result.conditions.timing.has_early_verdicts:
-            notes.append("with early verdicts: not comparable with full-length trials")
         if self.tester:
             notes.append(f"the tester alone: {self.tester}")
         return notes
@@ -205,82 +202,12 @@ class FindingRow:
     @property
     def verdict(self) -> str:
         """The outcome with notes and doubts, as markup."""
-        notes = (*self.failed_test, *self.notes, *(f"doubt: {doubt}" for doubt in self.doubts))
-        return verdict(self.finding.outcome.value, self.state, notes)
-
-    @property
-    def bounds(self) -> str:
-        """The bounds in words; empty if there are none."""
-        lower, upper = self._ends
-        return bounds_in_words(lower, upper, is_at_limit=self.finding.is_at_limit)
-
-    @property
-    def known(self) -> str:
-        """What is known without a number to quote; empty: nothing."""
-        known = (self.finding.lower_bound, self.finding.upper_bound)
-        if not self.bounds or not any(isinstance(bound, Rate) for bound in known):
-            return self.bounds
-        if (
-            self.finding.is_at_limit
-            and self._lost
-            and self.finding.value != self.finding.lower_bound
-        ):
-            lower, _ = self._ends
-            return f"at least {self.value} per interface, when {lower} is offered"
-        return f"{self.bounds} per interface"
-
-    @property
-    def _ends(self) -> tuple[str, str]:
-        """The lower and the upper bound; each may be `NOTHING`."""
-        finding = self.finding
-        return (
-            _in_words(finding.lower_bound, finding.unit),
-            _in_words(finding.upper_bound, finding.unit),
+        notes = (
+            *self.failed_test,
+            *self.notes,
+            *(f"doubt: {kind}" for kind in self.kinds_of_doubts),
         )
-
-    @property
-    def offered(self) -> str:
-        """The offered loads: one that meets the goal of a search, and one that does not, or else the bounds."""
-        lower, upper = self._ends
-        is_of_search = self.finding.resolution is not None and not self.finding.is_at_limit
-        if not is_of_search or NOTHING in (lower, upper):
-            return f"offered load: {self.bounds}"
-        return f"Forwarded when {lower} is offered{self._lost}. When {upper} is offered, too much is lost."
-
-    @property
-    def _lost(self) -> str:
-        """The loss at the lower bound, which the goal allows; empty: no trial has a loss, or it is not a rate."""
-        lower = self.finding.lower_bound
-        if self.rate is None or not isinstance(lower, Rate) or not lower.aggregate_fps:
-            return ""
-        share = 1.0 - self.rate.aggregate_fps / lower.aggregate_fps
-        if share <= 0.0 and self.finding.stream is not None:
-            return ""
-        missing = share_missing_in_words(share, self.result.trials, lower.per_interface_fps)
-        return "" if missing == NONE_LOST else f": {missing}, as the goal allows"
-
-    @cached_property
-    def picture(self) -> str:
-        """The small picture of the bounds, or of the value with its standard deviation; empty: no rate to quote."""
-        most = self.result.max_load.rate.aggregate_fps
-        if self.rate is None or not most or not self.is_quotable:
-            return ""
-        value = self.rate.aggregate_fps
-        least_end, most_end = self._range_fps(value)
-        return range_bar(*(100.0 * rate / most for rate in (value, least_end, most_end)))
-
-    def _range_fps(self, value_fps: float) -> tuple[float, float]:
-        """The range of a value: its bounds, or one standard deviation around it; all are aggregates."""
-        bounds = (self.finding.lower_bound, self.finding.upper_bound)
-        known = [bound.aggregate_fps for bound in bounds if isinstance(bound, Rate)]
-        if known:
-            return min(known), max(known)
-
-        deviation = self.finding.deviation
-        if isinstance(deviation, Rate):
-            spread = deviation.aggregate_fps
-            return value_fps - spread, value_fps + spread
-        return value_fps, value_fps
+        return verdict(self.finding.outcome.value, self.state, notes)
 
     @property
     def latency_in_words(self) -> str:
@@ -326,9 +253,20 @@ class FindingRow:
         return self.result.started.isoformat()
 
     @property
+    def kinds_of_doubts(self) -> tuple[str, ...]:
+        """The doubts about the result, in a few words each."""
+        return tuple(dict.fromkeys(doubt.kind.value for doubt in self.doubts))
+
+    @property
     def all_doubts(self) -> str:
         """All doubts on one line."""
-        return "; ".join(self.doubts)
+        return "; ".join(self.kinds_of_doubts)
+
+    @property
+    def bounds(self) -> str:
+        """Both bounds in words; `NOTHING`: there is none."""
+        ends = (self.finding.lower_bound, _upper_bound(self))
+        return range_in_words(*(_in_words(end, self.finding.unit) for end in ends))
 
     @property
     def unit(self) -> str | None:
@@ -346,6 +284,13 @@ class FindingRow:
     def trials_s(self) -> float:
         """Time of all trials together, on the measurer's clock, seconds."""
         return sum(trial.elapsed_s for trial in self.result.trials)
+
+
+def _upper_bound(row: FindingRow) -> Rate | float | None:
+    """The upper bound; at the generator's limit, there is none."""
+    if row.finding.is_at_limit:
+        return None
+    return row.finding.upper_bound
 
 
 def _bound(head: str, read: Callable[[FindingRow], Rate | float | None]) -> Column[FindingRow]:
@@ -371,9 +316,8 @@ COLUMNS: tuple[Column[FindingRow], ...] = (
     Column("goal", attrgetter("finding.quantity")),
     Column("stream", attrgetter("stream")),
     Column("frame size", attrgetter("frame_size"), attrgetter("average_size_bytes")),
-    Column("bounds", attrgetter("bounds"), markup=attrgetter("picture")),
     _bound("lower bound", attrgetter("finding.lower_bound")),
-    _bound("upper bound", attrgetter("finding.upper_bound")),
+    _bound("upper bound", _upper_bound),
     Column(
         "aggregate", attrgetter("aggregate"), attrgetter("aggregate_fps"), style="number beside"
     ),
@@ -405,19 +349,6 @@ def describe_frame_size(traffic: Traffic) -> str:
         average = ""
 
     return f"{sizes} B{average}"
-
-
-def bounds_in_words(lower: str, upper: str, *, is_at_limit: bool) -> str:
-    """Bounds in words, each of which may be `NOTHING`; at the generator's limit, there is no upper bound."""
-    if is_at_limit:
-        upper = NOTHING
-    if lower == upper == NOTHING:
-        return ""
-    if upper == NOTHING:
-        return f"at least {lower}"
-    if lower == NOTHING:
-        return f"at most {upper}"
-    return range_in_words(lower, upper)
 
 
 def _in_words(value: Rate | float | None, unit: Unit) -> str:
@@ -453,7 +384,7 @@ def rows_of(run: Run, runs: Sequence[Run] = ()) -> list[FindingRow]:
         row = FindingRow(
             finding,
             finding.number,
-            tuple(doubt.kind.value for doubt in run.doubts[finding.number - 1]),
+            run.doubts[finding.number - 1],
             failure=run.failure_in_spite_of(finding.result),
             tester=tester,
             is_namesake=names[finding.result.test.name] > 1,

@@ -30,7 +30,16 @@ from lossratio.report.overview import (
     value_names,
 )
 from lossratio.report.run import Run, cycles_left_alone
-from lossratio.results import Conditions, Note, Picture, TestResult, Weight, view_of
+from lossratio.results import (
+    Conditions,
+    Note,
+    Outcome,
+    Picture,
+    TestResult,
+    Weight,
+    findings_of,
+    view_of,
+)
 from lossratio.units import counted, range_in_words, results_counted, tests_counted
 
 PAGE_NAME = "lossratio.html"
@@ -82,7 +91,6 @@ def report_page(runs: Sequence[Run], title: str) -> str:
         columns=(*COLUMNS[:3], RUN, *COLUMNS[3:]),
         filters=_FILTERS,
         only="Only irregular, failed or doubtful",
-        card_name="values",
         few=_FEW_TESTS,
     )
     data = {}
@@ -90,13 +98,15 @@ def report_page(runs: Sequence[Run], title: str) -> str:
         charts = {"marks": _MARKS, "colours": _COLOURS, "searches": searches}
         data["charts"] = packed(charts)
 
+    # Record: what the template shows.
     return overview.page(
         "page.html.jinja",
         sections,
         is_large=is_large,
         data=data,
         title=title,
-        headline=_headline(runs, rows),
+        sentences=_sentences(runs, rows),
+        headline=_headline(runs),
         runs=runs,
         quoted=value_names(results),
         terms=terms_in_words(results),
@@ -153,6 +163,8 @@ def _sections(
         shown = body(
             run=run.path if len(runs) > 1 else None,
             result=result,
+            is_only=len(results) == 1,
+            reasons=_reasons(result),
             notes=by_weight,
             failure=run.failure_in_spite_of(result),
             pictures=[one for one in all_pictures if one.svg or one.table],
@@ -165,7 +177,30 @@ def _sections(
     return sections, searches
 
 
-def _headline(runs: Sequence[Run], rows: Sequence[FindingRow]) -> str:
+def _reasons(result: TestResult) -> list[str]:
+    """Why quantities of a result are irregular."""
+    findings = findings_of([result])
+    return [
+        f"{finding.quantity} is {finding.outcome_in_words}"
+        for finding in findings
+        if finding.outcome is Outcome.IRREGULAR and not finding.is_as_before
+    ]
+
+
+def _sentences(runs: Sequence[Run], rows: Sequence[FindingRow]) -> list[str]:
+    """What a page begins with: the sentences of its only result, or how many of its values somebody should look at."""
+    found = [notes for run in runs for notes in run.notes]
+    if len(found) == 1:
+        return [note.text for note in found[0] if note.weight is Weight.HEADLINE]
+    odd = sum(row.is_odd for row in rows)
+    if not rows:
+        return []
+    verb = "is" if odd == 1 else "are"
+    of_results = f"{counted(len(rows), 'value')} of {results_counted(len(found))}"
+    return [f"{odd or 'None'} of {of_results} {verb} irregular, failed or doubtful."]
+
+
+def _headline(runs: Sequence[Run]) -> str:
     results = [result for run in runs for result in run.results]
     skipped: Counter[str] = Counter()
     for alike in (alike for run in runs for alike in run.skipped):
@@ -185,12 +220,9 @@ def _headline(runs: Sequence[Run], rows: Sequence[FindingRow]) -> str:
     if last != first and began.date() == ended.date():
         last = f"{ended:%H:%M}"
 
-    odd = sum(row.is_odd for row in rows)
-    counts = f"{counted(len(rows), 'value')} of {results_counted(len(results))}, "
-    counts += f"{odd or 'none'} of them irregular, failed or doubtful"
     where = f"testbed{'s' if len(testbeds) > 1 else ''} {', '.join(testbeds)}"
 
-    return f"{counts} · {where} · {range_in_words(first, last)} UTC{left_out}"
+    return f"{where} · {range_in_words(first, last)} UTC{left_out}"
 
 
 def _as_json(value: object) -> str:

@@ -5,7 +5,7 @@ An undecided quantity has its reason instead of a number, and each quantity has 
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from operator import attrgetter
 
@@ -19,23 +19,12 @@ from lossratio.report.comparison import (
     sentence_of,
     summary_of,
 )
-from lossratio.report.overview import describe_frame_size
+from lossratio.report.overview import FindingRow, rows_of
 from lossratio.report.run import Run
-from lossratio.results import Finding, Note, Outcome, TestResult, aggregate_of, build_of, number_of
+from lossratio.results import build_of
 from lossratio.units import FRAMES_PER_SECOND, range_in_words
 
 _FEW, _MANY = 3, 200
-_HEIGHT = 150.0
-_LEFT = 60.0
-_TOP = 24.0
-_BOTTOM = 92.0
-_SPREAD = 0.16
-_MARKS = {
-    False: drawing.Mark("measured", "measured", "circle", drawing.series_colour(2)),
-    True: drawing.Mark(
-        "doubtful", "irregular or doubtful", "square", drawing.series_colour(1), is_filled=False
-    ),
-}
 _KINDS = {
     Verdict.REGRESSION: "alarm",
     Verdict.SEEMS_WORSE: "undecided",
@@ -47,68 +36,53 @@ _KINDS = {
 
 
 @dataclass(frozen=True)
-class _Value:
-    side: str
-    run: Run
-    finding: Finding
-    doubts: tuple[Note, ...]
+class _Row:
+    compared: ComparedQuantity
+    values: tuple[tuple[str, FindingRow], ...]
+    """The compared values, each with its side."""
+    link: str
+    in_words: Mapping[str, str]
 
     @property
-    def in_words(self) -> str:
-        return _formatted(self.finding, number_of(self.finding.value))
+    def test(self) -> str:
+        """Full name of the test."""
+        return self.compared.test
 
     @property
-    def aggregate(self) -> str:
-        """The rate of all interfaces together."""
-        return _formatted(self.finding, aggregate_of(self.finding.value))
+    def newest(self) -> FindingRow:
+        """The newest of the values, for what all of them share."""
+        return self.values[-1][1]
 
     @property
-    def ends(self) -> list[float | None]:
-        return [number_of(bound) for bound in (self.finding.lower_bound, self.finding.upper_bound)]
-
-    @property
-    def bounds(self) -> str:
-        known = [_formatted(self.finding, end) for end in self.ends]
-        if known != [drawing.NOTHING, drawing.NOTHING]:
-            return range_in_words(*known)
-        return drawing.NOTHING
+    def words(self) -> str:
+        """The text that a search looks at, in lower case."""
+        return self.newest.words
 
     @property
     def is_odd(self) -> bool:
-        return bool(self.doubts) or self.finding.outcome is not Outcome.MEASURED
-
-
-@dataclass(frozen=True)
-class _Row:
-    compared: ComparedQuantity
-    values: tuple[_Value, ...]
-    result: TestResult
-    link: str
-    test: str
-    words: str
-    is_odd: bool
-    is_decided: bool
-    kind: str
-    """The class of the verdict's colour."""
-    frame_size: str
-    basis: str
-    in_words: Mapping[str, str]
-    picture: str
+        """Whether it changed, or seems to have changed."""
+        return self.compared.verdict in (Verdict.REGRESSION, Verdict.PROGRESSION, *SEEMING)
 
     @property
-    def doubts(self) -> Iterator[str]:
-        """Caveats that the number does not show, and kinds of doubts with the number of values that have them."""
-        if self.compared.note and self.is_decided:
+    def is_decided(self) -> bool:
+        """Whether there is a number to quote."""
+        return self.compared.p_value is not None
+
+    @property
+    def kind(self) -> str:
+        """The class of the verdict's colour."""
+        return _KINDS.get(self.compared.verdict, "measured")
+
+    @property
+    def notes(self) -> Iterator[str]:
+        """What the number does not show, and kinds of doubts with the number of values that have them."""
+        if self.compared.note:
             yield self.compared.note
         for side in ("A", "B"):
-            of_side = [value for value in self.values if value.side == side]
-            having = Counter[str]()
-            for value in of_side:
-                having.update({doubt.kind.value for doubt in value.doubts})
-            for kind in dict.fromkeys(
-                doubt.kind.value for value in of_side for doubt in value.doubts
-            ):
-                yield f"{side}, {having[kind]} of {len(of_side)}: {kind}"
+            of_side = [value for of, value in self.values if of == side]
+            having = Counter(kind for value in of_side for kind in value.kinds_of_doubts)
+            for kind, count in having.items():
+                yield f"doubt: {side}, {count} of {len(of_side)}: {kind}"
 
     @property
     def has_rates(self) -> bool:
@@ -154,29 +128,9 @@ class _Row:
         return None
 
     @property
-    def average_size_bytes(self) -> float:
-        """The average size of the frames."""
-        return self.result.conditions.traffic.average_frame_size_bytes
-
-    @property
-    def testbed(self) -> str:
-        """Name of the testbed."""
-        return self.result.conditions.testbed.name
-
-    @property
-    def tags(self) -> str:
-        """The tags of the test, one per line."""
-        return "\n".join(self.result.test.tags)
-
-    @property
     def verdict(self) -> str:
-        """The verdict with its doubts, as markup; without a number, it has the reason."""
-        if self.is_decided:
-            words = self.compared.verdict.value
-        else:
-            words = self.in_words["verdict"]
-
-        return drawing.verdict(self.kind, words, (f"doubt: {doubt}" for doubt in self.doubts))
+        """The verdict with its notes, as markup."""
+        return drawing.verdict(self.kind, self.compared.verdict.value, self.notes)
 
 
 def _words(column: str) -> Callable[[_Row], str]:
@@ -197,9 +151,12 @@ _COLUMNS: tuple[drawing.Column[_Row], ...] = (
     drawing.Column("verdict", _words("verdict"), style="name", markup=attrgetter("verdict")),
     drawing.Column("goal", attrgetter("compared.quantity")),
     drawing.Column("stream", _words("stream")),
-    drawing.Column("frame size", attrgetter("frame_size"), attrgetter("average_size_bytes")),
-    drawing.picture_column("95 % interval", attrgetter("picture")),
-    drawing.Column("interval, %", _words("95 % interval"), attrgetter("width"), style="number"),
+    drawing.Column(
+        "frame size", attrgetter("newest.frame_size"), attrgetter("newest.average_size_bytes")
+    ),
+    drawing.Column(
+        "95 % interval, %", _words("95 % interval"), attrgetter("width"), style="number"
+    ),
     drawing.Column("A", _words("A"), attrgetter("mean_before"), style="number"),
     drawing.Column("B", _words("B"), attrgetter("mean_after"), style="number"),
     drawing.Column("p, adjusted", _words("p"), attrgetter("compared.p_value"), style="number"),
@@ -219,28 +176,19 @@ def comparison_page(
     )
     body = partial(drawing.html_fragment, drawing.PAGES, "comparison_section.html.jinja")
     sections = [
-        (
-            row.link,
-            f"{row.compared.test}, {row.compared.quantity}",
-            (body(row=row, picture=_draw(row.values)),),
-        )
+        (row.link, f"{row.compared.test}, {row.compared.quantity}", (body(row=row),))
         for row in rows
     ]
     # Table: for each filter, its label, and the text of a row that it filters by.
     filters: dict[str, tuple[str, Callable[[_Row], str]]] = {
         "verdict": ("Verdict", attrgetter("compared.verdict.value")),
         "goal": ("Goal", attrgetter("compared.quantity")),
-        "size": ("Frame size", attrgetter("frame_size")),
-        "testbed": ("Testbed", attrgetter("testbed")),
-        "tags": ("Tag", attrgetter("tags")),
+        "size": ("Frame size", attrgetter("newest.frame_size")),
+        "testbed": ("Testbed", attrgetter("newest.testbed")),
+        "tags": ("Tag", attrgetter("newest.tags")),
     }
     overview = drawing.Overview(
-        rows=rows,
-        columns=_COLUMNS,
-        filters=filters,
-        only="Only changed",
-        card_name="quantities, the worst first",
-        few=_FEW,
+        rows=rows, columns=_COLUMNS, filters=filters, only="Only changed", few=_FEW
     )
     if names[0] != names[1]:
         title = f"{names[0]} and {names[1]}"
@@ -253,62 +201,26 @@ def comparison_page(
         is_large=len(rows) > _MANY,
         data={},
         title=title,
-        sentence=sentence_of(comparison),
+        sentences=[sentence_of(comparison)],
         headline=_headline(comparison, before, after, names),
-        summary=list(summary_of(comparison)),
+        summary=next(summary_of(comparison)),
         problems=comparison.problems,
     )
 
 
 def _rows(comparison: Comparison, runs: Sequence[Run]) -> Iterator[_Row]:
     known = {
-        id(result): (run, doubts)
+        (id(row.result), row.finding.quantity): replace(row, run=str(run.path))
         for run in runs
-        for result, doubts in zip(run.results, run.doubts, strict=True)
+        for row in rows_of(run)
     }
-    changes = [
-        quantity.difference for quantity in comparison.quantities if quantity.difference is not None
-    ]
-    ends = [
-        abs(end)
-        for change in changes
-        for end in (change.change, *(change.interval or ()))
-        if abs(end) < 1.0
-    ]
-    most = max((*ends, 0.02))
-
     for number, compared in enumerate(comparison.quantities, start=1):
         values = tuple(
-            _Value(side, known[id(finding.result)][0], finding, known[id(finding.result)][1])
+            (side, known[id(finding.result), finding.quantity])
             for side, findings in (("A", compared.findings_before), ("B", compared.findings_after))
             for finding in findings
         )
-        result = values[-1].finding.result
-        difference = compared.difference
-        is_decided = compared.p_value is not None
-        picture = ""
-        if difference is not None and is_decided:
-            picture = drawing.difference_bar(difference.change, difference.interval, most)
-        basis = compared.unit.name
-        if compared.unit == FRAMES_PER_SECOND:
-            basis = "rates per interface"
-
-        # Record: a row of the overview.
-        yield _Row(
-            compared,
-            values,
-            result,
-            link=f"quantity-{number}",
-            test=compared.test,
-            words=" ".join((compared.test, *result.test.tags)).lower(),
-            is_odd=compared.verdict in (Verdict.REGRESSION, Verdict.PROGRESSION, *SEEMING),
-            is_decided=is_decided,
-            kind=_KINDS.get(compared.verdict, "measured"),
-            frame_size=describe_frame_size(result.conditions.traffic),
-            basis=basis,
-            in_words=quantity_in_words(compared),
-            picture=picture,
-        )
+        yield _Row(compared, values, f"quantity-{number}", quantity_in_words(compared))
 
 
 def _headline(
@@ -332,48 +244,3 @@ def _headline(
         sides.append(f"{side}: {name} ({', '.join((count, days, *builds))})")
 
     return f"{' · '.join(sides)} · testbed {comparison.testbed}"
-
-
-def _formatted(finding: Finding, value: float | None) -> str:
-    if value is None:
-        return drawing.NOTHING
-    return finding.unit.format(value)
-
-
-def _draw(values: Sequence[_Value]) -> str:
-    """Draws every value of both sides, with its bounds; an empty string if there is no value."""
-    shown = [
-        (value, number)
-        for value in values
-        if (number := number_of(value.finding.value)) is not None
-    ]
-    if not shown:
-        return ""
-
-    ends = [end for value, number in shown for end in (number, *value.ends) if end is not None]
-    low, high = min(ends), max(ends)
-    room = 0.05 * (high - low) or 0.05 * abs(high) or 1.0
-    plot = drawing.Plot(
-        drawing.Axis(low - room, high + room, _LEFT, drawing.RIGHT),
-        drawing.Axis(0.0, 2.0, _BOTTOM, _TOP),
-    )
-    about, in_words = drawing.values_axis(
-        shown[-1][0].finding.unit, shown[-1][0].finding.quantity, high
-    )
-    plot.frame(plot.x.ticks(9), [0.5, 1.5], in_words, lambda ratio: "A" if ratio > 1.0 else "B")
-
-    for side, middle in (("A", 1.5), ("B", 0.5)):
-        of_side = [(value, number) for value, number in shown if value.side == side]
-        for index, (value, number) in enumerate(of_side):
-            y = middle + _SPREAD * (index % 5 - 2) * (len(of_side) > 1)
-            reach = [end for end in (number, *value.ends) if end is not None]
-            plot.line([(min(reach), y), (max(reach), y)], "#777777", width=1.2)
-            hint = f"{side}, {value.finding.result.started:%Y-%m-%d %H:%M}: {value.in_words}; bounds {value.bounds}"
-            plot.marks(_MARKS[value.is_odd], [(number, y, hint)])
-
-    plot.text(4.0, 14.0, about)
-    kinds = {value.is_odd for value, _ in shown}
-    marks = [_MARKS[is_odd] for is_odd in sorted(kinds)]
-    end = plot.legend(marks, [("bounds of the search", "#777777", 1.0)], _LEFT, _HEIGHT - 12.0)
-
-    return plot.svg(end + 12.0, "Every value of A and B with its bounds.")

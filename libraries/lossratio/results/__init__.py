@@ -41,7 +41,6 @@ from lossratio.results.ends import (
     unsent_share_of as unsent_share_of,
 )
 from lossratio.results.findings import (
-    FORCED as FORCED,
     apart_by_device as apart_by_device,
     build_of as build_of,
     caveats_of as caveats_of,
@@ -86,8 +85,6 @@ from lossratio.results.machines import (
 )
 from lossratio.results.model import (
     INTERRUPTED as INTERRUPTED,
-    MEMORY_REMARK as MEMORY_REMARK,
-    PASSED_REMARK as PASSED_REMARK,
     TERMINATED as TERMINATED,
     Outcome as Outcome,
     TestIdentity as TestIdentity,
@@ -104,6 +101,7 @@ from lossratio.results.note import (
     caveat as caveat,
     doubt as doubt,
     headline as headline,
+    noted as noted,
     numbers as numbers,
     rule as rule,
 )
@@ -141,7 +139,6 @@ from lossratio.results.rules import (
     OF_ALL_KINDS as OF_ALL_KINDS,
     OVER_TIME as OVER_TIME,
     USUAL as USUAL,
-    memory as memory,
 )
 from lossratio.results.run_directory import (
     Claim as Claim,

@@ -16,8 +16,6 @@ from lossratio.results.quantity import Finding
 from lossratio.results.trials import Trial
 from lossratio.results.view import view_of
 
-FORCED = "resumed by force, although "
-"""Beginning of the remark that the conditions changed during the measurement of a result."""
 _TRAFFIC_IN_OTHER_WORDS = {"name", "profile"}
 """Fields that repeat other fields of the traffic in words, which can differ between versions."""
 _TRIAL_DURATION = "trial duration"
@@ -149,10 +147,9 @@ def caveats_of(finding: Finding) -> list[str]:
     """Caveats of a value: facts that its reader needs, and that the number does not show."""
     result = finding.result
     caveats = [] if finding.reason is None else [finding.outcome_in_words]
-    remarks = notes_of(result, (), Weight.REMARK, Weight.PROVENANCE)
-    caveats += [note.text for note in remarks if note.kind is NoteKind.CAVEAT]
     if finding.outcome is not Outcome.FAILED:
-        caveats += [remark for remark in result.remarks if remark.startswith(FORCED)]
+        remarks = notes_of(result, (), Weight.REMARK, Weight.PROVENANCE)
+        caveats += [note.text for note in remarks if note.kind is NoteKind.CAVEAT]
     return caveats
 
 

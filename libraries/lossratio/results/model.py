@@ -17,7 +17,7 @@ from lossratio.errors import ReportError
 from lossratio.records import Record, UtcTime
 from lossratio.results.conditions import Conditions, MaxLoad
 from lossratio.results.losses import LossPlaces
-from lossratio.results.note import SHOWN, Note, as_text
+from lossratio.results.note import SHOWN, Note, NoteKind, as_text
 from lossratio.results.pictures import Picture
 from lossratio.results.queue_drops import QueueDrops
 from lossratio.results.trials import Trial
@@ -34,11 +34,6 @@ INTERRUPTED = "somebody stopped the run by force"
 """The error of a measurement that was interrupted."""
 TERMINATED = "Execution terminated by signal"
 """The error of a measurement that Robot Framework ended after Ctrl-C, or SIGTERM."""
-MEMORY_REMARK = "the device remembers trials: "
-"""Beginning of the remark that a device forwards less right after a trial, and that rests are too short for this."""
-
-PASSED_REMARK = "before the first trial, the device passed "
-"""Beginning of the remark that a device lost nothing in trials of the tool's own, at the largest load."""
 
 
 class Outcome(str, Enum):
@@ -85,9 +80,6 @@ class ShowsResults(Protocol):
 
     def notes(self, result: Any, results: Any, *weights: Any) -> tuple[Note, ...]:
         """What a result of a run with these results says besides its numbers."""
-
-    def is_provenance(self, remark: str) -> bool:
-        """Whether a remark of a result only says how it was measured."""
 
     def findings(self, result: Any) -> Iterator[Any]:
         """Its findings without those that it declares."""
@@ -138,8 +130,8 @@ class TestResult(Record):
     """The outcome of the test: ``measured``, ``irregular`` or ``failed``."""
     error: str | None
     """Why the measurement failed; null if it did not fail."""
-    remarks: tuple[str, ...]
-    """Further facts for readers of the numbers, such as warnings about the goals."""
+    remarks: tuple[Note, ...]
+    """What the measurement itself noted, such as warnings about the goals."""
     conditions: Conditions
     """The conditions of the measurement."""
     trials: tuple[Trial, ...]
@@ -177,7 +169,8 @@ class TestResult(Record):
     @property
     def passed_before(self) -> str | None:
         """What the device passed before the first trial, in words; None: nobody looked, or it lost frames then, too."""
-        return next((one for one in self.remarks if one.startswith(PASSED_REMARK)), None)
+        passed = (note.text for note in self.remarks if note.kind is NoteKind.PASSED)
+        return next(passed, None)
 
     @property
     def took_s(self) -> float:
@@ -279,8 +272,8 @@ class TestRun:
     """Time when the measurement ended, with a time zone."""
     conditions: Conditions
     """The conditions of the measurement."""
-    remarks: tuple[str, ...] = ()
-    """Further facts for readers of the numbers."""
+    remarks: tuple[Note, ...] = ()
+    """What the measurement itself noted."""
     error: str | None = None
     """Why the measurement failed; None if it did not fail."""
     guilty: str | None = None

@@ -6,6 +6,9 @@ from enum import Enum
 from functools import partial
 from typing import Any
 
+from lossratio.records import Record
+from lossratio.units import printable
+
 
 class Weight(str, Enum):
     """How much a note matters to readers. Notes are shown in this order."""
@@ -45,6 +48,10 @@ class NoteKind(str, Enum):
     """Trials that are no evidence about the SUT."""
     OBSERVED = "observed"
     """What the measurement itself noted."""
+    ABOVE_LIMIT = "load above a limit"
+    """The maximum load is above what the generator, a link or a NIC can do."""
+    PASSED = "passed before"
+    """What the device passed without loss before the first trial, in trials of the tool's own."""
     SIMULATED = "simulated"
     """No frame was sent."""
     TERM = "term"
@@ -97,8 +104,7 @@ class NoteKind(str, Enum):
     missing frames."""
 
 
-@dataclass(frozen=True)
-class Note:
+class Note(Record):
     """One thing that a result says. Its text has no full stop at the end if it is a doubt."""
 
     kind: NoteKind
@@ -107,8 +113,8 @@ class Note:
     """How much it matters."""
     text: str
     """The words: what was observed, and, in a doubt, what to do about it or look for."""
-    evidence: str
-    """The test that found it, and what that test can find; empty: it only repeats numbers of the result."""
+    evidence: str = ""
+    """The test that found it, and what that test can find; empty: it only repeats what is known."""
 
     def __str__(self) -> str:
         return f"{self.kind.value}: {self.text}"
@@ -119,6 +125,16 @@ class Note:
         if self.weight is Weight.DOUBT:
             return f"Doubt: {self}"
         return f"Note: {self.text}" if self.kind in _WITHIN_SENTENCES else self.text
+
+
+def noted(
+    text: str,
+    kind: NoteKind = NoteKind.OBSERVED,
+    weight: Weight = Weight.REMARK,
+    evidence: str = "",
+) -> Note:
+    """A note; by default, a remark of the measurement itself. Control characters, e.g. of names, are escaped."""
+    return Note(kind=kind, weight=weight, text=printable(text), evidence=evidence)
 
 
 Find = Callable[..., Iterable[str]]
@@ -148,7 +164,7 @@ class Rule:
         """What it finds in a result of a run with these results."""
         texts = self.find(result, results) if self.is_of_run else self.find(result)
         for text in texts:
-            yield Note(self.kind, self.weight, text, self.evidence)
+            yield noted(text, self.kind, self.weight, self.evidence)
 
 
 def rule(
@@ -166,7 +182,9 @@ caveat = rule(Weight.REMARK, NoteKind.CAVEAT)
 """A rule for facts that stand beside a value everywhere."""
 doubt = partial(rule, Weight.DOUBT)
 """A rule that finds doubts. Its arguments are the kind, and what it tests."""
-_WITHIN_SENTENCES = frozenset({NoteKind.CAVEAT, NoteKind.OBSERVED})
+_WITHIN_SENTENCES = frozenset(
+    {NoteKind.CAVEAT, NoteKind.OBSERVED, NoteKind.ABOVE_LIMIT, NoteKind.PASSED, NoteKind.MEMORY}
+)
 """Kinds of notes whose texts are no whole sentences."""
 OF_SUCCESS = frozenset({NoteKind.FOUND, NoteKind.NUMBERS, NoteKind.CAVEAT})
 """Kinds of notes that results of failed measurements do not have."""

@@ -23,6 +23,7 @@ from lossratio.input_file import parse_json
 from lossratio.results.contradictions import contradictions_of
 from lossratio.results.kinds import kind_in, kind_of, kind_of_journal
 from lossratio.results.model import FORMAT, TestResult
+from lossratio.results.note import noted
 from lossratio.results.run_directory import (
     DamagedResultError,
     encode_result,
@@ -40,25 +41,25 @@ from lossratio.trials import (
 )
 from lossratio.units import counted
 
-REPAIRED = (
+REPAIRED = noted(
     "the file of this result was damaged and repaired. Trials, goals, loads and traffic come from its journal, and "
     "the values follow from them. Its statements about the testbed, times, tags and errors could not be checked"
 )
 """The remark on a repaired result."""
 
-COMPLETED = (
+COMPLETED = noted(
     "the run was cut off before this result was written for the last time. Latency and telemetry "
     "come from its journal, as far as they were measured"
 )
 """The remark on a result to which its journal added something."""
 
-REBUILT = (
+REBUILT = noted(
     "the run was cut off before this result was written. It was made from its journal, and ends "
     "with the last trial there"
 )
 """The remark on a result that was made from its journal alone."""
 
-REMADE = (
+REMADE = noted(
     "the file of this result was damaged. It was made again from its journal, and ends with the "
     "last trial there"
 )

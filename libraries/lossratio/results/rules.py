@@ -12,8 +12,8 @@ from lossratio.results.frame_integrity import (
     integrity_of,
 )
 from lossratio.results.losses import LEVEL
-from lossratio.results.model import MEMORY_REMARK, TestResult
-from lossratio.results.note import NoteKind, Weight, doubt, numbers, rule
+from lossratio.results.model import TestResult
+from lossratio.results.note import NoteKind, Weight, caveat, doubt, numbers, rule
 from lossratio.results.offered import (
     LEAST_UNSENT,
     LESS_WORK,
@@ -58,16 +58,6 @@ def unsent(result: TestResult) -> Iterator[str]:
         result.written,
         against_stalls(result.evidence),
     )
-
-
-@doubt(
-    NoteKind.MEMORY,
-    "Trials before the measurement at one load, after a rest and right after another trial: a difference beyond the "
-    "spread of both.",
-)
-def memory(result: TestResult) -> Iterator[str]:
-    """A black box forwards less right after a trial."""
-    yield from (remark for remark in result.remarks if remark.startswith(MEMORY_REMARK))
 
 
 @doubt(
@@ -173,18 +163,11 @@ faults = rule(Weight.REMARK, NoteKind.INTEGRITY, damaged_frames.evidence)(fault_
 examined = rule(Weight.PROVENANCE, NoteKind.INTEGRITY, damaged_frames.evidence)(integrity_lines)
 
 
-@rule(Weight.REMARK, NoteKind.OBSERVED)
-def observed(result: TestResult) -> Iterator[str]:
-    """What the measurement itself noted."""
-    about = result.view().is_provenance
-    yield from (remark for remark in result.remarks if not about(remark))
-
-
-@rule(Weight.PROVENANCE, NoteKind.OBSERVED)
-def how_observed(result: TestResult) -> Iterator[str]:
-    """What the measurement noted about itself."""
-    about = result.view().is_provenance
-    yield from (remark for remark in result.remarks if about(remark))
+@caveat
+def early_verdicts(result: TestResult) -> Iterator[str]:
+    """Trials that ended early."""
+    if result.conditions.timing.has_early_verdicts:
+        yield "with early verdicts: not comparable with full-length trials"
 
 
 @rule(Weight.REMARK, NoteKind.SIMULATED)
@@ -247,16 +230,15 @@ OF_ALL_KINDS = (
     dropped,
     set_aside,
     faults,
-    observed,
+    early_verdicts,
     simulated,
     max_load,
     stalled,
     examined,
     repeats,
-    how_observed,
 )
 """The rules for all kinds, in the order in which notes of one weight are shown."""
-OVER_TIME = (doubts.drift, doubts.spells, memory)
+OVER_TIME = (doubts.drift, doubts.spells)
 """Rules for all kinds without rules of their own about changes over time."""
 USUAL = (*OF_ALL_KINDS, *OVER_TIME, doubts.generator_stalls)
 """The rules of a kind that has none of its own."""

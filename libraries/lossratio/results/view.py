@@ -115,17 +115,13 @@ class View(Generic[ResultT]):
             weights: The weights of the notes; none: all.
         """
         left_out = frozenset() if result.error is None else OF_SUCCESS
-        return tuple(
-            note
-            for weight in weights or Weight
-            for rule in self.rules
-            if rule.weight is weight and rule.kind not in left_out
-            for note in rule.notes(result, results)
-        )
-
-    def is_provenance(self, remark: str) -> bool:
-        """Whether a remark of a result only says how it was measured."""
-        return False
+        notes: list[Note] = []
+        for weight in weights or Weight:
+            for rule in self.rules:
+                if rule.weight is weight and rule.kind not in left_out:
+                    notes += rule.notes(result, results)
+            notes += (note for note in result.remarks if note.weight is weight)
+        return tuple(notes)
 
     def pictures(self, result: ResultT) -> Iterator[Picture]:
         """The pictures on the page, in their order."""

@@ -11,7 +11,6 @@ from .changes import guilty_of as guilty_of
 from .hosts import Host as Host, HostPath as HostPath, find_host_path as find_host_path
 from .inspection import describe_node as describe_node, inspect_nodes as inspect_nodes
 from .loads import (
-    MAX_LOAD_REMARK as MAX_LOAD_REMARK,
     LoadRange as LoadRange,
     TesterLimit as TesterLimit,
     load_limits as load_limits,

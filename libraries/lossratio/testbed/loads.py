@@ -13,7 +13,7 @@ import yaml
 
 from lossratio.errors import SearchError, TopologyError, storing
 from lossratio.records import FileModel
-from lossratio.results import Conditions, LoadOrigin, MaxLoad, write_whole
+from lossratio.results import Conditions, LoadOrigin, MaxLoad, Note, NoteKind, noted, write_whole
 from lossratio.testbed.testbed import Testbed
 from lossratio.topology import FrameRate, NicModel, Port, Topology
 from lossratio.traffic import TrafficDirection, TrafficProfile
@@ -221,8 +221,6 @@ def _within(bit_rate: float, profile: TrafficProfile, overhead: Overhead) -> tup
 
 DEFAULT_MIN_LOAD = 9001.0
 """Frames per second per interface: the minimum load of FD.io CSIT's searches."""
-MAX_LOAD_REMARK = "the maximum load"
-"""The beginning of remarks that are warnings: the maximum load is above a limit."""
 MIN_LOAD_SHARE = 0.1
 """If the maximum load is below CSIT's minimum load, this share of the maximum load is the default minimum load."""
 
@@ -245,8 +243,8 @@ class LoadRange:
     """The source of the largest load."""
     limits: tuple[LoadLimit, ...] = ()
     """The limits of the load, the smallest first."""
-    remarks: tuple[str, ...] = ()
-    """Remarks for readers of the numbers."""
+    remarks: tuple[Note, ...] = ()
+    """Warnings for readers of the numbers."""
     step: float = 0.0
     """The generator sends multiples of this load, in frames per second; 0: any load."""
 
@@ -299,8 +297,9 @@ def load_range(
 
     # Only the smallest exceeded limit.
     exceeded = [limit for limit in limits if highest > limit.load][:1]
+    above = f"the maximum load ({format_frame_rate(highest)}) is above"
     remarks = tuple(
-        f"{MAX_LOAD_REMARK} ({format_frame_rate(highest)}) is above {_NAMES[limit.origin]} ({limit.reason})"
+        noted(f"{above} {_NAMES[limit.origin]} ({limit.reason})", NoteKind.ABOVE_LIMIT)
         for limit in exceeded
     )
     # Not the nearest, because that may be above a limit.

@@ -124,9 +124,8 @@ def replay_page(searches: Any, titles: Mapping[str, str], title: str, suts: Mapp
         columns=_COLUMNS,
         filters={"goal": ("Goal", attrgetter("goals"))},
         only="Only with irregular results",
-        card_name="records",
         few=_FEW,
-        has_card=_has_no_card,
+        fewest=1,
     )
     cards = []
     for record in records:
@@ -141,13 +140,10 @@ def replay_page(searches: Any, titles: Mapping[str, str], title: str, suts: Mapp
         data={},
         package=str(__package__),
         title=title,
+        sentences=[],
         headline=f"records: {len(records)}, searches on each: {number}",
         goals=list(_goals(rows)),
     )
-
-
-def _has_no_card(row: _Row) -> bool:
-    return False
 
 
 def _fewest_trials(sut: Recorded, searches: Any) -> int:

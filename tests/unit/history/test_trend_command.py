@@ -30,7 +30,7 @@ def history_of(path, values):
         ([], 0, "1 steady"),
         ([90e3, 90.1e3, 90.2e3], 3, "regression: Suite.64B-ndrpdr, NDR, on lab-1"),
         ([90e3], 0, "one bad result: Suite.64B-ndrpdr, NDR, on lab-1"),
-        ([None], 3, "no value any more"),
+        ([None], 1, "no value any more"),
     ],
 )
 def test_a_trend_that_fell_is_a_regression(tmp_path, newest, status, text):
@@ -62,7 +62,7 @@ def test_a_rise_from_zero_has_no_share(tmp_path):
         ),
         ([*STEADY, 90e3], "No alarm is open, but 1 of 1 series has one bad result that no other confirms yet."),
         ([*STEADY, None], f"1 of 1 series has no value any more: {SERIES}."),
-        (STEADY[:2], "Undecided: no series has a verdict."),
+        (STEADY[:2], "Undecided: 1 of 1 series has fewer than 4 values. Measure again."),
     ],
 )
 def test_a_trend_begins_with_what_it_proves(tmp_path, values, sentence):
@@ -92,8 +92,8 @@ def test_one_bad_night_is_an_alarm_if_it_need_not_be_confirmed(tmp_path):
 
 def test_too_few_results_are_undecided(tmp_path):
     answer = CliRunner().invoke(trend, [history_of(tmp_path, STEADY[:2])])
-    assert answer.exit_code == 1
-    assert "No verdict" in answer.output
+    assert answer.exit_code == 4
+    assert "Undecided: 1 of 1 series has fewer than 4 values." in answer.output
 
 
 @pytest.mark.whole
@@ -157,13 +157,14 @@ def test_an_alarm_stays_until_it_is_explained_by_name_and_no_other_series_is(tmp
     annotations = tmp_path / "annotations.yaml"
     if file is not None:
         annotations.write_text(file)
-    assert CliRunner().invoke(trend, [history]).exit_code == 3
+    status = 1 if newest == [None] else 3
+    assert CliRunner().invoke(trend, [history]).exit_code == status
     note = 'board "B": 100 % slower, # too'
     answer = CliRunner().invoke(ack, [history, note, "--by=ann", "--test=64B*"])
     assert answer.exit_code == 0, answer.output
     assert answer.output.startswith("explained: ")
     after = CliRunner().invoke(trend, [history])
-    assert (after.exit_code, f"known: {note} (ann)" in after.output) == (3, newest == [None])
+    assert (after.exit_code, f"known: {note} (ann)" in after.output) == (status, newest == [None])
     assert annotations.read_text().startswith(file or "changes:\n")
     assert CliRunner().invoke(ack, [history, note]).exit_code == 0
     assert CliRunner().invoke(trend, [history]).exit_code == 0
@@ -259,7 +260,7 @@ def test_a_history_without_a_usable_row_is_named_and_has_no_verdict(tmp_path):
     history = history_of(tmp_path / "history", [float("inf")])
     for command, *options in ((trend,), (site, f"--output={tmp_path / 'site'}")):
         answer = CliRunner().invoke(command, [history, *options])
-        assert answer.exit_code == (1 if command is trend else 0), answer.output
+        assert answer.exit_code == (4 if command is trend else 0), answer.output
         assert "is left out: it has a row without a name" in answer.output
 
 

@@ -100,7 +100,7 @@ def test_a_generator_that_cannot_measure_it_is_a_line_unless_the_test_asks_for_i
     measured = RunDirectory(run.directory).results()
     assert [result.latency for result in measured] == [(), ()]
     word = "latency was not measured after the search: This generator knows no latency."
-    assert [result.remarks[-1:] for result in measured] == [(word,), (word,)]
+    assert [result.remarks[-1].text for result in measured] == [word, word]
 
 
 def test_by_itself_it_has_a_result_of_its_own(results):

@@ -75,7 +75,7 @@ def test_a_table_that_a_measurement_has_filled_is_no_dead_device_for_the_next_on
         for name in ("once", "again"):
             result = capacity_of(testbed, tmp_path, name)
             assert ROOM - 4 <= result.capacity.median_connections <= ROOM
-            assert any(remark.startswith("DUT1 forgets: after a reset no answer") for remark in result.remarks)
+            assert any(remark.text.startswith("DUT1 forgets: after a reset no answer") for remark in result.remarks)
 
 
 def test_a_table_is_told_from_a_rate(lab, tmp_path):
@@ -99,6 +99,6 @@ def test_a_nat_that_nobody_described_can_be_measured(lab, tmp_path):
     with box(lab, "RandomNat", room=4000) as testbed:
         result = measure_mrr(testbed, request, place(tmp_path / "mrr"))
         assert result.mrr.lost_frames == 0
-        assert any("does not seem to remember trials" in remark for remark in result.remarks)
+        assert any("does not seem to remember trials" in remark.text for remark in result.remarks)
         found = capacity_of(testbed, tmp_path, "capacity")
         assert found.capacity.median_connections >= ROOM

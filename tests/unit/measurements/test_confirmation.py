@@ -30,7 +30,8 @@ def test_a_load_below_the_capacity_is_verified_by_as_many_frames_as_were_said_be
     assert (result.outcome, result.statement.verdict) == (Outcome.MEASURED, "verified")
     assert len(result.trials) == request.planned_trials == 12
     assert any(
-        "one by one, takes 1,200,000 frames of each interface: 12 trials, 24 s" in remark for remark in result.remarks
+        "one by one, takes 1,200,000 frames of each interface: 12 trials, 24 s" in remark.text
+        for remark in result.remarks
     )
     first = "Confirmed: at 50,000 frames/s of 64 B each way in trials of 2 s, at most one frame in 100,000 is lost."
     assert message(result).startswith(f"{first}\nThe certainty is about trials like these: ")
@@ -132,7 +133,7 @@ def test_the_plan_and_the_headline_say_how_many_frames_are_lost_at_a_time(tmp_pa
     request = ConfirmationRequest(profile=PROFILE, load=50e3, loss_ratio=1e-3)
     result = measure(Confirmation(), open_testbed(SIMULATED), request, place(tmp_path))
     assert result.batch == 32.0
-    assert any("if up to 32 frames are lost at a time, takes" in remark for remark in result.remarks)
+    assert any("if up to 32 frames are lost at a time, takes" in remark.text for remark in result.remarks)
     assert "if up to 32 frames are lost at a time, with a certainty of 97.5 %" in message(result)
 
 

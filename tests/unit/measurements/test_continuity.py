@@ -37,7 +37,7 @@ def test_a_run_is_not_continued_with_another_version_of_a_device(earlier):
 def test_a_run_resumed_by_force_goes_on_and_the_result_says_so(earlier):
     insisting = replace(place(earlier, "second", resume=earlier), forced="DUT1 is another one")
     result = measure_mrr(policed(police="50 kfps"), REQUEST, insisting)
-    assert "resumed by force, although DUT1 is another one" in result.remarks
+    assert "resumed by force, although DUT1 is another one" in [note.text for note in result.remarks]
 
 
 def test_a_new_run_beside_it_minds_nothing(earlier):

@@ -110,14 +110,14 @@ def test_the_capacity_is_the_most_connections_without_loss(tmp_path, device, cap
     if capacity is None:
         capacity = next(count for count in range(5000) if device.west(count, 0.0) is None)
     assert result.capacity.median_connections == capacity
-    assert any(remark.startswith("BOX forgets: after a reset no answer came back") for remark in result.remarks)
+    assert any(remark.text.startswith("BOX forgets: after a reset no answer came back") for remark in result.remarks)
 
 
 @pytest.mark.parametrize("device", [Stateless(), OneWay(10**6)])
 def test_where_answers_pass_that_nobody_asked_for_nothing_is_said_about_a_reset(tmp_path, device):
     request = CapacityRequest(profile=PROFILE, max_load=20e3, first=100, most=500, repeats=1)
     result = measure(ConnectionCapacity(), TabledTestbed(device, tmp_path), request, place(tmp_path / "run"))
-    (remark,) = (remark for remark in result.remarks if "forgets" in remark)
+    (remark,) = (note.text for note in result.remarks if "forgets" in note.text)
     assert remark == "it is not known whether BOX forgets connections: it accepts unsolicited answers"
 
 

@@ -56,14 +56,14 @@ def test_the_result_and_the_journal_name_the_hints(nightly, tmp_path):
     assert [Path(search["file"]).parts[-3] for search in hints_setting["searches"]] == ["first", "second"]
     assert hints_setting["start_fps"]["NDR"] == hinted.goals[0].result.relevant_lower_bound.per_interface_fps
     assert read_journal(tmp_path / "trials" / "a_suite.a_test.jsonl").search["settings"]["hints"] == hints_setting
-    assert any("hints from earlier searches (2 in " in remark for remark in hinted.remarks)
+    assert any("hints from earlier searches (2 in " in remark.text for remark in hinted.remarks)
 
 
 @pytest.mark.whole
 def test_without_hints_the_result_names_none(tmp_path):
     result = search(tmp_path)
     assert "hints" not in result.settings
-    assert not any("hint" in remark for remark in result.remarks)
+    assert not any("hint" in remark.text for remark in result.remarks)
 
 
 @pytest.mark.whole
@@ -71,7 +71,7 @@ def test_the_first_night_has_no_hints_and_says_so(tmp_path):
     (tmp_path / "nightly").mkdir()
     result = search(tmp_path / "run", REQUEST.but(hints=tmp_path / "nightly"))
     assert outcome(result) == outcome(search(tmp_path / "plain"))
-    assert any("no earlier search of this test" in remark for remark in result.remarks)
+    assert any("no earlier search of this test" in remark.text for remark in result.remarks)
 
 
 @pytest.mark.parametrize("where", ["first", "first/trials/a_suite.a_test.jsonl"])

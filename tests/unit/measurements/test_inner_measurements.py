@@ -71,7 +71,7 @@ def test_a_look_for_memory_of_a_device_with_connections_opens_connections(box, t
     assert {settings["connects"] for settings in box.settings} == {True}
     assert {settings["integrity"] for settings in box.settings} == {Integrity.OFF}
     assert all(trial.exchange is not None for trial in box.trials)
-    (remark,) = (remark for remark in result.remarks if "remember" in remark)
+    (remark,) = (note.text for note in result.remarks if "remember" in note.text)
     assert "in trials of 0.5 s at 10,000 connections/s it established 5,000 connections after 4 s" in remark
 
 

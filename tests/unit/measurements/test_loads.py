@@ -28,7 +28,7 @@ def test_a_given_maximum_load_counts_as_given():
 def test_a_maximum_load_above_the_smallest_limit_is_remarked():
     loads = load_range([GENERATOR, LINK], min_load=None, max_load=400e3)
     assert loads.max_load == 400e3
-    (remark,) = loads.remarks
+    (remark,) = (note.text for note in loads.remarks)
     assert remark == (
         "the maximum load (400.00 kfps) is above what the generator can send (the generator's max_rate, 200.00 kfps)"
     )

@@ -13,8 +13,7 @@ from lossratio.measurements.throughput import SearchRequest, find_conditional_th
 from lossratio.measurements.throughput.goals import NdrPdrGoals
 from lossratio.mlrsearch import NDR, PDR
 from lossratio.results.findings import doubts_of
-from lossratio.results.model import MEMORY_REMARK
-from lossratio.results.note import NoteKind
+from lossratio.results.note import NoteKind, Weight
 from lossratio.testbed.opening import open_testbed
 
 REQUEST = SearchRequest(goals=(NDR, PDR), profile=PROFILE)
@@ -40,7 +39,7 @@ def test_only_a_user_has_a_search_end_with_a_trial_after_a_rest(tmp_path, rest):
     result = find_conditional_throughput(policed(police="50 kfps"), request, place(tmp_path))
     assert result.settings.get("memory_rest_s", 0.0) == rest
     assert [trial.rest_s for trial in result.trials if trial.rest_s] == [rest] * bool(rest)
-    assert any("after a rest of 3 s" in remark for remark in result.remarks) is bool(rest)
+    assert any("after a rest of 3 s" in remark.text for remark in result.remarks) is bool(rest)
 
 
 @pytest.mark.whole
@@ -51,22 +50,23 @@ def test_a_black_box_that_remembers_trials_is_found_before_the_search(tmp_path, 
     box = open_testbed(file, dut="black_box")
     request = REQUEST.but(rest=rest, min_load=100.0)
     result = find_conditional_throughput(box, request, place(tmp_path))
-    (remark,) = (remark for remark in result.remarks if "in trials of 0.5 s at 40.000 kfps" in remark)
-    assert remark.startswith(MEMORY_REMARK) is remembers
+    (remark,) = (remark for remark in result.remarks if "in trials of 0.5 s at 40.000 kfps" in remark.text)
+    assert (remark.weight is Weight.DOUBT) is remembers
     doubts = [doubt.kind for doubt in doubts_of([result])[0]]
     assert (NoteKind.MEMORY in doubts) is remembers
     if remembers:
         # The bucket is full again after one second.
-        assert "a rest of 1 s helps (rest=)" in remark
+        assert "a rest of 1 s helps (rest=)" in remark.text
     by_option = open_testbed(file, dut="black_box", options={"rest": "2 s"})
     same = find_conditional_throughput(by_option, request.but(rest=0.0), place(tmp_path, "by option"))
-    assert not any(remark.startswith(MEMORY_REMARK) for remark in same.remarks)
+    assert not any(remark.weight is Weight.DOUBT for remark in same.remarks)
 
 
 def remarks_on_a_perfect_box(tmp_path, injector):
     """What the look for memory says of a black box that loses nothing, behind a tester that an injector spoils."""
     box = PerfectTestbed(tmp_path, injector, dut="black_box")
-    return [remark for remark in remarks_on_memory(box, REQUEST, 1e5) if "in trials of 0.5 s" in remark]
+    remarks = (note.text for note in remarks_on_memory(box, REQUEST, 1e5))
+    return [remark for remark in remarks if "in trials of 0.5 s" in remark]
 
 
 def test_a_box_is_not_blamed_for_frames_that_were_not_sent_right_after_a_trial(tmp_path):

@@ -81,7 +81,7 @@ def test_the_limit_is_the_maximum_load_where_none_is_given(tmp_path):
 
 def test_a_larger_maximum_load_is_remarked(tmp_path):
     loads = load_range(load_limits(simulated(tmp_path, limit()), PROFILE), min_load=None, max_load=200e3)
-    (remark,) = loads.remarks
+    (remark,) = (note.text for note in loads.remarks)
     assert "the maximum load (200.00 kfps) is above what the generator can send" in remark
     assert "self-test" in remark
 

@@ -180,7 +180,7 @@ def test_a_maximum_load_above_the_generators_limit_ends_there_and_is_remarked(tm
     request = SearchRequest(goals=(NO_LOSS,), profile=PROFILE, max_load=800e3)
     result = find_conditional_throughput(policed(police="1 Mfps"), request, place(tmp_path))
     assert result.goals[0].result.reason == "unsent frames, not lost ones, made the upper bound"
-    assert any("above what the generator can send" in remark for remark in result.remarks)
+    assert any("above what the generator can send" in remark.text for remark in result.remarks)
 
 
 def test_a_search_that_runs_out_of_time_is_irregular_with_what_it_knows(tmp_path):
@@ -196,8 +196,8 @@ def test_goals_that_the_rfc_advises_against_have_a_remark(tmp_path):
         goal = SearchGoal(0.0, 0.5, 2.0, 1.0, 0.01, name="odd")
     request = SearchRequest(goals=(goal, NO_LOSS), profile=PROFILE)
     result = find_conditional_throughput(policed(police="50 kfps"), request, place(tmp_path))
-    assert any("duration sum" in remark for remark in result.remarks)
-    assert any("different final trial durations" in remark for remark in result.remarks)
+    assert any("duration sum" in remark.text for remark in result.remarks)
+    assert any("different final trial durations" in remark.text for remark in result.remarks)
 
 
 def test_a_warm_up_is_measured_first_and_does_not_count(tmp_path):

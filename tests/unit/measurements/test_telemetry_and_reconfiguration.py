@@ -244,23 +244,23 @@ def reconfigured(testbed, search_result, tmp_path, monkeypatch):
 def test_a_reconfiguration_loses_what_was_sent_and_did_not_come_back(reconfigured):
     result = reconfigured()
     assert result.loss.lost_frames == LOST
-    assert not any("generator" in remark or "irregular" in remark for remark in result.remarks)
+    assert not any("generator" in remark.text or "irregular" in remark.text for remark in result.remarks)
 
 
 def test_a_reconfiguration_at_a_load_that_is_no_limit_says_so(reconfigured):
-    remarks = reconfigured(max_load=50e3).remarks
+    remarks = [note.text for note in reconfigured(max_load=50e3).remarks]
     assert "the load comes from an irregular search: the maximum load is a lower bound" in remarks
 
 
 def test_frames_unsent_during_a_reconfiguration_are_reported_beside_its_loss(reconfigured):
     result = reconfigured(unsent=10)
     assert result.loss.lost_frames == LOST
-    assert any("left 10 frames unsent during the reconfiguration (1 %)" in remark for remark in result.remarks)
+    assert any("left 10 frames unsent during the reconfiguration (1 %)" in remark.text for remark in result.remarks)
 
 
 def test_frames_that_the_generator_dropped_during_a_reconfiguration_are_reported_beside_its_loss(reconfigured):
     result = reconfigured(dropped=3)
-    assert any("dropped 3 frames that came back" in remark for remark in result.remarks)
+    assert any("dropped 3 frames that came back" in remark.text for remark in result.remarks)
 
 
 def test_a_reconfiguration_whose_traffic_was_not_sent_is_a_failure(reconfigured, tmp_path):

@@ -10,6 +10,7 @@ from lossratio.report.comparison import Verdict, compare, comparison_table
 from lossratio.report.run import CutOff, Run
 from lossratio.results import digest_of, findings_of
 from lossratio.results.conditions import LoadOrigin
+from lossratio.results.note import NoteKind, noted
 from lossratio.simulation.constant_capacity import SharpKnee
 
 
@@ -98,7 +99,7 @@ def test_results_that_failed_beside_others_are_reported():
 @pytest.mark.whole
 def test_values_that_are_the_generators_maximum_load_are_reported():
     fast = [throughput(SharpKnee(capacity=9e6), (NDR,), seed=seed) for seed in (1, 2)]
-    fast[1] = fast[1].model_copy(update={"remarks": ("another night",)})
+    fast[1] = fast[1].model_copy(update={"remarks": (noted("another night"),)})
     quantity = quantity_of([throughput(goals=(NDR,), seed=seed) for seed in (1, 2)], fast)
     assert "B, 2 of 2 irregular: the generator's maximum load" in quantity.note
     assert "the generator's maximum load" in comparison_table(
@@ -113,7 +114,9 @@ def test_a_rate_that_the_sut_did_not_limit_is_reported():
 
 
 def test_values_of_conditions_that_changed_during_the_measurement_have_a_caveat():
-    forced = with_rate(1e5).model_copy(update={"remarks": ("resumed by force, although DUT1 is another one",)})
+    forced = with_rate(1e5).model_copy(
+        update={"remarks": (noted("resumed by force, although DUT1 is another one", NoteKind.CAVEAT),)}
+    )
     assert "B, 1 of 1 resumed by force, although DUT1 is another one" in quantity_of([with_rate(1e5)], [forced]).note
 
 

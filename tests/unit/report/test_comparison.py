@@ -65,7 +65,7 @@ def test_one_run_on_both_sides_gives_no_verdict():
     comparison = compare(runs(100e3), runs(50e3))
     assert comparison.quantities[0].verdict is Verdict.TOO_FEW
     assert not comparison.has_verdict
-    assert "No verdict yet: repeat the runs" in comparison_table(comparison)
+    assert "there are too few results. Repeat the runs" in comparison_table(comparison)
 
 
 def test_one_new_run_is_compared_with_the_spread_of_earlier_ones():
@@ -87,7 +87,7 @@ def test_an_interrupted_test_is_no_regression(error):
     (quantity,) = comparison.quantities
     assert quantity.verdict is Verdict.NOT_COMPARABLE
     assert quantity.note == "B was interrupted: resume it with lossratio run --resume"
-    assert comparison.regressions == ()
+    assert (*comparison.worse, *comparison.broken) == ()
     # Another run of the test that failed by itself still counts.
     failed = Run("c", (mrr(error="agent lost").model_copy(update=name),))
     (quantity,) = compare(runs(100e3), [*interrupted, failed]).quantities
@@ -135,7 +135,10 @@ def test_a_comparison_begins_with_what_it_proves():
     assert first_line(usual, runs(99.9e3, 100.4e3, 99.8e3)) == (
         "No difference between A and B is proved: each is too small, or chance may explain it."
     )
-    assert first_line(usual[:1], slow[:1]) == "Undecided: there are too few results, or they cannot be compared."
+    assert first_line(usual[:1], slow[:1]) == (
+        "Undecided: there are too few results. Repeat the runs at least twice on both sides, or three times on one "
+        "side."
+    )
 
 
 def test_the_first_line_counts_quantities_without_a_verdict():
@@ -193,8 +196,9 @@ def test_results_of_two_testbeds_are_refused():
         compare(runs(1e3), [Run("b", (moved,))])
 
 
-def test_runs_without_a_test_in_common_are_refused():
-    with pytest.raises(ReportError, match="no test in common"):
+def test_runs_without_a_test_in_common_are_refused_with_those_that_measure_the_same():
+    pair = r"Performance\.Linux Bridge\.64B-mrr in A and Performance\.Linux Bridge\.other in B\. Give both suites"
+    with pytest.raises(ReportError, match=rf"no test in common\. These measure the same: {pair}"):
         compare(runs(1e3), runs(1e3, name="other"))
 
 
@@ -347,7 +351,7 @@ def test_a_test_that_only_seems_worse_is_undecided_for_the_command(tmp_path):
     folders = [str(tmp_path / side) for side in "ab"]
     junit = tmp_path / "junit.xml"
     answer = CliRunner().invoke(compare_command, [*folders, f"--junit={junit}"])
-    assert (answer.exit_code, answer.output.startswith("B seems worse")) == (1, True), answer.output
+    assert (answer.exit_code, answer.output.startswith("B seems worse")) == (4, True), answer.output
     (suite,) = ElementTree.parse(junit).getroot()  # noqa: S314 (our own)
     assert (suite.get("failures"), suite.get("skipped")) == ("0", "1")
 
@@ -355,7 +359,7 @@ def test_a_test_that_only_seems_worse_is_undecided_for_the_command(tmp_path):
 def test_too_few_runs_are_undecided_for_the_command(tmp_path):
     folders = [write_runs(tmp_path / "a", (100e3,)), write_runs(tmp_path / "b", (50e3,))]
     answer = CliRunner().invoke(compare_command, folders)
-    assert answer.exit_code == 1
+    assert answer.exit_code == 4
     assert "-50.00 %" in answer.output
     assert "too few results" in answer.output
 
@@ -384,7 +388,7 @@ def test_equal_values_only_seem_to_be_worse():
 
     level = compare(*sides((1e5, 1e5), (5e4, 5e4)))
     assert [one.verdict for one in level.quantities] == [Verdict.SEEMS_WORSE]
-    assert (level.regressions, level.has_verdict, level.is_undecided) == ((), False, True)
+    assert (level.worse, level.has_verdict, level.is_undecided) == ((), False, True)
     assert [case.state for case in comparison_cases(level)] == ["skipped"]
     table = comparison_table(level)
     assert table.startswith("B seems worse than A in 1 of 1 quantity: ")

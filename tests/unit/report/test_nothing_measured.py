@@ -93,10 +93,9 @@ def test_a_test_that_measured_and_failed_is_a_failed_test_in_every_export_and_it
     markdown = said.replace("|", "\\|").replace("<", "&lt;")
     assert f"; the test failed: {markdown} |" in after["md"]
     page = after["html"]
-    assert page.count("the test failed: ") >= 2, "in the headline and in the overview"
+    assert "the test failed: " in page, "in the overview"
     assert '<span class="failed">The test failed</span>, and its values were measured: *Less*' in page
     assert "&lt;asks&gt;" in page
-    assert "1 of them irregular, failed or doubtful" in page
     number = row["value_aggregate_fps"]
     assert number == next(csv.DictReader(io.StringIO(before["csv"])))["value_aggregate_fps"] != ""
 
@@ -164,8 +163,8 @@ def test_a_comparison_says_on_which_side_a_test_measured_nothing_and_blames_nobo
     sides = [measured, failed] if is_newer else [failed, measured]
     page = tmp_path / "compare.html"
     done = CliRunner().invoke(compare, [*map(str, sides), "--html", str(page)], catch_exceptions=False)
-    assert done.exit_code == 1
-    assert f"not comparable: {'B' if is_newer else 'A'} measured nothing" in done.stdout
+    assert done.exit_code == 4
+    assert f"{'B' if is_newer else 'A'} measured nothing." in done.stdout
     assert (
         f"Missing: {failed}: {TEST.full_name} failed before it measured anything: set-up failed: no link" in done.stdout
     )

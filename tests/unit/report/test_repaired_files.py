@@ -337,7 +337,7 @@ def test_a_result_with_the_name_of_another_test_is_set_aside(run, result, old, n
 def test_a_repaired_result_says_that_its_times_are_not_proved(run, result):
     damage(result, b"2026-08-01T12:00:00", b"2026-07-01T12:00:00")
     invoke(result)
-    assert "times, tags and errors could not be checked" in read_result(result).remarks[-1]
+    assert "times, tags and errors could not be checked" in read_result(result).remarks[-1].text
 
 
 def test_a_second_repair_keeps_the_first_original(journal):

@@ -29,10 +29,12 @@ from lossratio.report.run import Run
 from lossratio.results import TestResult, findings_of, format_frames_per_second, format_interval, message, view_of
 from lossratio.results.conditions import LoadOrigin
 from lossratio.results.findings import provenance
+from lossratio.results.note import noted
 from lossratio.simulation.constant_capacity import SharpKnee
 from lossratio.trials.trial import TrialResult
 from lossratio.trials.trial_input import Exchange, TrialInput
 from lossratio.trials.trial_output import DirectionCounters, TrialOutput
+from lossratio.units import printable
 
 ANY_RESULTS = settings(max_examples=40, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 REGULAR = [*[counted_trial(100_000.0)] * 21, *[counted_trial(100_400.0, lost=3)] * 21]
@@ -130,7 +132,8 @@ def test_a_failure_is_all_that_is_said_about_a_failed_search():
 
 
 def test_remarks_are_in_the_message():
-    assert lines_of(throughput_of(REGULAR, remarks=("the goal is wide",)))[-1] == "Note: the goal is wide"
+    lines = message(throughput_of(REGULAR, remarks=(noted("the goal is wide"),))).splitlines()
+    assert lines[-1] == "Note: the goal is wide"
 
 
 def test_parallel_links_are_counted():
@@ -169,7 +172,7 @@ def test_the_message_never_hides_an_irregular_result(result):
     assert result.goals
     for report in result.goals:
         if report.result is None:
-            assert text.startswith(f"failed, no result: {result.error}")
+            assert text.startswith(f"failed, no result: {printable(result.error)}")
         elif not report.result.regular:
             allowed = f"{report.goal.loss_ratio * 100:.4g} %"
             assert f"{report.goal.name} (loss ratio at most {allowed}): irregular: {report.result.reason}\n" in text

@@ -252,12 +252,6 @@ def test_a_bound_that_is_not_the_suts_is_said_as_at_least_everywhere(trial, limi
         view_of(result).csit(result)
 
 
-def test_a_card_without_a_number_tells_forwarded_frames_from_offered_ones():
-    at_lower, at_upper = counted_trial(100_000.0, lost=400), stalled_trial(100_400.0, lost=503, stall=0.003)
-    html = render("html", [Run(Path("run"), (throughput_of([*[at_lower] * 21, *[at_upper] * 21], (PDR,)),))])
-    assert "No number to quote: at least 99,600 fps per interface, when 100,000 fps is offered." in html
-
-
 def test_a_few_lossy_trials_are_not_enough_to_blame_the_sut():
     at_upper = [counted_trial(100_400.0, lost=1)] * 5 + [counted_trial(100_400.0, unsent=1)] * 16
     assert judged([*BELOW, *at_upper]) == UNSENT_LIMIT

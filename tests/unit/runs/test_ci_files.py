@@ -195,7 +195,9 @@ def test_a_morning_that_could_not_do_all_says_so_by_its_exit_status(checkout, fa
     assert f"ci/morning: exit status {status} of: lossratio {failing}" in done.stderr
 
 
-@pytest.mark.parametrize(("trend", "status"), [("echo worse; exit 3", 3), ("echo too few; exit 1", 0)])
+@pytest.mark.parametrize(
+    ("trend", "status"), [("echo worse; exit 3", 3), ("echo too few; exit 4", 0), ("echo no value; exit 1", 1)]
+)
 def test_a_morning_alarms_on_what_got_worse_and_not_on_too_few_results(checkout, trend, status):
     (checkout / "results" / "night" / "results").mkdir(parents=True)
     stands_in(checkout, f"case $1 in trend) {trend} ;; esac")

@@ -75,7 +75,7 @@ def test_tests_that_the_testbed_is_too_small_for_are_skipped_and_each_reason_is_
 def test_a_run_that_is_too_large_for_the_testbed_has_a_page_and_is_not_repeated(lossratio, tmp_path):
     out = tmp_path / "out"
     file = write_suite(tmp_path, "Longer\n" + SET_UP + "    duts=2\n", settings=LIBRARY)
-    assert lossratio("run", "--topology", SIMULATED, file, "--", "--outputdir", out).status == 4
+    assert lossratio("run", "--topology", SIMULATED, file, "--", "--outputdir", out).status == 5
     assert "1 test not measured here" in (out / "lossratio.html").read_text()
     resumed = lossratio("run", "--resume", out)
     assert (resumed.status, "1 not measured here" in resumed.err, resumed.err.count(REASON)) == (4, True, 1)

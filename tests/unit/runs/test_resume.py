@@ -231,7 +231,7 @@ def test_other_conditions_are_refused_with_the_differences_unless_one_insists(lo
     assert "--force" in refused.err
     assert lossratio("run", "--resume", directory.path, "--force").status == 1
     result = json.loads(directory.result_path("Suite.After").read_text())
-    assert any("resumed by force" in remark and "max_rate" in remark for remark in result["remarks"])
+    assert any("resumed by force" in remark["text"] and "max_rate" in remark["text"] for remark in result["remarks"])
     assert json.loads((directory.path / "run.json").read_text())["forced"]
 
 

@@ -69,7 +69,7 @@ def test_the_how_to_is_true(tmp_path, topology):
     options = f"--test WithRest --outputdir {tmp_path / 'run'} "
     in_the_shell(tmp_path, build, run.replace("robot ", ROBOT + options, 1))
     (result,) = RunDirectory(tmp_path / "run").results()
-    assert any(remark.startswith("the device does not seem to remember trials") for remark in result.remarks)
+    assert any(remark.text.startswith("the device does not seem to remember trials") for remark in result.remarks)
     # A trial of half a second passes the rate and the bucket.
     assert result.mrr.mean.per_interface_fps == pytest.approx(2000 + 3000 / 0.5, rel=0.1)
     assert result.conditions.duts["BOX"]["hold"] == 0.1

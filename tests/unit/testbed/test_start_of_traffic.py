@@ -105,7 +105,7 @@ def test_a_warm_up_has_traffic_of_its_own_and_counts_for_nothing(tmp_path):
     warm_up = WarmUp(duration=2.0, profile=load_profile("ethip4-ip4base", frame_size=1518))
     result = search(tmp_path, warm_up=warm_up)
     assert [trial.as_result() for trial in result.trials] == [trial.as_result() for trial in plain.trials]
-    (remark,) = [remark for remark in result.remarks if "warm-up" in remark]
+    (remark,) = [note.text for note in result.remarks if "warm-up" in note.text]
     assert "a warm-up of 2 s came before the first trial, at 20.000 kfps per interface" in remark
     assert "with the traffic profile ethip4-ip4base" in remark
     assert result.settings["warm_up"]["duration_s"] == 2.0
@@ -115,7 +115,7 @@ def test_a_soak_test_may_have_both(tmp_path):
     request = SoakRequest(profile=PROFILE, max_load=20e3, timeout=10.0, warm_up=warm_up_like(PROFILE, 1.0), ramp=0.25)
     result = find_critical_load(policed(police="10 kfps"), request, place(tmp_path))
     assert result.conditions.timing.ramp_s == 0.25
-    assert any("a warm-up of 1 s" in remark for remark in result.remarks)
+    assert any("a warm-up of 1 s" in remark.text for remark in result.remarks)
 
 
 def test_a_warm_up_is_like_the_measurement_unless_it_has_a_profile():

@@ -16,7 +16,6 @@ from lossratio.results import (
     doubt,
     drift,
     faulty_in_words,
-    memory,
     spells,
     stalls_that_decided,
 )
@@ -47,7 +46,6 @@ def drift_of_search(result: GoalsResult) -> Iterator[str]:
 )
 def memory_of_search(result: GoalsResult) -> Iterator[str]:
     """The SUT remembers a loss for longer than the rest between trials."""
-    yield from memory(result)
     passed = passed_after_rest(
         [trial.as_result() for trial in result.evidence], _upper_bounds(result)
     )

@@ -136,7 +136,7 @@ class _About(BaseModel):
 
     test: results.TestIdentity
     conditions: results.Conditions
-    remarks: tuple[str, ...]
+    remarks: tuple[results.Note, ...]
     max_load: results.MaxLoad
 
 

@@ -2,18 +2,14 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 
+from lossratio.results import Note, NoteKind, Weight, noted
 from lossratio.trials import TrialResult, offered_load, sut_loss_ratio
 from lossratio.units import format_frame_rate, format_ratio
 
 
-def is_about_rest(remark: str) -> bool:
-    """Whether a remark is about the trial after a rest."""
-    return "after a rest" in remark
-
-
 def remarks_on_rest(
     evidence: Sequence[TrialResult], bounds: Iterable[tuple[float | None, float]]
-) -> Iterator[str]:
+) -> Iterator[Note]:
     """The remark on the trial after a rest, unless the trial passed: then there is a doubt.
 
     Args:
@@ -25,14 +21,19 @@ def remarks_on_rest(
         lost = sut_loss_ratio(trial)
         asked = f"at {format_frame_rate(trial.load)} per interface after a rest of {trial.input.rest:g} s"
         if lost > allowed:
-            yield (
+            yield _how_measured(
                 f"a trial of {trial.duration:g} s above the bounds, {asked}, lost {format_ratio(lost)}, as in the "
                 "search: it does not show that the SUT remembers a loss"
             )
         elif not _has_passed(trial, upper, allowed):
-            yield (
+            yield _how_measured(
                 f"it is not known whether the SUT remembers a loss: in the trial {asked}, the generator sent too little"
             )
+
+
+def _how_measured(text: str) -> Note:
+    """If such a trial matters, there is a doubt; otherwise, it only shows how the search went."""
+    return noted(text, NoteKind.MEMORY, Weight.PROVENANCE)
 
 
 def passed_after_rest(

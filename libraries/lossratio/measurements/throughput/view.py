@@ -24,7 +24,6 @@ from lossratio.measurements.throughput.limits import (
     is_least,
 )
 from lossratio.measurements.throughput.lines import search_lines, terms
-from lossratio.measurements.throughput.rest import is_about_rest
 from lossratio.measurements.throughput.result import (
     Goal,
     GoalOutcome,
@@ -104,10 +103,6 @@ class ThroughputView(View[GoalsResult]):
         terms,
         *OF_ALL_KINDS,
     )
-
-    def is_provenance(self, remark: str) -> bool:
-        """True for remarks on trials after a rest: if such trials matter, there is a doubt."""
-        return is_about_rest(remark)
 
     def pictures(self, result: GoalsResult) -> Iterator[Picture]:
         """The search, loss over load, spectra, latency over load if it is known, and latency if it was added."""

@@ -9,9 +9,11 @@ from lossratio.report.comparison.findings import compared_findings
 from lossratio.report.comparison.quantity import ComparedQuantity, Comparison
 from lossratio.report.comparison.verdicts import judged
 from lossratio.report.run import Run
+from lossratio.units import and_more
 
 LEAST_CHANGE = 0.01
 """Smaller relative changes do not count. The distance between the bounds of one search is half of this value."""
+_MOST_PAIRS = 3
 _NOT_IN_A, _NOT_IN_B = "not in A", "not in B"
 
 
@@ -34,8 +36,33 @@ def compare(
     testbed = _testbed_of(runs)
     compared = list(_compared(before, after))
     if all(one.note in (_NOT_IN_A, _NOT_IN_B) for one in compared):
-        raise ReportError("There is nothing to compare: the runs have no test in common.")
+        raise ReportError(
+            f"There is nothing to compare: the runs have no test in common.{_likely_pairs(compared)}"
+        )
     return Comparison(testbed, tuple(judged(compared, least_change)), tuple(_problems(runs)))
+
+
+def _likely_pairs(compared: Sequence[ComparedQuantity]) -> str:
+    """Tests of different names that measure the same, and how to compare them, after a blank; empty: there are none."""
+    by_meaning: dict[str, str] = {}
+    for one in compared:
+        for finding in one.findings_before:
+            by_meaning.setdefault(results.digest_of(finding), one.test)
+
+    pairs: dict[str, None] = {}
+    for one in compared:
+        for finding in one.findings_after:
+            alike = by_meaning.get(results.digest_of(finding))
+            if alike is not None:
+                pairs[f"{alike} in A and {one.test} in B"] = None
+    if not pairs:
+        return ""
+    shown = ", ".join(list(pairs)[:_MOST_PAIRS])
+    more = and_more(max(0, len(pairs) - _MOST_PAIRS))
+    return (
+        f" These measure the same: {shown}{more}. Give both suites the same Id and both tests the same name, and "
+        "measure again."
+    )
 
 
 def _testbed_of(runs: Sequence[Run]) -> str:

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from lossratio import results
-from lossratio.report.comparison.differences import Sample, difference
+from lossratio.report.comparison.differences import difference
 from lossratio.report.comparison.quantity import ComparedQuantity, Verdict
 
 
@@ -23,19 +23,7 @@ def compared_findings(
         after: The findings after; one of the two may be empty.
         absent: The texts for a quantity that is missing in A, and for a quantity that is missing in B.
     """
-    test, quantity = key
-    compared = ComparedQuantity(
-        test,
-        quantity,
-        _sample(before),
-        _sample(after),
-        difference=None,
-        p_value=None,
-        verdict=Verdict.NOT_COMPARABLE,
-        unit=(after or before)[-1].unit,
-        findings_before=tuple(before),
-        findings_after=tuple(after),
-    )
+    compared = ComparedQuantity(*key, tuple(before), tuple(after))
     absent_in_a, absent_in_b = absent
     if not before:
         return replace(compared, note=absent_in_a)
@@ -57,12 +45,6 @@ def compared_findings(
         verdict=Verdict.TOO_FEW,
         note="; ".join(_notes(compared)),
     )
-
-
-def _sample(findings: Sequence[results.Finding]) -> Sample:
-    """The values of those findings that have a value."""
-    numbers = (results.number_of(finding.value) for finding in findings)
-    return Sample(tuple(number for number in numbers if number is not None))
 
 
 def _obstacle(before: Sequence[results.Finding], after: Sequence[results.Finding]) -> str | None:

@@ -7,7 +7,7 @@ from functools import cached_property
 
 from lossratio import results
 from lossratio.report.comparison.differences import Difference, Sample
-from lossratio.units import FRAMES_PER_SECOND, Unit
+from lossratio.units import Unit
 
 
 class Verdict(str, Enum):
@@ -43,25 +43,38 @@ class ComparedQuantity:
     """Full name of the test."""
     quantity: str
     """Name of the goal, or MRR; with the device, if other devices were also measured."""
-    before: Sample
-    """Values before, in the unit; rates are per interface."""
-    after: Sample
-    """Values after, likewise."""
-    difference: Difference | None
-    """The difference of the values, or of their upper ends if that is smaller; None: one side has no values, or the
-    sides are not comparable."""
-    p_value: float | None
-    """Probability, adjusted for the number of compared quantities; None: no statistical test."""
-    verdict: Verdict
+    findings_before: tuple[results.Finding, ...]
+    """The findings before, including those without a value."""
+    findings_after: tuple[results.Finding, ...]
+    """The findings after, likewise; one of the two may be empty."""
+    verdict: Verdict = Verdict.NOT_COMPARABLE
     """The verdict."""
     note: str = ""
     """Reason of the verdict and caveats of the values; may be empty."""
-    unit: Unit = FRAMES_PER_SECOND
-    """The unit of the values."""
-    findings_before: tuple[results.Finding, ...] = ()
-    """The findings before, including those without a value."""
-    findings_after: tuple[results.Finding, ...] = ()
-    """The findings after, likewise."""
+    difference: Difference | None = None
+    """The difference of the values, or of their upper ends if that is smaller; None: one side has no values, or the
+    sides are not comparable."""
+    p_value: float | None = None
+    """Probability, adjusted for the number of compared quantities; None: no statistical test."""
+
+    @cached_property
+    def before(self) -> Sample:
+        """Values before, in the unit; rates are per interface."""
+        return _sample(self.findings_before)
+
+    @cached_property
+    def after(self) -> Sample:
+        """Values after, likewise."""
+        return _sample(self.findings_after)
+
+    @property
+    def _newest(self) -> results.Finding:
+        return (self.findings_after or self.findings_before)[-1]
+
+    @property
+    def unit(self) -> Unit:
+        """The unit of the values."""
+        return self._newest.unit
 
     @cached_property
     def ends(self) -> tuple[list[results.Ends], list[results.Ends]]:
@@ -71,12 +84,12 @@ class ComparedQuantity:
     @property
     def stream(self) -> str | None:
         """The stream whose loss alone counts; None: the loss of all frames counts."""
-        return next((one.stream for one in (*self.findings_after, *self.findings_before)), None)
+        return self._newest.stream
 
     @property
     def resolution(self) -> float | None:
         """The width of the search's goal, relative to the upper bound; None: there is none."""
-        return next((one.resolution for one in (*self.findings_after, *self.findings_before)), None)
+        return self._newest.resolution
 
 
 @dataclass(frozen=True)
@@ -90,24 +103,40 @@ class Comparison:
     problems: tuple[str, ...]
     """Parts of the runs that could not be read, tests that were cut off, and tests that measured nothing."""
 
+    def having(self, *verdicts: Verdict) -> tuple[ComparedQuantity, ...]:
+        """The quantities with one of some verdicts."""
+        return tuple(one for one in self.quantities if one.verdict in verdicts)
+
     @property
-    def regressions(self) -> tuple[ComparedQuantity, ...]:
+    def worse(self) -> tuple[ComparedQuantity, ...]:
         """The quantities that got worse."""
-        return tuple(
-            quantity for quantity in self.quantities if quantity.verdict is Verdict.REGRESSION
-        )
+        return tuple(one for one in self.having(Verdict.REGRESSION) if one.difference is not None)
+
+    @property
+    def broken(self) -> tuple[ComparedQuantity, ...]:
+        """The quantities that have no value any more."""
+        return tuple(one for one in self.having(Verdict.REGRESSION) if one.difference is None)
+
+    @property
+    def undecided(self) -> tuple[ComparedQuantity, ...]:
+        """The quantities about which nothing is proved."""
+        return self.having(*_UNDECIDED)
 
     @property
     def has_verdict(self) -> bool:
         """Whether at least one quantity could be judged."""
-        return any(quantity.verdict not in _UNDECIDED for quantity in self.quantities)
+        return len(self.undecided) < len(self.quantities)
 
     @property
     def is_undecided(self) -> bool:
         """Whether no quantity could be judged, or some seem worse."""
-        return not self.has_verdict or any(
-            quantity.verdict is Verdict.SEEMS_WORSE for quantity in self.quantities
-        )
+        return not self.has_verdict or bool(self.having(Verdict.SEEMS_WORSE))
+
+
+def _sample(findings: Sequence[results.Finding]) -> Sample:
+    """The values of those findings that have a value."""
+    numbers = (results.number_of(finding.value) for finding in findings)
+    return Sample(tuple(number for number in numbers if number is not None))
 
 
 def _ends_of(findings: Sequence[results.Finding]) -> list[results.Ends]:

@@ -8,7 +8,16 @@ from lossratio.report.comparison.differences import NO_SPREAD, Difference, Sampl
 from lossratio.report.comparison.quantity import ComparedQuantity, Comparison, Verdict
 from lossratio.report.junit import Case, of_stream
 from lossratio.report.markdown import markdown_cell, markdown_table
-from lossratio.units import Unit, and_more, change_in_words, counted, format_change, range_in_words
+from lossratio.units import (
+    Unit,
+    and_more,
+    change_in_words,
+    counted,
+    format_change,
+    format_ratio,
+    printable,
+    range_in_words,
+)
 
 _HEADER = ("test", "goal", "stream", "A", "B", "change", "95 % interval", "p", "verdict")
 _STATES = {
@@ -42,7 +51,8 @@ def comparison_table(comparison: Comparison) -> str:
         "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
         for row in rows
     )
-    return "\n".join((sentence_of(comparison), "", *lines, "", *summary_of(comparison)))
+    text = "\n".join((sentence_of(comparison), "", *lines, "", *summary_of(comparison)))
+    return printable(text)
 
 
 def comparison_markdown(comparison: Comparison) -> str:
@@ -60,15 +70,10 @@ def sentence_of(comparison: Comparison) -> str:
 
     If nothing shows how much some values vary by chance, a second sentence says so.
     """
-    found: dict[Verdict, list[ComparedQuantity]] = {verdict: [] for verdict in Verdict}
-    for one in comparison.quantities:
-        found[one.verdict].append(one)
-
-    worse = [one for one in found[Verdict.REGRESSION] if one.difference is not None]
-    lost = [one for one in found[Verdict.REGRESSION] if one.difference is None]
-    seems_worse = found[Verdict.SEEMS_WORSE]
-    better = found[Verdict.PROGRESSION]
-    seems_better = found[Verdict.SEEMS_BETTER]
+    worse, lost = comparison.worse, comparison.broken
+    seems_worse = comparison.having(Verdict.SEEMS_WORSE)
+    better = comparison.having(Verdict.PROGRESSION)
+    seems_better = comparison.having(Verdict.SEEMS_BETTER)
     among = counted(len(comparison.quantities), "quantity", "quantities")
 
     if worse:
@@ -87,7 +92,33 @@ def sentence_of(comparison: Comparison) -> str:
         return f"B seems better than A in {len(seems_better):,} of {among}: {_largest(seems_better)}. {_NO_SPREAD}"
     if comparison.has_verdict:
         return _nothing_proved(comparison)
-    return "Undecided: there are too few results, or they cannot be compared."
+    return _undecided(comparison)
+
+
+def _undecided(comparison: Comparison) -> str:
+    """Why nothing is decided, and what to do about it."""
+    if comparison.having(Verdict.TOO_FEW):
+        return (
+            "Undecided: there are too few results. Repeat the runs at least twice on both sides, or three times on one "
+            "side."
+        )
+    for one in comparison.quantities:
+        for side, findings in (("B", one.findings_after), ("A", one.findings_before)):
+            share = max(
+                (results.unsent_share_of(finding) or 0.0 for finding in findings), default=0.0
+            )
+            if share:
+                return (
+                    f"Undecided: {side}'s generator did not send or count {_share_in_words(share)} of its frames: "
+                    f"repeat {side}."
+                )
+    named = comparison.quantities[0]
+    more = and_more(len(comparison.quantities) - 1)
+    return f"Undecided: {named.test}, {named.quantity}{more} cannot be compared: {named.note}."
+
+
+def _share_in_words(share: float) -> str:
+    return "enough" if share == 1.0 else f"up to {format_ratio(share)}"
 
 
 def _also_seeming(seems_worse: Sequence[ComparedQuantity]) -> str:
@@ -102,13 +133,12 @@ def _also_seeming(seems_worse: Sequence[ComparedQuantity]) -> str:
 
 def _nothing_proved(comparison: Comparison) -> str:
     """That no difference is proved, and how many quantities have no verdict at all."""
-    unchanged = [one for one in comparison.quantities if one.verdict is Verdict.UNCHANGED]
-    undecided = len(comparison.quantities) - len(unchanged)
+    all_of_them = counted(len(comparison.quantities), "quantity", "quantities")
     where = ""
     also = ""
-    if undecided:
-        where = f" in {len(unchanged):,} of {counted(len(comparison.quantities), 'quantity', 'quantities')}"
-        also = f" There is no verdict on {undecided:,} more."
+    if comparison.undecided:
+        where = f" in {len(comparison.having(Verdict.UNCHANGED)):,} of {all_of_them}"
+        also = f" There is no verdict on {len(comparison.undecided):,} more."
     return (
         f"No difference between A and B is proved{where}: each is too small, or chance may explain "
         f"it.{also}"
@@ -151,7 +181,7 @@ def _case(compared: ComparedQuantity) -> Case:
 def describe_quantity(compared: ComparedQuantity) -> str:
     """Describes one quantity in one line."""
     words = quantity_in_words(compared)
-    verdict = words["verdict"]
+    verdict = ": ".join(filter(None, (words["verdict"], compared.note)))
     if compared.difference is None:
         return verdict
     return (
@@ -162,10 +192,6 @@ def describe_quantity(compared: ComparedQuantity) -> str:
 
 def quantity_in_words(compared: ComparedQuantity) -> Mapping[str, str]:
     """The cells of a quantity's row, by the column headings of the table."""
-    verdict = compared.verdict.value
-    if compared.note:
-        verdict = f"{verdict}: {compared.note}"
-
     cells = (
         compared.test,
         compared.quantity,
@@ -175,7 +201,7 @@ def quantity_in_words(compared: ComparedQuantity) -> Mapping[str, str]:
         _change_in_words(compared.difference),
         _interval_in_words(compared),
         _p_value_in_words(compared),
-        verdict,
+        compared.verdict.value,
     )
 
     return dict(zip(_HEADER, cells, strict=True))
@@ -231,21 +257,16 @@ def _counted(verdict: Verdict, number: int) -> str:
 
 
 def summary_of(comparison: Comparison) -> Iterator[str]:
-    """Lines that count the quantities by verdict, give advice if there is no verdict, and name what is missing."""
-    counts = {
-        verdict: sum(compared.verdict is verdict for compared in comparison.quantities)
-        for verdict in Verdict
-    }
+    """Lines that count the quantities by verdict, have the notes on each, and name what is missing."""
+    counts = {verdict: len(comparison.having(verdict)) for verdict in Verdict}
     summary = ", ".join(_counted(verdict, count) for verdict, count in counts.items() if count)
 
     yield (
         f"Testbed {comparison.testbed}: {summary}. "
         "Rates are per interface; p is adjusted for the number of comparisons."
     )
-    if not comparison.has_verdict and counts[Verdict.TOO_FEW]:
-        yield (
-            "No verdict yet: repeat the runs at least twice on both sides, or three times on one "
-            "side."
-        )
+    for one in comparison.quantities:
+        if one.note:
+            yield f"{one.test}, {one.quantity}: {one.note}."
     yield from results.quick_goals_in(compared.quantity for compared in comparison.quantities)
     yield from (f"Missing: {problem}" for problem in comparison.problems)
