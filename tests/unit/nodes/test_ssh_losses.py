@@ -15,7 +15,7 @@ class TestLostConnections:
 
     def test_losing_the_connection_during_a_command_is_one_clear_error(self, ssh_session):
         server_pid = sshd_of(ssh_session)
-        with pytest.raises(NodeError, match="DUT1: .*the connection was lost"):
+        with pytest.raises(NodeError, match=r"DUT1: .*the connection was lost"):
             ssh_session.run("kill", "-9", str(server_pid))
         with pytest.raises(NodeError, match="the connection is lost; cannot run `true`"):
             ssh_session.run("true")
