@@ -79,6 +79,14 @@ class VppOptions(Feature):
         return [kind for kind in self.kinds if kind.given(self)]
 
     @property
+    def encapsulation_overhead(self) -> int:
+        """The bytes that its features declare, and those that they compute."""
+        declared = [item for kind in self.features for item in kind.needs.overhead.items()]
+        return super().encapsulation_overhead + sum(
+            size for option, size in declared if getattr(self, option)
+        )
+
+    @property
     def has_programs(self) -> bool:
         """Whether programs of features run beside VPP, a second VPP, or a virtual machine."""
         return self.is_contained or self.guest is not None or self.has_testpmd

@@ -382,7 +382,11 @@ class Vpp(ProgramDut[VppOptions]):
         runtime = control.ask("show runtime")
         report["statistics"] += reports.parse_runtime(runtime)
         report["proved"] = control.check(
-            [each for kind in features for each in kind.proved(self.options, self._ports)]
+            [
+                each
+                for kind in features
+                for each in (*kind.needs.proves, *kind.proved(self.options, self._ports))
+            ]
         )
         report["workers"] = reports.parse_workers(
             runtime, control.ask("show interface rx-placement")

@@ -130,6 +130,10 @@ class Needs:
     """FD.io CSIT's tags: a suite with this feature has one of them."""
     duts: int = 0
     """The number of DUTs in a row that it needs; 0: any number."""
+    overhead: Mapping[str, int] = field(default_factory=dict)
+    """Bytes by which an option of it lengthens frames between two DUTs, apart from padding."""
+    proves: tuple[Shown, ...] = ()
+    """What VPP must show after the trial with telemetry, whatever the options and ports are."""
 
 
 IDLE_SECONDS = 300.0

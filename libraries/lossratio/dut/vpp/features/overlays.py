@@ -9,7 +9,15 @@ from typing import Literal
 from pydantic import Field
 
 from lossratio.dut.linux.addressing import WEST_VNI
-from lossratio.dut.vpp.features.feature import Command, Feature, Needs, Ports, Shown, VppPort
+from lossratio.dut.vpp.features.feature import (
+    LOOKING,
+    Command,
+    Feature,
+    Needs,
+    Ports,
+    Shown,
+    VppPort,
+)
 from lossratio.dut.vpp.features.process import (
     MACS,
     MEMIF,
@@ -38,12 +46,7 @@ class Vlan(Feature):
     vlan_between: bool = False
     """Whether only the links between two DUTs have the tag."""
 
-    needs = Needs(("l2xc", "l2bd", "ip4", "ip6"), tags=("dot1q",))
-
-    @property
-    def encapsulation_overhead(self) -> int:
-        """The tag between DUTs, if frames have no tag elsewhere."""
-        return super().encapsulation_overhead + (_TAG_BYTES if self.vlan_between else 0)
+    needs = Needs(LOOKING, tags=("dot1q",), overhead={"vlan_between": _TAG_BYTES})
 
     def problem(self) -> str | None:
         """The options `vlan_east` and `vlan_between` need the option `vlan`; some filters cannot look behind a tag."""
@@ -95,17 +98,17 @@ class Vxlan(Feature):
     vxlan_between: bool = False
     """Whether only frames between two DUTs are in a VXLAN tunnel. With ``l2bd`` or ``l2xc``."""
 
-    needs = Needs(("l2bd", "l2xc"), plugins={"vxlan": "23.06"}, tags=("vxlan",))
+    needs = Needs(
+        ("l2bd", "l2xc"),
+        plugins={"vxlan": "23.06"},
+        tags=("vxlan",),
+        overhead={"vxlan_between": _VXLAN_BYTES},
+    )
 
     @property
     def is_addressed(self) -> bool:
         """Whether VPP is the end of a tunnel to the TG: frames must then be addressed to VPP."""
         return self.vxlan or super().is_addressed
-
-    @property
-    def encapsulation_overhead(self) -> int:
-        """The headers of the tunnel between DUTs, if frames have no tunnel elsewhere."""
-        return super().encapsulation_overhead + (_VXLAN_BYTES if self.vxlan_between else 0)
 
     def problem(self) -> str | None:
         """Tunnels cannot be both on all links and only between DUTs."""
@@ -252,6 +255,9 @@ class Srv6Proxy(_Segments):
         _Segments.needs,
         plugins=dict.fromkeys(("memif", "srv6ad", "srv6am", "srv6as"), ""),
         tags=("srv6_proxy",),
+        proves=(
+            Shown(f"show interface {MEMIFS[1]}", r"rx packets\s+[1-9]", "packets from the service"),
+        ),
     )
 
     @property
@@ -296,12 +302,6 @@ class Srv6Proxy(_Segments):
         yield from _Segments.verified(self, ports)
         yield from map(is_connected, MEMIFS)
 
-    def proved(self, ports: Ports) -> Iterator[Shown]:
-        """Packets went through the service."""
-        yield Shown(
-            f"show interface {MEMIFS[1]}", r"rx packets\s+[1-9]", "packets from the service"
-        )
-
 
 class Gtpu(Feature):
     """A GTP-U tunnel (3GPP TS 29.281) between the two VPPs of a path."""
@@ -311,12 +311,9 @@ class Gtpu(Feature):
     gtpu_mtu: int | None = Field(default=None, ge=576, le=9000)
     """Bytes of the largest packet between the two VPPs. Larger packets are fragmented, and reassembled."""
 
-    needs = Needs(("ip4",), plugins={"gtpu": ""}, tags=("gtpu",), duts=2)
-
-    @property
-    def encapsulation_overhead(self) -> int:
-        """The headers of the tunnel."""
-        return super().encapsulation_overhead + (_GTPU_BYTES if self.gtpu else 0)
+    needs = Needs(
+        ("ip4",), plugins={"gtpu": ""}, tags=("gtpu",), duts=2, overhead={"gtpu": _GTPU_BYTES}
+    )
 
     def problem(self) -> str | None:
         """An MTU needs a tunnel."""
@@ -379,7 +376,13 @@ class Geneve(Feature):
     """Number of GENEVE tunnels on the east link, one for each of the first hosts in the east. With ``ip4``, and traffic
     profiles such as ``ethip4-geneve16``. On that link, the TG sends and receives frames that are 50 bytes longer."""
 
-    needs = Needs(("ip4",), plugins={"geneve": ""}, tags=("geneve_l3mode",), duts=1)
+    needs = Needs(
+        ("ip4",),
+        plugins={"geneve": ""},
+        tags=("geneve_l3mode",),
+        duts=1,
+        proves=(Shown("show errors", r"[1-9]\d*\s+geneve4-encap", "packets in tunnels"),),
+    )
 
     @property
     def growth(self) -> tuple[int, int]:
@@ -408,10 +411,6 @@ class Geneve(Feature):
     def verified(self, ports: Ports) -> Iterator[Shown]:
         """The last tunnel."""
         yield Shown("show geneve tunnel", rf"vni {self.geneve}\b", f"{self.geneve} tunnels")
-
-    def proved(self, ports: Ports) -> Iterator[Shown]:
-        """Packets were put into tunnels, and others came out of them."""
-        yield Shown("show errors", r"[1-9]\d*\s+geneve4-encap", "packets in tunnels")
 
 
 def _outer_bytes(segments: int) -> int:

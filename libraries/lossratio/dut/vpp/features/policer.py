@@ -46,7 +46,14 @@ class Policer(Feature):
     burst: int | None = Field(default=None, ge=1, le=2**32 - 1)
     """Bytes that a full bucket of the policer holds. Default: 20 ms of its rate."""
 
-    needs = Needs(LOOKING, plugins={"policer": "26.06"}, tags=("policer",))
+    needs = Needs(
+        LOOKING,
+        plugins={"policer": "26.06"},
+        tags=("policer",),
+        proves=(
+            Shown("show policer", r"(onform|xceed|iolate) [1-9]\d* packets", "frames in a policer"),
+        ),
+    )
 
     @property
     def police_kilobits(self) -> int | None:
@@ -84,12 +91,6 @@ class Policer(Feature):
                 f"policer add name {policer_name(port)} {bucket} {actions}", answer=r"(\d+)?"
             )
             yield Command(f"policer input name {policer_name(port)} {port.entrance}")
-
-    def proved(self, ports: Ports) -> Iterator[Shown]:
-        """Frames met a policer."""
-        yield Shown(
-            "show policer", r"(onform|xceed|iolate) [1-9]\d* packets", "frames in a policer"
-        )
 
     def reset_commands(self, ports: Ports) -> Iterator[str]:
         """Fills the buckets."""

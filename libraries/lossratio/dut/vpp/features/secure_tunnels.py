@@ -301,7 +301,13 @@ class WireGuard(Feature):
     """Number of WireGuard tunnels between the two VPPs of the path, one for each of the first hosts of a side, and for
     each of the first networks (/24) of 240.0.0.0/6 and 244.0.0.0/6. With ``ip4``."""
 
-    needs = Needs(("ip4",), plugins={"wireguard": ""}, tags=("wireguard",), duts=2)
+    needs = Needs(
+        ("ip4",),
+        plugins={"wireguard": ""},
+        tags=("wireguard",),
+        duts=2,
+        overhead={"wireguard": _WIREGUARD_BYTES},
+    )
 
     @property
     def entries(self) -> int:
@@ -313,11 +319,6 @@ class WireGuard(Feature):
         if getattr(self, "ipsec", 0):
             return "wireguard and ipsec are tunnels of the same hosts: leave one out"
         return None
-
-    @property
-    def encapsulation_overhead(self) -> int:
-        """Headers and tag of a packet, without padding."""
-        return super().encapsulation_overhead + (_WIREGUARD_BYTES if self.wireguard else 0)
 
     def routed(self, port: VppPort) -> Iterable[Command]:
         """For the port that faces the other VPP, the routes to the ends of tunnels; for the other one, two networks."""
