@@ -160,6 +160,7 @@ def _sections(
         by_weight: dict[str, list[Note]] = {weight.value: [] for weight in Weight}
         for note in notes:
             by_weight[note.weight.value].append(note)
+        # Record: what the template shows.
         shown = body(
             run=run.path if len(runs) > 1 else None,
             result=result,
