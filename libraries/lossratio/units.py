@@ -5,7 +5,6 @@ Keywords and files have units. All other code computes in plain numbers: frames 
 
 import math
 import re
-import sys
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import timedelta
@@ -28,7 +27,6 @@ _LEAST_BARE = 1000.0
 """A smaller rate needs its unit, because people often write ``20`` for 20 kfps or 20 Mfps."""
 _BIT_RATE = re.compile(_NUMBER + r"([kKMG]?)\s*(?:bps|bit/s|b/s)?\s*")
 _RATIO = re.compile(_NUMBER + r"(%?)\s*")
-_LARGEST_FLOAT = sys.float_info.max
 _LARGEST_RATE = 1e18
 """Frames or bits per second. A larger rate is a mistake, and its products would be too large for floating point."""
 LONGEST_DURATION = 1e9
@@ -171,7 +169,7 @@ def parse_whole_number(text: str | float) -> int:
         match = _WHOLE_NUMBER.fullmatch(text)
         if match:
             number = float(match[1])
-    elif not isinstance(text, bool) and abs(text) <= _LARGEST_FLOAT:
+    elif is_number(text):
         number = text
     if abs(number) > LARGEST_NUMBER:
         raise ValueError(f"{_shown(text)} is too large; the largest number is {LARGEST_NUMBER:,}.")
@@ -204,7 +202,7 @@ def parse_duration(text: object) -> float:
         ValueError: If it is not a positive, finite duration.
     """
     seconds = read_seconds(text)
-    if not seconds > 0:
+    if seconds <= 0:
         raise ValueError(f"{_shown(text)} is not a positive duration; {_LIKE_DURATIONS}.")
     return seconds
 
@@ -234,9 +232,6 @@ def _seconds(written: object) -> float:
         return written.total_seconds()
     if is_number(written):
         return float(written)
-    if isinstance(written, int):
-        # No float can hold it.
-        return math.inf
 
     # Imported here, because importing Robot Framework takes longer than many commands do.
     from robot.utils import timestr_to_secs

@@ -188,10 +188,7 @@ def to_search_goal(value: str | Mapping[str, Any]) -> SearchGoal:
     with warnings.catch_warnings():
         # The result's remarks hold what RFC 9971 advises against.
         warnings.simplefilter("ignore", SearchGoalWarning)
-        try:
-            return goal_from(value)
-        except SearchError as error:
-            raise ValueError(str(error)) from error
+        return goal_from(value)
 
 
 def to_frame_sizes(value: str | Sequence[str | int]) -> FrameSizes:
@@ -248,10 +245,7 @@ def to_goal_set(value: str) -> GoalSet:
     | ``NDR, TST009``       | presets, see the type ``SearchGoal`` |
     | ``goals/strict.yaml`` | all goals of a file: docs/reference/goals.md |
     """
-    try:
-        return goal_set_from(value)
-    except SearchError as error:
-        raise ValueError(str(error)) from error
+    return goal_set_from(value)
 
 
 def typed_keyword(name: str | None = None) -> Callable[[FunctionT], FunctionT]:
@@ -330,7 +324,10 @@ def _explained(what: str, convert: Callable[[Any], Any]) -> Callable[[Any], Any]
         is_hidden_number = isinstance(value, bool) and bool not in taken
         if is_hidden_number or not isinstance(value, taken):
             raise ValueError(f"{shown_value(value)} is not {what}.")
-        return convert(value)
+        try:
+            return convert(value)
+        except SearchError as error:
+            raise ValueError(str(error)) from error
 
     explained.__doc__ = convert.__doc__
     return explained

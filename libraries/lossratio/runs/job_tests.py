@@ -1,7 +1,6 @@
 """The tests that suites and jobs have on a testbed: suites are expanded, and the tests that a job names are chosen."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from pathlib import Path
 
 from robot.api import SuiteVisitor
@@ -92,21 +91,16 @@ def job_tests(job: Job, testbed: Testbed) -> tuple[TestCase, ...]:
         JobError: If an entry of the job selects no tests.
     """
     for number, tests in enumerate(job.tests_on(testbed), start=1):
-        selected = list(_selected(_alone(job, tests), testbed))
+        alone = Job(job.path, job.file.model_copy(update={"tests": (tests,)}), job.testbeds)
+        selected = list(_selected(alone, testbed))
         _check_mixes(job, tests, selected)
         if not selected:
-            every = tests.model_copy(update={"include": (), "exclude": ()})
-            there = tags_near(tests.include, _selected(_alone(job, every), testbed))
+            there = tags_near(tests.include, suite_tests(job.suites(tests), testbed.file))
             raise JobError(
                 f"{job.path}: entry {number} of the tests on {testbed.topology.name} selects no test: "
                 f"no test in {', '.join(map(str, tests.suites))} has its tags.{there}"
             )
     return tuple(_selected(job, testbed))
-
-
-def _alone(job: Job, tests: JobTests) -> Job:
-    """A job with only these tests."""
-    return replace(job, file=job.file.model_copy(update={"tests": (tests,)}))
 
 
 def _check_mixes(job: Job, tests: JobTests, selected: Sequence[TestCase]) -> None:

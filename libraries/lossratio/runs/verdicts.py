@@ -116,7 +116,7 @@ def exit_status(
         return status
     if troubles:
         kinds.add(FailureKind.INFRASTRUCTURE)
-    if not kinds and verdicts and all(verdict.status == "SKIP" for verdict in verdicts):
+    if not kinds and {verdict.status for verdict in verdicts} == {"SKIP"}:
         return ExitStatus.NOTHING_MEASURED
     return status_of_kinds(kinds)
 

@@ -285,14 +285,12 @@ class Topology(FileModel):
 
     def _check_model(self, nic: str) -> None:
         """Refuses a NIC model that nobody knows, and any model if the file does not say what its cards are."""
-        interfaces = [
-            interface for node in self.nodes.values() for interface in node.interfaces.values()
-        ]
-        own = [interface.model for interface in interfaces if interface.model is not None]
+        models = [port.model for node in self.nodes.values() for port in node.interfaces.values()]
+        own = list(dict.fromkeys(filter(None, models)))
         names = [*(model.name for model in _MODELS), *self.nics, *own]
         if nic.casefold() not in map(str.casefold, names):
             hint = did_you_mean(nic, names) or (
-                f" The models of its ports are: {', '.join(dict.fromkeys(own)) or 'none'}. "
+                f" The models of its ports are: {', '.join(own) or 'none'}. "
                 "List a model of your own under 'nics'."
             )
             raise TopologyError(f"Topology {self.name}: there is no NIC model {nic!r}.{hint}")

@@ -6,7 +6,6 @@ import yaml
 
 from lossratio.yaml_file.loader import RefusedError
 
-_SECOND_COLON = "mapping values are not allowed here"
 _WRONG_INDENTATION = (
     "the indentation does not fit the lines above; fields of one mapping begin in one column"
 )
@@ -93,7 +92,7 @@ def plain_words(cause: yaml.YAMLError) -> str:
         return problem
 
     mark = getattr(cause, "problem_mark", None)
-    if problem == _SECOND_COLON and mark is not None:
+    if mark is not None and problem == "mapping values are not allowed here":
         return _of_a_colon(mark)
     opened = getattr(cause, "context_mark", None)
     line = 1 if opened is None else opened.line + 1
@@ -105,17 +104,10 @@ def plain_words(cause: yaml.YAMLError) -> str:
 
 def _of_a_colon(mark: yaml.Mark) -> str:
     """The mistake of which PyYAML only notices that a ``: `` is at a place where no field can begin."""
-    above, here = _lines_before(mark.buffer or "", mark.line, mark.column)
-    if ": " in here:
+    lines = str(mark.buffer).splitlines()
+    if ": " in lines[mark.line][: mark.column]:
         return "there are two ': ' in one line; put a text that has ': ' in quotes"
-    if re.search(r":(\s|$)", above):
+    above = [line for line in lines[: mark.line] if line.strip(" ")[:1] not in ("", "#")]
+    if re.search(r":(\s|$)", above[-1]):
         return _WRONG_INDENTATION
     return "the line above has no ': ' between the name of a field and its value"
-
-
-def _lines_before(text: str, line: int, column: int) -> tuple[str, str]:
-    """The last line with a value before a place, and the beginning of the place's own line."""
-    lines = text.splitlines()[: line + 1]
-    here = lines.pop()[:column]
-    values = [each for each in lines if each.strip() and not each.lstrip().startswith("#")]
-    return (values[-1] if values else ""), here

@@ -119,6 +119,11 @@ IN_FILES = {
         ":17: not YAML: the indentation does not fit the lines",
     ),
     "field too far right": (NAME, "  name: local\n", ":5: not YAML: the indentation does not fit the lines above"),
+    "field without a colon": (
+        r"\n  TG:",
+        "\n  TG",
+        ":10: not YAML: the line above has no ': ' between the name of a field and",
+    ),
     "two colons": (NAME, "name: local: lab\n", "there are two ': ' in one line; put a text that has ': ' in quotes"),
     "colon without a blank": (NAME, "name:local\n", "needs ': ' between its name and its value"),
     "bracket left open": (r"\{name: tg0, link: link0\}", "{name: tg0, link: link0", "is not closed"),
