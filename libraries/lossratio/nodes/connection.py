@@ -161,7 +161,11 @@ def _as_configured(name: str, node: Node) -> tuple[Node, _Way]:
     Raises:
         NodeError: If the file of the configuration cannot be read.
     """
-    file = _USER_CONFIG.expanduser()
+    try:
+        file = _USER_CONFIG.expanduser()
+    except RuntimeError:
+        # Without a home directory, there is no file.
+        return node, _Way()
     if not file.exists():
         return node, _Way()
     where = f"Node {name}"
@@ -178,8 +182,9 @@ def _as_configured(name: str, node: Node) -> tuple[Node, _Way]:
     fields["username"] = node.username or found.get("user")
     files = [_expanded(Path(key), where) for key in found.get("identityfile", ())]
     keys = [str(file) for file in files if file.exists()]
-    if node.known_hosts is None and "userknownhostsfile" in found:
-        fields["known_hosts"] = Path(found["userknownhostsfile"].split()[0])
+    if node.known_hosts is None:
+        known = map(Path, found.get("userknownhostsfile", "").replace('"', "").split())
+        fields["known_hosts"] = next((file for file in known if file.expanduser().exists()), None)
     jump = found.get("proxyjump", "none")
     command = proxy = found.get("proxycommand")
     if command is None and jump.casefold() != "none":

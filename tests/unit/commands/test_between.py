@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 import yaml
 from click.testing import CliRunner
+from ssh_server import SSHD, Server, private_command
 from waiting import PATIENCE, wait_until
 
 from lossratio.commands.between import between
@@ -357,6 +358,14 @@ def test_a_quota_is_named_with_what_helps_and_nobody_is_told_to_stop_other_work(
     assert "other work" not in told
 
 
+def assert_encloses_the_policer(path):
+    """In a trial of half a second pass a second's half, and a burst of 40."""
+    (result,) = RunDirectory(path / "out").results()
+    lower, upper = (bound.per_interface_fps for bound in result.goals[0].bounds)
+    assert lower <= 2080.0 * 1.02
+    assert upper >= 2080.0 * 0.98
+
+
 KUBECTL = """#!/bin/sh
 while [ "$1" != -- ]; do pod=$1; shift; done
 shift
@@ -388,11 +397,55 @@ def test_ends_in_pods_and_containers_are_measured_as_namespaces_are(tmp_path, wa
     ended = "cat *.pid 2>/dev/null | xargs -r kill"
     done = in_lab(tmp_path, "sh", "-c", f"{deed}\n{shlex.join(command)}; status=$?; {ended}; exit $status")
     assert done.returncode == 0, done.stderr
-    (result,) = RunDirectory(tmp_path / "out").results()
-    lower, upper = (bound.per_interface_fps for bound in result.goals[0].bounds)
-    # In a trial of half a second pass a second's half, and a burst of 40.
-    assert lower <= 2080.0 * 1.02
-    assert upper >= 2080.0 * 0.98
+    assert_encloses_the_policer(tmp_path)
+
+
+RELAY = """
+import os, select, socket, sys
+far = socket.create_connection(("127.0.0.1", int(sys.argv[1])))
+while True:
+    for ready in select.select([0, far], [], [])[0]:
+        data = os.read(ready if ready == 0 else far.fileno(), 65536)
+        if not data:
+            raise SystemExit
+        far.sendall(data) if ready == 0 else os.write(1, data)
+"""
+# An end that is reached by SSH needs its default route for other things.
+LOG_IN = """
+ip -n client route add 10.0.2.0/24 via 10.0.1.1; ip -n client route del default
+ip -n server route add 10.0.1.0/24 via 10.0.2.1; ip -n server route del default
+for node in client server; do ip netns exec $node {sshd} 2> $node.log & echo $! > $node.pid; done
+"""
+
+
+@pytest.mark.netns
+@pytest.mark.quiet
+@pytest.mark.whole
+@needs_root[1]
+@pytest.mark.skipif(not SSHD, reason="no sshd on this machine")
+def test_hosts_that_only_a_proxy_command_reaches_are_measured_by_their_names(tmp_path, monkeypatch):
+    (tmp_path / ".ssh").mkdir()
+    server = Server(tmp_path, tmp_path)
+    server.close()
+    (tmp_path / "relay.py").write_text(RELAY)
+    (tmp_path / "known").write_text(f"lab {server.host_key}\n")
+    relay = f"{sys.executable} {tmp_path}/relay.py {server.port}"
+    names = "".join(
+        f"Host {name}\nProxyCommand ip netns exec {node} {relay}\n"
+        for name, node in (("h1", "client"), ("h2", "server"))
+    )
+    every = f"IdentityFile {tmp_path}/user_key\nUserKnownHostsFile {tmp_path}/known\nHostKeyAlias lab\n"
+    (tmp_path / ".ssh" / "config").write_text(f"{names}Host *\n{every}")
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.delenv("SSH_AUTH_SOCK", raising=False)
+    sshd = shlex.join(private_command([SSHD, "-D", "-f", str(tmp_path / "config")], tmp_path))
+    options = ["--max-load", "10 kfps", "--output", "out", "--python", sys.executable]
+    command = shlex.join([sys.executable, "-m", "lossratio", "between", "h1", "h2", *options])
+    done = in_lab(
+        tmp_path, "sh", "-c", f"{LOG_IN.format(sshd=sshd)}\n{command}; status=$?; kill $(cat *.pid); exit $status"
+    )
+    assert done.returncode == 0, done.stderr
+    assert_encloses_the_policer(tmp_path)
 
 
 NAT = """

@@ -105,9 +105,8 @@ def config(server, home, way, **names):
     """The SSH configuration of a user who knows the server as ``lab``."""
     (home / ".ssh").mkdir(exist_ok=True)
     (home / ".ssh" / "known").write_text(f"lab {server.host_key}\n[127.0.0.1]:{server.port} {server.host_key}\n")
-    keys = (
-        f'IdentityFile "{server.directory}/user_key"\nUserKnownHostsFile "{home}/.ssh/known"\nStrictHostKeyChecking yes'
-    )
+    known = f"UserKnownHostsFile {home}/.ssh/none {home}/.ssh/known\nStrictHostKeyChecking yes"
+    keys = f'IdentityFile "{server.directory}/user_key"\n{known}'
     text = f"Host lab\nHostName 127.0.0.1\nPort {server.port}\nHostKeyAlias lab\n{keys}\n{way}\n"
     text += "".join(f"Host {name}\nHostName 127.0.0.1\nPort {port}\n{keys}\n" for name, port in names.items())
     (home / ".ssh" / "config").write_text(text)
