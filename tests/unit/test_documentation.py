@@ -35,8 +35,9 @@ from lossratio.topology import (
     load_topology,
 )
 from lossratio.traffic import load_profile, profile_names
-from lossratio.traffic.headers import AddressRange, Headers, Ipv4, Ipv6, MplsLabel, PortHeader, VlanTag, Vxlan
+from lossratio.traffic.headers import Headers, Ipv4, Ipv6, MplsLabel, PortHeader, VlanTag, Vxlan
 from lossratio.traffic.profile import ProfileFile, Reverse
+from lossratio.traffic.ranges import AddressRange
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"

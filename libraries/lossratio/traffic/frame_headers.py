@@ -36,11 +36,11 @@ from lossratio.traffic.headers import (
     Ipv4,
     Ipv6,
     PortHeader,
-    Range,
     TcpHeader,
     Vxlan,
 )
 from lossratio.traffic.profile import TrafficDirection, address_span
+from lossratio.traffic.ranges import Range
 from lossratio.traffic.streams import in_one_order
 
 _MAC_ADDRESSES = bytes(MACS_BYTES)

@@ -11,13 +11,8 @@ from lossratio.records import FileModel, left_out_if_empty
 from lossratio.results import FrameSizeShare, LoadSemantics, Traffic, load_semantics
 from lossratio.topology import EAST, WEST, Address, FileName, Side
 from lossratio.traffic.frame_sizes import RESERVED_NAMES, parse_frame_size, weights_of
-from lossratio.traffic.headers import (
-    AddressRange,
-    Headers,
-    InnerHeaders,
-    smallest_size,
-    why_wrong_sizes,
-)
+from lossratio.traffic.headers import Headers, InnerHeaders, smallest_size, why_wrong_sizes
+from lossratio.traffic.ranges import AddressRange
 from lossratio.traffic.received import as_received, check_received
 from lossratio.traffic.streams import (
     StreamError,

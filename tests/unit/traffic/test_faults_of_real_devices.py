@@ -24,7 +24,7 @@ FAULTS = {
     ),
     "a size": ("meta length 1500-1600", "IMIX_v4_1", "of 1,518 B; these lose every frame, all others none"),
     "a part of a size": ("meta length 500-600 numgen random mod 4 == 0", "IMIX_v4_1", "of 570 B; these lose 2"),
-    "a direction": ("numgen random mod 50 == 0", 64, "of the direction port0>port1; the other one loses none"),
+    "a direction": ("numgen random mod 50 == 0", 64, "of the direction port0>port1, which loses"),
 }
 
 

@@ -507,6 +507,8 @@ def register():
         ("ip_id=4", "line 4: STLHltStream.ip_id: the argument cannot be used here"),
         ("l3_protocol='arp'", "STLHltStream.l3_protocol: 'arp' is not supported"),
         ("vlan_id_mode='increment', vlan_id_count=2", "STLHltStream.vlan_id_mode: it is the same in all frames"),
+        ("l2_encap='ethernet_ii_vlan'", "dot1q.id: must be at least 1, not 0"),
+        ("l2_encap='raw'", "STLHltStream.l2_encap: 'raw' is not supported"),
         ("frame_size='large'", "STLHltStream: an argument is wrong: invalid literal"),
         ("ip_src_mode='list', ip_src_count=2", "STLHltStream.ip_src_mode: 'list' is not supported"),
         ("length_mode='quad'", "STLHltStream.length_mode: 'quad' is not supported"),

@@ -83,7 +83,7 @@ _WITHOUT_DIFFERENCE = frozenset(
         "inter_burst_gap",
     )
 ).union(
-    ("ignore_macs", "l2_encap", "mac_src", "mac_dst", "vlan_cfi", "vlan_protocol_tag_id", *_MAC2),
+    ("ignore_macs", "mac_src", "mac_dst", "vlan_cfi", "vlan_protocol_tag_id", *_MAC2),
     ("mode", "port_handle", "stream_id", "save_to_yaml"),
 )
 _TAG_PROTOCOL = 0x8100
@@ -195,7 +195,11 @@ class _Hlt:
         names = [name for name in self._given if name.startswith("vlan_")]
         listed = {name: _listed(self._given[name]) for name in names}
 
-        for place in range(max(map(len, listed.values()), default=0)):
+        encapsulation = self._value("l2_encap", "ethernet_ii")
+        if encapsulation not in ("ethernet_ii", "ethernet_ii_vlan"):
+            raise self._refused("l2_encap", f"{encapsulation!r} is not supported")
+        least = int(encapsulation == "ethernet_ii_vlan")
+        for place in range(max(map(len, listed.values()), default=least)):
             own = {name: values[place] for name, values in listed.items() if place < len(values)}
             if int(str(own.get("vlan_protocol_tag_id") or hex(_TAG_PROTOCOL)), 16) != _TAG_PROTOCOL:
                 raise self._refused("vlan_protocol_tag_id", "tags have the EtherType 0x8100")
