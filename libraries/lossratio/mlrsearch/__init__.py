@@ -50,5 +50,6 @@ from lossratio.mlrsearch.result import (
     SearchResult as SearchResult,
     goal_result as goal_result,
 )
-from lossratio.mlrsearch.stages import GoalBounds as GoalBounds
+from lossratio.mlrsearch.rules import GoalView as GoalView
+from lossratio.mlrsearch.stages import GoalBounds as GoalBounds, Stage as Stage, Target as Target
 from lossratio.mlrsearch.zone import LoadShare as LoadShare, Zone as Zone, zone_in as zone_in

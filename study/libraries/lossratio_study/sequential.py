@@ -31,11 +31,19 @@ import numpy as np
 
 from lossratio.checked_arguments import checked
 from lossratio.errors import SearchError
-from lossratio.mlrsearch import Bound, GoalResult, IrregularReason, MLRsearch, SearchGoal
-from lossratio.mlrsearch.classification import Criterion, Tally
-from lossratio.mlrsearch.evidence import Evidence
-from lossratio.mlrsearch.rules import GoalView
-from lossratio.mlrsearch.stages import Stage, Target
+from lossratio.mlrsearch import (
+    Bound,
+    Criterion,
+    Evidence,
+    GoalResult,
+    GoalView,
+    IrregularReason,
+    MLRsearch,
+    SearchGoal,
+    Stage,
+    Tally,
+    Target,
+)
 from lossratio.trials import TrialResult
 
 FIRST_SHARE = 0.3
