@@ -302,7 +302,7 @@ def test_the_trend_of_an_archive_is_computed_from_its_url(run, outbox, store, tm
     outbox.add(run)
     outbox.send()
     result = CliRunner().invoke(trend, [f"file://{store.url}"], catch_exceptions=False)
-    assert result.exit_code == 1
+    assert result.exit_code == 4
     assert "1 series of 1 result:" in result.output
 
 

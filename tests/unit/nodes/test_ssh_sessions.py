@@ -276,7 +276,7 @@ class TestNamespaces:
     def test_who_must_type_a_password_for_sudo_learns_what_to_do(self, namespace, tmp_path, monkeypatch, podman):
         (tmp_path / "sudo").write_text("#!/bin/sh\necho 'sudo: a password is required' >&2; exit 1\n")
         (tmp_path / "sudo").chmod(0o755)
-        told = r"podman: sudo: a password is required\. Run this as root, or allow 'sudo -n'\.$"
+        told = r"crictl: sudo: a password is required\. Run this as root, or allow 'sudo -n'\.$"
         with pytest.raises(NodeError, match=told):
             opened(namespace, monkeypatch, container="up", sudo=True)
 

@@ -354,7 +354,7 @@ SKIPPED = TestVerdict("a", "SKIP", "needs two DUTs", None, is_misfit=True)
 @pytest.mark.parametrize(
     ("verdicts", "troubles", "status"),
     [
-        ([SKIPPED, SKIPPED], [], 4),
+        ([SKIPPED, SKIPPED], [], 5),
         ([SKIPPED, TestVerdict("b", "PASS", "", None)], [], 0),
         ([SKIPPED, TestVerdict("b", "FAIL", "too slow", FailureKind.TEST)], [], 1),
         ([SKIPPED], ["Cannot record the verdict."], 69),
