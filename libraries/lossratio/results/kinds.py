@@ -271,7 +271,8 @@ def kind_of(name: str) -> Kind[Any]:
         )
     if not entry.name == loaded.name == fields["kind"].default:
         raise _KINDS.broken(
-            entry, f"calls itself {loaded.name!r}, and its results {fields['kind'].default!r}"
+            entry,
+            f"has the name {loaded.name!r}, and its results have {fields['kind'].default!r}; the entry point and both names must agree",
         )
     return loaded()
 

@@ -27,7 +27,7 @@ def read_counts(text: str) -> tuple[int, ...]:
     try:
         data = zlib.decompress(b64decode(text, validate=True))
     except zlib.error as error:
-        raise ValueError(f"these are not counts: {error}") from error
+        raise ValueError(f"not a compressed list of counts: {error}") from error
 
     count, rest = divmod(len(data), _COUNT_BYTES)
     if rest:

@@ -138,5 +138,7 @@ class Conversation:
         except ValueError:
             event = None
         if not isinstance(event, dict):
-            raise NodeError(f"It wrote {line[:200]!r}. Does a log-in script write this?")
+            raise NodeError(
+                f"It answered {line[:200]!r}, which is no JSON. Perhaps a log-in script, such as .bashrc, wrote this."
+            )
         return event
