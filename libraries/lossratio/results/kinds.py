@@ -270,9 +270,9 @@ def kind_of(name: str) -> Kind[Any]:
             "max_load",
         )
     if not entry.name == loaded.name == fields["kind"].default:
+        own = fields["kind"].default
         raise _KINDS.broken(
-            entry,
-            f"has the name {loaded.name!r}, and its results have {fields['kind'].default!r}; the entry point and both names must agree",
+            entry, f"has another name than its class ({loaded.name!r}) or its results ({own!r})"
         )
     return loaded()
 
