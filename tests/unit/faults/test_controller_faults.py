@@ -197,7 +197,7 @@ def test_however_often_ctrl_c_is_pressed_the_dut_is_put_back(testbed, controller
 
 def test_a_full_disk_of_the_controller_is_one_clear_error_and_keeps_the_trials(testbed, controller, tmp_path):
     def little_room():
-        resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, 20_000))
+        resource.setrlimit(resource.RLIMIT_FSIZE, (22_000, 22_000))
 
     process = controller(preexec_fn=little_room)
     status = process.wait(PATIENCE)
