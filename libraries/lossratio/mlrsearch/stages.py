@@ -132,9 +132,10 @@ class Stage:
     evidence: Evidence
     """The trials as they count for the target."""
     passed: set[float] = field(default_factory=set)
-    """Loads that have been lower bounds, even temporarily."""
+    """Loads that have been lower bounds, even temporarily, in frames per second per interface."""
     failed: set[float] = field(default_factory=set)
-    """Loads that were upper bounds although they had passed the next coarser target."""
+    """Loads that were upper bounds although they had passed the next coarser target, in frames per second per
+    interface."""
 
 
 class Stages:

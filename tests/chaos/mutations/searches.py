@@ -41,8 +41,8 @@ SEARCHES = (
     Mutation(
         "a precise result needs no long trial",
         "plrsearch/by_counts.py",
-        "return self._is_narrow and self._counted().long_s is not None",
-        "return self._is_narrow",
+        "is_precise = self._is_narrow and self._counted().long_s is not None",
+        "is_precise = self._is_narrow",
         (
             "plrsearch/test_by_counts.py::"
             "test_a_precision_of_half_a_per_cent_ends_a_search_of_a_constant_device_in_two_minutes",

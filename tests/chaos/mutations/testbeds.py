@@ -146,8 +146,8 @@ TESTBEDS = (
     Mutation(
         "the last trial of a search has no rest",
         "traffic/measurer.py",
-        "self._begin_traffic(trial.rest, forgets=opens)",
-        "self._begin_traffic(forgets=opens)",
+        "self._pauses.begin_traffic(trial.rest, forgets=opens)",
+        "self._pauses.begin_traffic(forgets=opens)",
         ("traffic/test_traffic_measurer.py",),
     ),
     Mutation(
