@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 import pytest
@@ -38,3 +39,8 @@ def patterns_through(
     ]
     places = loss_places_in(trials)
     return () if places is None else places.patterns
+
+
+def says(pattern: LossPattern, words: str) -> bool:
+    """Whether a pattern is told in these words, apart from the numbers of its flows."""
+    return words in re.sub(r" \(numbers? [^)]*\)", "", pattern.sentence)
