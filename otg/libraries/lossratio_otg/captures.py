@@ -25,7 +25,7 @@ from lossratio.agent import (
     receive_stamped,
 )
 from lossratio.errors import NodeError
-from lossratio.traffic.otg.packets import FieldError
+from lossratio_otg.packets import FieldError
 
 MOST_BYTES = 1 << 25
 """The maximum number of bytes of frames that a port's capture keeps."""
@@ -232,9 +232,7 @@ class PortCaptures:
     def _settings_of(self, name: str, where: str) -> CaptureSettings:
         if name not in self.settings:
             there = ", ".join(self.settings) or "none"
-            raise FieldError(
-                where, f"{name[:100]!r} is not in port_names of captures; there are {there}"
-            )
+            raise FieldError(where, f"{name[:100]!r} is not in port_names of captures; there are {there}")
         return self.settings[name]
 
     def _stop(self, name: str) -> None:
@@ -253,9 +251,7 @@ def _pcap(frames: Iterable[StampedFrame], most: int | None) -> Iterator[bytes]:
         yield struct.pack("=IIII", seconds, nanoseconds, len(kept), len(each.frame)) + kept
 
 
-def _pcapng(
-    frames: Sequence[StampedFrame], most: int | None, name: str, dropped: int
-) -> Iterator[bytes]:
+def _pcapng(frames: Sequence[StampedFrame], most: int | None, name: str, dropped: int) -> Iterator[bytes]:
     """A pcapng file, in nanoseconds, of frames with the FCS that belongs to them, which cards remove."""
     yield _block(_SECTION, struct.pack("=IHHq", 0x1A2B3C4D, 1, 0, -1))
     options = _option(_NAME, name.encode()) + _option(_RESOLUTION, bytes([_NANOSECONDS_DIGITS]))

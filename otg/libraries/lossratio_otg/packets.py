@@ -1,22 +1,17 @@
-"""The headers of a flow in the models of the Open Traffic Generator: read into frames, and written from them."""
+"""The headers of a flow in the models of the Open Traffic Generator, read into frames."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-
-from lossratio.agent import MAC, MAC_BYTES, FramesSpec, HeaderField, SteppingField
+from lossratio.agent import HeaderField, SteppingField
 from lossratio.errors import TrafficError
-from lossratio.traffic.frame_headers import FrameHeaders
-from lossratio.traffic.otg.headers import HEADERS
+from lossratio.traffic import FrameHeaders
+from lossratio.traffic.otg import HEADERS, MOST_LISTED, is_given
 
-MOST_LISTED = 1 << 16
-"""The maximum number of values of a field that do not count up one by one."""
 MOST_COUNTED = 1 << 20
 """The maximum number of values of a field that counts up."""
 _WIDEST = 8
-_SERVICE_TAG = 0x88A8
 _LISTED_BITS = 32
 
 
@@ -59,9 +54,7 @@ def read_packet(packet: Sequence[Mapping[str, Any]], where: str) -> Packet:
         allowed = HEADERS[kind].followers
 
     for number, (part, behind) in enumerate(zip(packet, [*kinds[1:], None], strict=True)):
-        reader.add(
-            kinds[number], part.get(kinds[number], {}), behind, f"{where}[{number}].{kinds[number]}"
-        )
+        reader.add(kinds[number], part.get(kinds[number], {}), behind, f"{where}[{number}].{kinds[number]}")
 
     ethernet = packet[0].get("ethernet", {})
     return Packet(reader.headers, *(ethernet.get(name, {}).get("value") for name in ("src", "dst")))
@@ -84,7 +77,7 @@ class _PacketReader:
             values: Sequence[int] = (field.default if "." not in path else 0,)
             if field.computed == "next" and behind is not None:
                 values = (HEADERS[behind].header.number,)
-            if pattern is not None and pattern["choice"] != "auto" and _is_given(field):
+            if pattern is not None and pattern["choice"] != "auto" and is_given(field):
                 values = _values(field, pattern, place)
 
             if len(values) > 1:
@@ -95,9 +88,7 @@ class _PacketReader:
         data = bytearray(bits.to_bytes(header.length, "big"))
         for field, values, place in stepping:
             try:
-                self.headers.fields.append(
-                    _stepping(field, values, data, start, self.headers.fields)
-                )
+                self.headers.fields.append(_stepping(field, values, data, start, self.headers.fields))
             except ValueError as error:
                 raise FieldError(place, str(error)) from error
 
@@ -105,11 +96,6 @@ class _PacketReader:
             if own.offset >= start:
                 data[own.offset - start : own.offset - start + own.width] = bytes(own.width)
         self.headers.add(header, bytes(data))
-
-
-def _is_given(field: HeaderField) -> bool:
-    """Whether models give a field's values."""
-    return field.computed in (None, "next") and field.notation is not MAC
 
 
 def _at(model: Mapping[str, Any], path: str) -> Any:
@@ -136,9 +122,7 @@ def _values(field: HeaderField, pattern: Mapping[str, Any], where: str) -> Seque
         elif choice in ("increment", "decrement"):
             values = _counter_values(chosen, read, most, is_down=choice == "decrement")
         else:
-            raise FieldError(
-                where, f"{choice!r} is not supported; possible: value, values, increment, decrement"
-            )
+            raise FieldError(where, f"{choice!r} is not supported; possible: value, values, increment, decrement")
     except (ValueError, TypeError, AttributeError, OverflowError) as error:
         raise FieldError(where, f"{str(chosen)[:100]!r} is not such a value") from error
 
@@ -174,11 +158,7 @@ def _counter_values(
 
 
 def _stepping(
-    field: HeaderField,
-    values: Sequence[int],
-    constant: bytearray,
-    start: int,
-    others: Sequence[SteppingField],
+    field: HeaderField, values: Sequence[int], constant: bytearray, start: int, others: Sequence[SteppingField]
 ) -> SteppingField:
     """The field in whole bytes, together with constant bits that are in the same bytes."""
     first = field.first
@@ -213,115 +193,4 @@ def _stepping(
 
     whole = [value & mask for value in whole]
     is_counting = whole == list(range(whole[0], whole[0] + len(whole)))
-    return SteppingField(
-        start + first,
-        end - first,
-        min(whole),
-        len(whole),
-        values=() if is_counting else tuple(whole),
-    )
-
-
-def write_packet(spec: FramesSpec, source_mac: str, destination_mac: str) -> list[dict[str, Any]]:
-    """The headers of frames, in the form of the models.
-
-    Raises:
-        TrafficError: If the frames have several pairs of MAC addresses.
-    """
-    if any(field.offset < MAC_BYTES * 2 for field in spec.fields):
-        raise TrafficError(
-            "Frames have one pair of MAC addresses with the Open Traffic Generator here, and this profile has more "
-            "('ethernet'). Use another profile, or another generator."
-        )
-
-    data = bytes(MAC_BYTES * 2) + bytes.fromhex(spec.header)[MAC_BYTES * 2 :]
-    macs = {"src": source_mac, "dst": destination_mac}
-    ethernet, *packet = _written(data, spec.fields)
-    return [
-        {
-            **ethernet,
-            "ethernet": {
-                **ethernet["ethernet"],
-                **{name: _value(mac) for name, mac in macs.items()},
-            },
-        },
-        *packet,
-    ]
-
-
-def _value(value: Any) -> dict[str, Any]:
-    return {"choice": "value", "value": value}
-
-
-def _written(data: bytes, fields: Sequence[SteppingField]) -> Iterator[dict[str, Any]]:
-    kind: str | None = "ethernet"
-    start = 0
-    while kind is not None:
-        header = HEADERS[kind].header
-        own = data[start : start + header.length]
-        model: dict[str, Any] = {}
-        behind = None
-
-        for path, field in HEADERS[kind].fields:
-            number = field.value(own)
-            if field.computed == "next":
-                behind = next(
-                    (
-                        name
-                        for name in HEADERS[kind].followers
-                        if HEADERS[name].header.number == number
-                    ),
-                    None,
-                )
-                if number == _SERVICE_TAG:
-                    behind = "vlan"
-                    model[path] = _value(number)
-                elif behind is None:
-                    model[path] = _value(number)
-            elif _is_given(field) and "." not in path:
-                first, end = start + field.first, start + field.end
-                changing = [
-                    each
-                    for each in fields
-                    if first <= each.offset and each.offset + each.width == end
-                ]
-                if changing:
-                    base = number >> 8 * changing[0].width << 8 * changing[0].width
-                    model[path] = _pattern(field, changing[0], base)
-                elif number or field.default or field.bits > 8:
-                    model[path] = _value(field.notation.write(number))
-
-        yield {"choice": kind, kind: model}
-        start += header.length
-        kind = behind
-
-    if start != len(data):
-        raise TrafficError(
-            "Flows of the Open Traffic Generator have the headers ethernet, vlan, ipv4, ipv6, udp and tcp here, and "
-            "this profile has others (such as vxlan). Use another profile, or another generator."
-        )
-
-
-def _pattern(field: HeaderField, stepping: SteppingField, base: int) -> dict[str, Any]:
-    write = field.notation.write
-    if stepping.seed is None and not stepping.values:
-        start = write(base + stepping.first)
-        step = write(1)
-        return {
-            "choice": "increment",
-            "increment": {"start": start, "step": step, "count": stepping.count},
-        }
-
-    if stepping.count > MOST_LISTED:
-        raise TrafficError(
-            f"An Open Traffic Generator supports {MOST_LISTED:,} values of a field in random order, but the profile "
-            f"has {stepping.count:,}. Use 'order: increment' or fewer values."
-        )
-
-    offsets: Sequence[int] = stepping.offsets
-    if stepping.seed is not None:
-        offsets = np.random.RandomState(stepping.seed).permutation(stepping.count).tolist()
-    return {
-        "choice": "values",
-        "values": [write(base + stepping.first + offset) for offset in offsets],
-    }
+    return SteppingField(start + first, end - first, min(whole), len(whole), values=() if is_counting else tuple(whole))
