@@ -21,7 +21,8 @@ MOST_SECONDS = 7 * 86_400.0
 """The longest duration of flows with an end, in seconds."""
 LARGEST_FRAME = 65_535
 """The largest size of a frame, in bytes with FCS; the limit of a port is its MTU."""
-_MOST_SIZES, _LARGEST_WEIGHT = 32, 1000
+_MOST_SIZES = 32
+_LARGEST_WEIGHT = 1000
 _FASTEST = 1e10
 _MOST_VALUES = 16 * MOST_LISTED
 _MOST_ENTRIES = 64
@@ -141,6 +142,7 @@ def check_fields(data: Any, table: Any, where: str = "") -> Iterator[str]:
     """
     if table is ANY:
         return
+
     if table is IGNORED:
         yield f"{where}: accepted with a warning because it has no effect here"
     elif isinstance(table, set):
@@ -325,11 +327,12 @@ def configuration_of(flows: Sequence[Flow], interfaces: Mapping[str, str], settl
     directions = []
     for flow in flows:
         source = interfaces[flow.source]
-        destination: str | None
-        if flow.sink is None:
-            sink, destination = source, flow.packet.destination_mac or _NO_MAC
-        else:
-            sink, destination = interfaces[flow.sink], flow.packet.destination_mac
+        sink = source
+        destination = flow.packet.destination_mac
+        if flow.sink is not None:
+            sink = interfaces[flow.sink]
+        elif not destination:
+            destination = _NO_MAC
 
         direction = Direction(
             name=flow.name,
