@@ -117,4 +117,4 @@ packages:
 	@tools/system-packages chromium=chromium prometheus=prometheus jq=jq || true
 
 clean:
-	rm -rf .venv results build dist libraries/*.egg-info study/build study/libraries/*.egg-info
+	rm -rf .venv results build dist libraries/*.egg-info study/build study/libraries/*.egg-info otg/build otg/libraries/*.egg-info

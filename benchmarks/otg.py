@@ -1,7 +1,7 @@
 """What the Open Traffic Generator's interface costs: `otg-serve` and `otg` beside the bare generator, in one run.
 
 Both take turns on one veth link in a network namespace of their own (needs root): the agent with afpacket, and an agent
-with the program `otg`, which asks ``lossratio lab otg-serve`` with the same generator. Frames of 64 bytes go one way.
+with the program `otg`, which asks ``lossratio otg-serve`` with the same generator. Frames of 64 bytes go one way.
 The cost of a trial is its time beyond duration and settle time; the rate is measured for a second at a load beyond
 reach. First, the server is started several times, and asked for its version at once.
 """
@@ -63,7 +63,7 @@ def main(repetitions: int, inside: bool) -> None:
 def start_server() -> Iterator[None]:
     """Starts the server, waits until it listens, and ends it."""
     lossratio = (sys.executable, "-c", "from lossratio.commands.main import main; main()")
-    command = (*lossratio, "lab", "otg-serve", "tg0", "tg1", "--generator", "afpacket", "--settle-time", str(SETTLE))
+    command = (*lossratio, "otg-serve", "tg0", "tg1", "--generator", "afpacket", "--settle-time", str(SETTLE))
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as server:
         assert server.stdout is not None
         server.stdout.readline()

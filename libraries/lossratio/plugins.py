@@ -28,13 +28,14 @@ def how_to_install(extra: str) -> str:
     return f"pip install '{_DISTRIBUTION}[{extra}]' (in a clone: pip install '.[{extra}]')"
 
 
-def how_to_install_study(pip: str = "pip") -> str:
-    """The command that installs the laboratory of search algorithms, for messages: as `how_to_install`.
+def how_to_install_package(name: str, pip: str = "pip") -> str:
+    """The command that installs another package of the project, for messages: as `how_to_install`.
 
     Args:
+        name: The package's name after ``lossratio-``, which is also its folder, e.g. ``study``.
         pip: How to call pip.
     """
-    return f"{pip} install lossratio-study (in a clone: {pip} install ./study)"
+    return f"{pip} install lossratio-{name} (in a clone: {pip} install ./{name})"
 
 
 @dataclass(frozen=True)

@@ -174,7 +174,7 @@ def test_files_that_import_a_library_under_the_gpl_may_be_used_under_it():
     text = (ROOT / "REUSE.toml").read_text()
     listed = set(re.findall(r'^    "(.*\.py)",$', text, re.MULTILINE))
     importing = re.compile(r"^\s*(?:from|import) scapy|importorskip\(\"scapy|\"trex\.stl\.api\"", re.MULTILINE)
-    paths = [path for name in ("libraries", "tests", "benchmarks") for path in (ROOT / name).rglob("*.py")]
+    paths = [path for name in ("libraries", "tests", "benchmarks", "otg") for path in (ROOT / name).rglob("*.py")]
     # This file has the patterns.
     users = {str(path.relative_to(ROOT)) for path in paths if importing.search(path.read_text())} - {
         "tests/unit/test_packaging.py"

@@ -1,7 +1,8 @@
-"""Holds what makes a reader go back: caps on dense code, for each 1,000 statements of the library and the laboratory.
+"""Holds what makes a reader go back: caps on dense code, for each 1,000 statements of each package.
 
 Imports, documentation and blank lines are free.
-`python tests/unit/test_readability.py ROOM` lists the places in a room, `... study` those in the laboratory.
+`python tests/unit/test_readability.py ROOM` lists the places in a room, `... study` and `... otg` those in the
+other packages.
 """
 
 from __future__ import annotations
@@ -18,7 +19,8 @@ pytestmark = pytest.mark.whole
 
 ROOT = Path(__file__).parents[2]
 PACKAGE = ROOT / "libraries" / "lossratio"
-LABORATORY = ROOT / "study" / "libraries" / "lossratio_study"
+OTHERS = {name: ROOT / name / "libraries" / f"lossratio_{name}" for name in ("study", "otg")}
+"""The folders of the other packages, by name."""
 COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 SIMPLE = (ast.Assign, ast.AugAssign, ast.AnnAssign, ast.Return, ast.Expr, ast.Assert, ast.Raise)
@@ -160,7 +162,7 @@ def per_thousand(known: list[Module]) -> dict[str, float]:
     return {kind: 1000 * found[kind] / statements for kind in CAPS}
 
 
-@pytest.fixture(scope="module", params=[PACKAGE, LABORATORY], ids=["library", "laboratory"])
+@pytest.fixture(scope="module", params=[PACKAGE, *OTHERS.values()], ids=["library", *OTHERS])
 def folder(request) -> Path:
     """A package whose code is capped."""
     return request.param
@@ -245,4 +247,4 @@ def show(folder: Path) -> None:
 
 if __name__ == "__main__":
     ROOM = "".join(sys.argv[1:2])
-    show(LABORATORY if ROOM == "study" else PACKAGE / ROOM)
+    show(OTHERS.get(ROOM, PACKAGE / ROOM))

@@ -61,6 +61,7 @@ def demo(
     limited = replace(real, limits=Limits(test=_LONGEST_DEMO))
     outcome = measured_or_simulated(limited, simulated, slower=slower)
     show_problems(outcome)
+
     if outcome.directory is not None and outcome.status is ExitStatus.PASSED:
         try:
             _show_truth(outcome.directory)
@@ -98,6 +99,7 @@ def measured_or_simulated(
             outcome = run(slower)
             is_measured = outcome.status not in _OF_THIS_MACHINE
             reason = None if is_measured else outcome.error or _COULD_NOT
+
     if outcome is None or reason:
         click.echo(in_columns(f"Simulated instead of real: {reason}"))
         outcome = run(simulated)

@@ -14,7 +14,7 @@ import click
 from lossratio.commands.parameters import command
 from lossratio.dut import Tool, dut_kinds, load_kind
 from lossratio.errors import DutError
-from lossratio.plugins import how_to_install, how_to_install_study
+from lossratio.plugins import how_to_install, how_to_install_package
 
 _EXTRAS = {
     "history": ("trends, an archive and a dashboard of many runs", ("pyarrow", "duckdb", "fsspec")),
@@ -64,11 +64,13 @@ def _groups() -> Iterator[tuple[str, list[_Line]]]:
     yield ("Optional: more load and more figures on this machine", list(_more_on_this_machine()))
     yield ("Optional: more devices to measure on this machine", list(_devices()))
     trex = _Line("TRex", _home_lacks("TREX_HOME", "_t-rex-64"), "a traffic generator")
-    testers = [trex, *_extras("trex", "otg", "snmp")]
+    server = _package("otg", "a tester for scripts of snappi")
+    testers = [trex, *_extras("trex", "otg", "snmp"), server]
     yield ("Optional: testers and devices of a lab", testers)
     git = _program("git", "bisection between revisions", "git")
     yield ("Optional: results of many runs", [*_extras("history", "s3", "alerts"), git])
-    yield ("Optional: research on search algorithms", [_study(), *_extras("bench")])
+    study = _package("study", "search algorithms side by side")
+    yield ("Optional: research on search algorithms", [study, *_extras("bench")])
 
 
 def _needed() -> Iterator[_Line]:
@@ -124,10 +126,10 @@ def _extras(*names: str) -> Iterator[_Line]:
         yield _Line(f"extra {name}", how_to_install(name) if missing else None, about)
 
 
-def _study() -> _Line:
-    there = find_spec("lossratio_study") is not None
-    way_out = how_to_install_study(f"{Path(sys.executable).name} -m pip")
-    return _Line("lossratio-study", None if there else way_out, "search algorithms side by side")
+def _package(name: str, about: str) -> _Line:
+    there = find_spec(f"lossratio_{name}") is not None
+    way_out = how_to_install_package(name, f"{Path(sys.executable).name} -m pip")
+    return _Line(f"lossratio-{name}", None if there else way_out, about)
 
 
 def _has(program: str) -> bool:

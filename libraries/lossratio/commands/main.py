@@ -26,7 +26,7 @@ import click
 from lossratio.errors import FREE_SPACE, LossRatioError
 from lossratio.exit_status import MEANINGS, ExitStatus, status_of_error
 from lossratio.input_file import shown_name, way_to_read
-from lossratio.plugins import distribution_of, how_to_install_study, plugin_group
+from lossratio.plugins import distribution_of, how_to_install_package, plugin_group
 from lossratio.shipped import did_you_mean, nearest
 from lossratio.units import printable
 from lossratio.version import __version__
@@ -72,7 +72,6 @@ SUBJECTS = {
             "matrix": "night:matrix",
             "join": "testbed:join_lab",
             "part": "testbed:part_lab",
-            "otg-serve": "otg:otg_serve",
         },
     ),
     "archive": Subject(
@@ -97,8 +96,8 @@ SUBJECTS = {
 }
 """The other commands, by first and second word."""
 
-ELSEWHERE = {"study": f"lossratio-study, which is not installed: {how_to_install_study()}"}
-"""The commands of the project's other packages by name: the package, and how to install it."""
+ELSEWHERE = {"study": "study", "otg-serve": "otg"}
+"""The commands of the project's other packages by name: the package's name after `lossratio-`."""
 
 
 def _own_commands() -> dict[str, dict[str, str]]:
@@ -235,7 +234,11 @@ class _Commands(click.Group):
     ) -> tuple[str | None, click.Command | None, list[str]]:
         names = self.list_commands(ctx)
         if args[0] in ELSEWHERE and args[0] not in names:
-            ctx.fail(f"The command {args[0]!r} belongs to {ELSEWHERE[args[0]]}.")
+            package = ELSEWHERE[args[0]]
+            ctx.fail(
+                f"The command {args[0]!r} belongs to lossratio-{package}, which is not installed: "
+                f"{how_to_install_package(package)}."
+            )
         _check_name(ctx, args[0], names)
         return super().resolve_command(ctx, args)
 

@@ -42,6 +42,7 @@ from lossratio.traffic.foreign import (
     convert_profile as convert_profile,
     profile_text as profile_text,
 )
+from lossratio.traffic.frame_headers import FrameHeaders as FrameHeaders
 from lossratio.traffic.frame_sizes import (
     RFC2544_FRAME_SIZES as RFC2544_FRAME_SIZES,
     check_frame_size as check_frame_size,
@@ -57,7 +58,7 @@ from lossratio.traffic.generators import (
 )
 from lossratio.traffic.generators.base import Generator as Generator, GeneratorNode as GeneratorNode
 from lossratio.traffic.generators.own import AfPacket as AfPacket
-from lossratio.traffic.headers import Headers as Headers
+from lossratio.traffic.headers import SMALLEST_FRAME as SMALLEST_FRAME, Headers as Headers
 from lossratio.traffic.measurer import (
     FALTERING as FALTERING,
     REPEATS as REPEATS,

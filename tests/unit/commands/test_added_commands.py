@@ -108,23 +108,27 @@ def test_the_page_of_commands_has_every_option_of_lossratio_itself(tmp_path):
         assert [option.opts[0] for option in options if f"`{option.opts[0]}" not in text] == []
 
 
-def test_a_command_of_the_laboratory_says_what_to_install(lossratio, monkeypatch):
+@pytest.mark.parametrize(("command", "package"), [(("study", "--systems"), "study"), (("otg-serve", "lo"), "otg")])
+def test_a_command_of_another_package_of_ours_says_what_to_install(lossratio, monkeypatch, command, package):
     monkeypatch.setattr("lossratio.plugins._installed", lambda group, path: ())
-    assert "study" not in lossratio("--help").out
-    done = lossratio("study", "--systems")
+    assert command[0] not in lossratio("--help").out
+    done = lossratio(*command)
     assert (done.status, done.out) == (2, "")
-    assert "The command 'study' belongs to lossratio-study, which is not installed: " in done.err
-    assert "pip install ./study" in done.err
+    assert f"The command '{command[0]}' belongs to lossratio-{package}, which is not installed: " in done.err
+    assert f"pip install ./{package}" in done.err
 
 
 @pytest.mark.whole
-def test_the_laboratory_that_is_installed_adds_its_command_without_being_imported():
+def test_our_packages_that_are_installed_add_their_commands_without_being_imported():
     listing = (
         "import sys\n"
         "from lossratio.commands.main import commands\n"
         "commands(['--help'], standalone_mode=False)\n"
-        "print(sorted({'numpy', 'pandas', 'lossratio.mlrsearch', 'lossratio_study.command'} & sys.modules.keys()))\n"
+        "late = {'numpy', 'pandas', 'lossratio.mlrsearch', 'lossratio_study.command', 'lossratio_otg.command'}\n"
+        "print(sorted(late & sys.modules.keys()))\n"
     )
     done = subprocess.run([sys.executable, "-c", listing], check=True, capture_output=True, text=True)
     assert re.search(r"Added by lossratio-study \S+:\n  study  Compare search algorithms side by side", done.stdout)
+    line = "  otg-serve  Serve the Open Traffic Generator's REST interface"
+    assert re.search(rf"Added by lossratio-otg \S+:\n{line}", done.stdout)
     assert done.stdout.endswith("[]\n")

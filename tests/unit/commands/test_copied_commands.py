@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 import lossratio
+import lossratio_otg
 import lossratio_study
 from lossratio.commands.main import FRONT, SUBJECTS
 from lossratio.errors import ReportError, SearchError
@@ -15,7 +16,7 @@ from lossratio.input_file import shell_word
 from lossratio.results import RunDirectory
 from lossratio.trials import read_journal
 
-SOURCES = [Path(lossratio.__file__).parent, Path(lossratio_study.__file__).parent]
+SOURCES = [Path(package.__file__).parent for package in (lossratio, lossratio_study, lossratio_otg)]
 QUOTED = {"shell_word", "shlex.quote", "shlex.join"}
 WORDS = {"self.folder", "tool", "full[meant]", "new"}
 """Values that are no paths: names of folders, tools and commands of lossratio."""

@@ -201,7 +201,7 @@ IN_COMMANDS = {
     ),
     "number out of bounds": (("check", "simulated", "--duts", "-1"), "'--duts': must be at least 0, not -1."),
     "number within bounds": (
-        ("lab", "otg-serve", "lo", "--tcp-port", "70000"),
+        ("otg-serve", "lo", "--tcp-port", "70000"),
         "must be at least 0 and at most 65535, not 70000.",
     ),
     "not a number for a share": (
@@ -257,7 +257,7 @@ IN_COMMANDS = {
         "'--write': Directory '/etc/hosts' is a file.",
     ),
     "address that is none": (
-        ("lab", "otg-serve", "lo", "--address", "no address"),
+        ("otg-serve", "lo", "--address", "no address"),
         "Cannot listen on no address, TCP port 8080: there is no such address. Name an address of this machine",
     ),
     "clone that is none": (

@@ -143,7 +143,7 @@ IN_COMMANDS = {
         ("lab", "plan", "linux_bridge", "--topology", "simulated", "--include", "mbr"),
         "No test in linux_bridge has the tags mbr. Their tags are: ",
     ),
-    "directory for a certificate": (("lab", "otg-serve", "lo", "--certificate", "."), "Cannot read .: Is a directory."),
+    "directory for a certificate": (("otg-serve", "lo", "--certificate", "."), "Cannot read .: Is a directory."),
     "a number beyond all limits": (("check", "simulated", "--duts", "9" * 400), "is too large; the largest number is"),
     "longer path than there is": (("check", LOCAL, "--duts", "3"), "which has 1 (DUT1)"),
     "NIC that is not there": (("check", LOCAL, "--nic", "Intel-X710"), "the file gives no port a 'model'"),

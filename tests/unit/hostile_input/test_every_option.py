@@ -13,7 +13,7 @@ from at_least_one import at_least_one
 
 from lossratio.commands.main import commands
 
-OURS = ("lossratio.", "lossratio_study.")
+OURS = ("lossratio.", "lossratio_study.", "lossratio_otg.")
 LOSSRATIO = (sys.executable, "-m", "lossratio")
 
 

@@ -301,6 +301,7 @@ class OtgGenerator:
         """Frames sent and received, of each direction, by the metrics of its ports."""
         metrics = self._tester.metrics("port")
         self._heard = time.monotonic()
+
         try:
             ends = {each.name: (self._ports[each.transmit], self._ports[each.receive]) for each in self._directions}
             # Numbers of 64 bits are text in JSON of Protocol Buffers.

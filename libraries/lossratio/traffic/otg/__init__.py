@@ -1,7 +1,5 @@
-"""The Open Traffic Generator (OTG): our tester behind its REST interface, and the headers of its models."""
+"""The Open Traffic Generator (OTG): its models, and their headers as our frames have them."""
 
-from lossratio.traffic.otg.models import checked, load_snappi
+from lossratio.traffic.otg.headers import HEADERS, MOST_LISTED, is_given
+from lossratio.traffic.otg.models import ModelError, checked, load_snappi
 from lossratio.traffic.otg.packets import write_packet
-from lossratio.traffic.otg.runs import KINDS
-from lossratio.traffic.otg.server import OtgServer
-from lossratio.traffic.otg.tester import Tester

@@ -5,7 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from lossratio.agent import ETHERNET, IPV4, IPV6, TCP, UDP, VLAN, Header, HeaderField
+from lossratio.agent import ETHERNET, IPV4, IPV6, MAC, TCP, UDP, VLAN, Header, HeaderField
+
+MOST_LISTED = 1 << 16
+"""The maximum number of values of a field that do not count up one by one."""
 
 
 @dataclass(frozen=True)
@@ -48,3 +51,8 @@ HEADERS: Mapping[str, Model] = {
     "tcp": Model(TCP, tuple(_TCP_PATHS.split())),
 }
 """The headers that both directions know."""
+
+
+def is_given(field: HeaderField) -> bool:
+    """Whether models give a field's values."""
+    return field.computed in (None, "next") and field.notation is not MAC

@@ -1,225 +1,15 @@
-"""The headers of a flow in the models of the Open Traffic Generator: read into frames, and written from them."""
+"""The headers of frames, written in the models of the Open Traffic Generator."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
 
-from lossratio.agent import MAC, MAC_BYTES, FramesSpec, HeaderField, SteppingField
+from lossratio.agent import MAC_BYTES, FramesSpec, HeaderField, SteppingField
 from lossratio.errors import TrafficError
-from lossratio.traffic.frame_headers import FrameHeaders
-from lossratio.traffic.otg.headers import HEADERS
+from lossratio.traffic.otg.headers import HEADERS, MOST_LISTED, is_given
 
-MOST_LISTED = 1 << 16
-"""The maximum number of values of a field that do not count up one by one."""
-MOST_COUNTED = 1 << 20
-"""The maximum number of values of a field that counts up."""
-_WIDEST = 8
 _SERVICE_TAG = 0x88A8
-_LISTED_BITS = 32
-
-
-class FieldError(TrafficError):
-    """A field of a request that is not supported, or has no such value; the message begins with its name."""
-
-    def __init__(self, where: str, problem: str) -> None:
-        super().__init__(f"{where}: {problem}")
-
-
-@dataclass(frozen=True)
-class Packet:
-    """The frames of a flow, without their sizes."""
-
-    headers: FrameHeaders
-    """The headers, with MAC addresses of zero."""
-    source_mac: str | None
-    """Source MAC address; None: the port's own."""
-    destination_mac: str | None
-    """Destination MAC address; None: the receiving port's."""
-
-
-def read_packet(packet: Sequence[Mapping[str, Any]], where: str) -> Packet:
-    """Reads the headers of a flow.
-
-    Raises:
-        FieldError: If there are no headers, or one is in an impossible place.
-    """
-    if not packet:
-        raise FieldError(where, "a flow needs headers; the first one is 'ethernet'")
-
-    reader = _PacketReader()
-    kinds = [part["choice"] for part in packet]
-    allowed: tuple[str, ...] = ("ethernet",)
-
-    for number, kind in enumerate(kinds):
-        if kind not in allowed:
-            possible = ", ".join(allowed) or "no header"
-            raise FieldError(f"{where}[{number}]", f"{kind!r} cannot be here; possible: {possible}")
-        allowed = HEADERS[kind].followers
-
-    for number, (part, behind) in enumerate(zip(packet, [*kinds[1:], None], strict=True)):
-        reader.add(
-            kinds[number], part.get(kinds[number], {}), behind, f"{where}[{number}].{kinds[number]}"
-        )
-
-    ethernet = packet[0].get("ethernet", {})
-    return Packet(reader.headers, *(ethernet.get(name, {}).get("value") for name in ("src", "dst")))
-
-
-class _PacketReader:
-    def __init__(self) -> None:
-        self.headers = FrameHeaders()
-
-    def add(self, kind: str, model: Mapping[str, Any], behind: str | None, where: str) -> None:
-        """Adds a header; `behind` is the kind of the next one."""
-        header = HEADERS[kind].header
-        start = len(self.headers.data)
-        bits = 0
-        stepping = []
-
-        for path, field in HEADERS[kind].fields:
-            place = f"{where}.{path}"
-            pattern = _at(model, path)
-            values: Sequence[int] = (field.default if "." not in path else 0,)
-            if field.computed == "next" and behind is not None:
-                values = (HEADERS[behind].header.number,)
-            if pattern is not None and pattern["choice"] != "auto" and _is_given(field):
-                values = _values(field, pattern, place)
-
-            if len(values) > 1:
-                stepping.append((field, values, place))
-            else:
-                bits |= values[0] << (8 * header.length - field.start - field.bits)
-
-        data = bytearray(bits.to_bytes(header.length, "big"))
-        for field, values, place in stepping:
-            try:
-                self.headers.fields.append(
-                    _stepping(field, values, data, start, self.headers.fields)
-                )
-            except ValueError as error:
-                raise FieldError(place, str(error)) from error
-
-        for own in self.headers.fields:
-            if own.offset >= start:
-                data[own.offset - start : own.offset - start + own.width] = bytes(own.width)
-        self.headers.add(header, bytes(data))
-
-
-def _is_given(field: HeaderField) -> bool:
-    """Whether models give a field's values."""
-    return field.computed in (None, "next") and field.notation is not MAC
-
-
-def _at(model: Mapping[str, Any], path: str) -> Any:
-    for name in path.split("."):
-        if name not in model:
-            return None
-        model = model[name]
-    return model
-
-
-def _values(field: HeaderField, pattern: Mapping[str, Any], where: str) -> Sequence[int]:
-    choice = pattern["choice"]
-    # What the models leave out has their default, which is also ours.
-    defaults = {"value": field.default, "values": []}
-    chosen = pattern.get(choice, defaults.get(choice, {}))
-    read = field.notation.read
-    most = 1 << field.bits
-
-    try:
-        if choice == "value":
-            values: Sequence[int] = (read(chosen),)
-        elif choice == "values":
-            values = tuple(map(read, chosen)) or (field.default,)
-        elif choice in ("increment", "decrement"):
-            values = _counter_values(chosen, read, most, is_down=choice == "decrement")
-        else:
-            raise FieldError(
-                where, f"{choice!r} is not supported; possible: value, values, increment, decrement"
-            )
-    except (ValueError, TypeError, AttributeError, OverflowError) as error:
-        raise FieldError(where, f"{str(chosen)[:100]!r} is not such a value") from error
-
-    is_counting = isinstance(values, range) and values.step == 1
-    if len(values) > (MOST_COUNTED if is_counting else MOST_LISTED):
-        raise FieldError(
-            where,
-            f"it has {len(values):,} values; possible are {MOST_LISTED:,}, or {MOST_COUNTED:,} that count up by 1",
-        )
-
-    extremes = (values[0], values[-1]) if isinstance(values, range) else values
-    if not all(0 <= value < most for value in extremes):
-        raise FieldError(where, f"its values must have {field.bits} bits")
-    return values
-
-
-def _counter_values(
-    counter: Mapping[str, Any], read: Callable[[Any], int], most: int, *, is_down: bool
-) -> Sequence[int]:
-    """The values of a counter, which goes round below `most` if that needs no long list."""
-    first = read(counter.get("start", 0))
-    step = read(counter.get("step", 1))
-    count = counter.get("count", 1)
-    if is_down:
-        step = -step
-
-    values: Sequence[int] = (first,)
-    if step and count:
-        values = range(first, first + count * step, step)
-    if not 0 <= values[-1] < most and len(values) <= MOST_LISTED:
-        values = tuple(value % most for value in values)
-    return values
-
-
-def _stepping(
-    field: HeaderField,
-    values: Sequence[int],
-    constant: bytearray,
-    start: int,
-    others: Sequence[SteppingField],
-) -> SteppingField:
-    """The field in whole bytes, together with constant bits that are in the same bytes."""
-    first = field.first
-    end = field.end
-    shift = 8 * end - field.start - field.bits
-    around = int.from_bytes(constant[first:end], "big")
-    whole: Sequence[int]
-
-    if isinstance(values, range) and values.step == 1 and shift == 0:
-        # There may be a million of them, in each of many fields.
-        whole = range(around + values.start, around + values.stop)
-        lowest = whole[0]
-        highest = whole[-1]
-    else:
-        whole = [around | value << shift for value in values]
-        lowest, highest = min(whole), max(whole)
-
-    if lowest >> 8 * _WIDEST != highest >> 8 * _WIDEST or (highest - lowest) >> _LISTED_BITS:
-        raise ValueError(f"its values differ in more than the last {_LISTED_BITS} bits")
-
-    if end - first > _WIDEST:
-        # The first bytes are the same in all frames.
-        constant[first : end - _WIDEST] = lowest.to_bytes(end - first, "big")[:-_WIDEST]
-        first = end - _WIDEST
-
-    if any(own.offset < start + end and start + first < own.offset + own.width for own in others):
-        raise ValueError("another field in the same byte changes, too")
-
-    mask = (1 << 8 * (end - first)) - 1
-    if isinstance(whole, range):
-        return SteppingField(start + first, end - first, lowest & mask, len(whole))
-
-    whole = [value & mask for value in whole]
-    is_counting = whole == list(range(whole[0], whole[0] + len(whole)))
-    return SteppingField(
-        start + first,
-        end - first,
-        min(whole),
-        len(whole),
-        values=() if is_counting else tuple(whole),
-    )
 
 
 def write_packet(spec: FramesSpec, source_mac: str, destination_mac: str) -> list[dict[str, Any]]:
@@ -278,7 +68,7 @@ def _written(data: bytes, fields: Sequence[SteppingField]) -> Iterator[dict[str,
                     model[path] = _value(number)
                 elif behind is None:
                     model[path] = _value(number)
-            elif _is_given(field) and "." not in path:
+            elif is_given(field) and "." not in path:
                 first, end = start + field.first, start + field.end
                 changing = [
                     each

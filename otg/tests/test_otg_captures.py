@@ -10,9 +10,9 @@ from scapy.layers.l2 import Dot1Q, Ether
 from scapy.utils import PcapNgReader, PcapReader, RawPcapNgReader
 
 from lossratio.agent.core.packets import StampedFrame
-from lossratio.traffic.otg import captures
-from lossratio.traffic.otg.captures import CapturedFrames, CaptureSettings, read_captures
-from lossratio.traffic.otg.packets import FieldError
+from lossratio_otg import captures
+from lossratio_otg.captures import CapturedFrames, CaptureSettings, read_captures
+from lossratio_otg.packets import FieldError
 
 STAMP = 1_700_000_000_123_456_789
 ALL = slice(None)

@@ -8,10 +8,10 @@ import snappi
 from otg_parts import STATE, Generator, ask, serving
 from waiting import wait_until
 
-from lossratio.traffic.client import AgentRefusalError
+from lossratio.traffic import AgentRefusalError
 from lossratio.traffic.otg import checked
-from lossratio.traffic.otg.flows import MOST_FLOWS
 from lossratio.trials import DirectionCounters
+from lossratio_otg.flows import MOST_FLOWS
 
 PORTS = [{"name": "a", "location": "tg0"}, {"name": "b", "location": "tg1"}]
 ETHERNET = {"choice": "ethernet", "ethernet": {}}
@@ -186,7 +186,7 @@ def nested(levels):
 def test_what_a_request_has_is_counted_before_the_models_look_at_it(server, monkeypatch, contents, error):
     looked_at = []
     monkeypatch.setattr(
-        "lossratio.traffic.otg.server.checked", lambda kind, data: looked_at.append(kind) or checked(kind, data)
+        "lossratio_otg.server.checked", lambda kind, data: looked_at.append(kind) or checked(kind, data)
     )
     status, answer = ask(server, "POST", "/config", contents)
     assert status == 400
@@ -210,7 +210,7 @@ def test_values_of_all_fields_are_bounded_together(server):
 
 def sent(server, monkeypatch, *counters):
     """Starts flows that have these counters in the end, and waits for it; returns the answer to the start."""
-    monkeypatch.setattr("lossratio.traffic.otg.runs.Run._send", lambda _: [(counted, None) for counted in counters])
+    monkeypatch.setattr("lossratio_otg.runs.Run._send", lambda _: [(counted, None) for counted in counters])
     answer = ask(server, "POST", "/control/state", STATE["start"])
     wait_until(lambda: not server.tester._runs)
     return answer
@@ -240,7 +240,7 @@ def test_a_name_moves_nothing_on_the_operators_terminal(server, monkeypatch, cap
 
 def test_of_several_clients_that_start_flows_at_once_one_does(server, monkeypatch):
     running = threading.Event()
-    monkeypatch.setattr("lossratio.traffic.otg.runs.Run._send", lambda run: running.wait(20) and [])
+    monkeypatch.setattr("lossratio_otg.runs.Run._send", lambda run: running.wait(20) and [])
     assert configure(server, flow())[0] == 200
     found = []
     clients = [

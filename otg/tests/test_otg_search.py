@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from examples import examples_in
 from otg_lab import AFPACKET, OtgLab
-from traffic_lab import drop
+from traffic_lab import drop, two_nodes
 from waiting import wait_until
 
 from lossratio.errors import TopologyError
@@ -17,7 +17,7 @@ from lossratio.measurements.throughput.limits import STALL_LIMIT
 from lossratio.topology import load_topology
 from lossratio.traffic import load_generator
 
-PAGE = Path(__file__).parents[3] / "docs" / "how-to" / "open-traffic-generator.md"
+PAGE = Path(__file__).parents[2] / "docs" / "how-to" / "open-traffic-generator.md"
 POLICED = 2000
 TOPOLOGY = f"""
 format: lossratio-topology/1
@@ -65,8 +65,8 @@ def topology(tmp_path):
 
 
 @pytest.fixture
-def otg(bridged):
-    return OtgLab(bridged, *AFPACKET)
+def otg(netns_lab):
+    return OtgLab(two_nodes(netns_lab, bridge="br0"), *AFPACKET)
 
 
 def controller(otg, topology, expression):

@@ -17,8 +17,8 @@ from waiting import wait_until
 from lossratio.commands.main import commands
 from lossratio.errors import TopologyError
 from lossratio.tls import given_context, made_context
-from lossratio.traffic.otg import OtgServer, Tester
-from lossratio.traffic.otg.server import MOST_BYTES, ROUTES
+from lossratio_otg.server import MOST_BYTES, ROUTES, OtgServer
+from lossratio_otg.tester import Tester
 
 POST = "POST /config HTTP/1.1\r\nHost: localhost\r\n"
 
@@ -89,7 +89,7 @@ def test_a_certificate_of_the_users_own_is_the_one_that_clients_see(tmp_path):
     ],
 )
 def test_a_certificate_that_cannot_be_used_is_an_error_of_the_command(arguments, error):
-    done = CliRunner().invoke(commands, ["lab", "otg-serve", "lo", "--tcp-port", "0", *arguments])
+    done = CliRunner().invoke(commands, ["otg-serve", "lo", "--tcp-port", "0", *arguments])
     assert error in str(done.exception)
 
 
@@ -139,7 +139,7 @@ def test_a_page_of_another_site_cannot_ask_at_all(server, headers):
 
 
 def test_an_interface_that_is_not_there_is_refused_at_the_start():
-    done = CliRunner().invoke(commands, ["lab", "otg-serve", "lo", "west=eth\x1b77"])
+    done = CliRunner().invoke(commands, ["otg-serve", "lo", "west=eth\x1b77"])
     assert str(done.exception).startswith("There is no network interface 'eth\\x1b77' here. The interfaces are lo")
 
 
@@ -150,7 +150,7 @@ def test_without_snappi_the_error_names_the_extra(monkeypatch):
 
 
 def test_an_address_that_is_taken_is_an_error_of_the_command(server):
-    done = CliRunner().invoke(commands, ["lab", "otg-serve", "lo", "--tcp-port", str(server.server_port)])
+    done = CliRunner().invoke(commands, ["otg-serve", "lo", "--tcp-port", str(server.server_port)])
     assert str(done.exception) == (
         f"Cannot listen on 127.0.0.1, TCP port {server.server_port}: Address already in use. "
         "Choose another port: --tcp-port PORT."
@@ -164,7 +164,7 @@ def test_only_what_listening_needs_is_imported_before_it():
             "import atexit, sys\n"
             "from lossratio.commands.main import main\n"
             "atexit.register(lambda: print(*sys.modules))\n"
-            f"sys.argv = ['lossratio', 'lab', 'otg-serve', 'lo', '--tcp-port', '{taken.getsockname()[1]}']\n"
+            f"sys.argv = ['lossratio', 'otg-serve', 'lo', '--tcp-port', '{taken.getsockname()[1]}']\n"
             "main()\n"
         )
         done = subprocess.run([sys.executable, "-c", code], check=False, capture_output=True, text=True)
@@ -176,5 +176,5 @@ def test_only_what_listening_needs_is_imported_before_it():
 
 @pytest.mark.parametrize("ports", [["p=tg0", "p=tg1"], ["p="]])
 def test_ports_have_locations_of_their_own(ports):
-    done = CliRunner().invoke(commands, ["lab", "otg-serve", *ports])
+    done = CliRunner().invoke(commands, ["otg-serve", *ports])
     assert "name each port once, as INTERFACE or LOCATION=INTERFACE" in str(done.exception)

@@ -7,9 +7,9 @@ from typing import Any
 
 from lossratio.errors import LossRatioError, NodeError
 from lossratio.input_file import shown_name
-from lossratio.traffic.client import AgentRefusalError
-from lossratio.traffic.otg.captures import PortCaptures, read_captures
-from lossratio.traffic.otg.flows import (
+from lossratio.traffic import AgentRefusalError
+from lossratio_otg.captures import PortCaptures, read_captures
+from lossratio_otg.flows import (
     CAPTURE,
     CONFIG,
     CONTROL_STATE,
@@ -20,9 +20,9 @@ from lossratio.traffic.otg.flows import (
     groups_of,
     read_flows,
 )
-from lossratio.traffic.otg.metrics import columns, flow_metric, no_counts, port_metric, report_of
-from lossratio.traffic.otg.packets import FieldError
-from lossratio.traffic.otg.runs import Counted, OwnGenerator, Run
+from lossratio_otg.metrics import columns, flow_metric, no_counts, port_metric, report_of
+from lossratio_otg.packets import FieldError
+from lossratio_otg.runs import Counted, OwnGenerator, Run
 
 _MOST_UNTOLD = 64
 _LONGEST_LINE = 1000
@@ -66,15 +66,13 @@ class Tester:
     """A tester with some of this machine's network interfaces as ports. Close it at the end.
 
     The ports are given by the locations that configurations use for them, and no others are used. The kind of its
-    generator is one of `lossratio.traffic.otg.runs.KINDS`. It waits for the settle time, in seconds, for frames in
+    generator is one of `lossratio_otg.runs.KINDS`. It waits for the settle time, in seconds, for frames in
     flight. `report` takes a line about what is going on.
     """
 
     __test__ = False
 
-    def __init__(
-        self, ports: Mapping[str, str], kind: str, settle_time: float, report: Callable[[str], None]
-    ) -> None:
+    def __init__(self, ports: Mapping[str, str], kind: str, settle_time: float, report: Callable[[str], None]) -> None:
         self._ports = ports
         self._kind = kind
         self._settle_time = settle_time
@@ -203,9 +201,7 @@ class Tester:
             run.stop()
         self._captures.end()
 
-    def _named(
-        self, names: Sequence[str] | None, where: str = "traffic.flow_transmit.flow_names"
-    ) -> tuple[Flow, ...]:
+    def _named(self, names: Sequence[str] | None, where: str = "traffic.flow_transmit.flow_names") -> tuple[Flow, ...]:
         unknown = set(names or ()) - {flow.name for flow in self._flows}
         if unknown:
             raise FieldError(where, f"there is no flow {sorted(unknown)[0][:100]!r}")
@@ -213,9 +209,7 @@ class Tester:
 
     def _check_idle(self) -> None:
         if self._runs:
-            raise BusyError(
-                "Flows are being sent. Stop them first (traffic.flow_transmit.state: stop)."
-            )
+            raise BusyError("Flows are being sent. Stop them first (traffic.flow_transmit.state: stop).")
 
     def _interfaces(self, config: Mapping[str, Any]) -> dict[str, str]:
         return {port["name"]: self._ports[port["location"]] for port in config.get("ports", ())}
@@ -268,10 +262,7 @@ class Tester:
     def _start(self, flows: tuple[Flow, ...]) -> None:
         self._check_idle()
         if not flows:
-            raise FieldError(
-                "traffic.flow_transmit.state",
-                "there are no flows to start; send a configuration first",
-            )
+            raise FieldError("traffic.flow_transmit.state", "there are no flows to start; send a configuration first")
         self._problem = None
         generators = self._ready(flows, self.config)
         self._counts |= no_counts(flows)

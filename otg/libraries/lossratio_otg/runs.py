@@ -10,17 +10,11 @@ from lossratio.agent import Configuration, Plan
 from lossratio.errors import LossRatioError, NodeError, TrafficError
 from lossratio.nodes import NodeSession
 from lossratio.topology import AfPacketGenerator, AutoGenerator, RealGenerator, XdpGenerator
-from lossratio.traffic.client import AgentClient
-from lossratio.traffic.generators import open_generator, start_agent
-from lossratio.traffic.generators.base import Generator, GeneratorNode
-from lossratio.traffic.otg.flows import Flow
+from lossratio.traffic import AgentClient, Generator, GeneratorNode, open_generator, start_agent
 from lossratio.trials import DirectionCounters, LatencyCounters
+from lossratio_otg.flows import Flow
 
-KINDS: Mapping[str, type[RealGenerator]] = {
-    "auto": AutoGenerator,
-    "afpacket": AfPacketGenerator,
-    "xdp": XdpGenerator,
-}
+KINDS: Mapping[str, type[RealGenerator]] = {"auto": AutoGenerator, "afpacket": AfPacketGenerator, "xdp": XdpGenerator}
 """The generators of the server, and their settings."""
 SILENT_SECONDS = 600.0
 """Seconds without a request after which endless flows are stopped, because their client is gone."""
@@ -78,15 +72,11 @@ class Run:
         problem: Why there are no counts; None: there are counts.
     """
 
-    def __init__(
-        self, generator: OwnGenerator, ended: "Callable[[Run, Sequence[Counted]], None]"
-    ) -> None:
+    def __init__(self, generator: OwnGenerator, ended: "Callable[[Run, Sequence[Counted]], None]") -> None:
         self.generator = generator
         self.flows = generator.flows
         self.heard = time.monotonic()
-        self.problem: LossRatioError | None = TrafficError(
-            "The flows ended for a reason that is not known."
-        )
+        self.problem: LossRatioError | None = TrafficError("The flows ended for a reason that is not known.")
         self._started = self.heard
         self._ended = ended
         self._stopping = threading.Event()
@@ -131,11 +121,6 @@ class Run:
             return [(counters, None) for counters in agent.stop().directions]
 
         is_burst = flow.packets is not None and not flow.wants_latency
-        plan = Plan(
-            ((load, flow.duration),),
-            is_burst=is_burst,
-            locates=is_burst,
-            latency=flow.wants_latency,
-        )
+        plan = Plan(((load, flow.duration),), is_burst=is_burst, locates=is_burst, latency=flow.wants_latency)
         answer = agent.run(plan)
         return list(zip_longest(answer.directions, answer.latency))

@@ -10,11 +10,11 @@ from typing import Any
 from lossratio.errors import LossRatioError
 from lossratio.http_server import TOO_SLOW, LocalHandler, LocalServer
 from lossratio.input_file import parse_json
-from lossratio.traffic.otg.flows import check_counts
-from lossratio.traffic.otg.models import ModelError, checked, load_snappi
-from lossratio.traffic.otg.packets import FieldError
-from lossratio.traffic.otg.tester import BusyError, Tester
+from lossratio.traffic.otg import ModelError, checked, load_snappi
 from lossratio.version import __version__
+from lossratio_otg.flows import check_counts
+from lossratio_otg.packets import FieldError
+from lossratio_otg.tester import BusyError, Tester
 
 MOST_BYTES = 1 << 20
 """The maximum number of bytes of a request."""
@@ -39,9 +39,7 @@ def _set_state(tester: Tester, model: Any, sent: Any) -> dict[str, Any]:
 
 
 # Table: one row for each request.
-ROUTES: Mapping[
-    tuple[str, str], tuple[Callable[[Tester, Any, Any], Any], str | None, str | None]
-] = {
+ROUTES: Mapping[tuple[str, str], tuple[Callable[[Tester, Any, Any], Any], str | None, str | None]] = {
     ("GET", "/capabilities/version"): (_version, "Version", None),
     ("GET", "/config"): (_config, "Config", None),
     ("POST", "/config"): (_set_config, "Warning", "Config"),
@@ -100,9 +98,7 @@ class _Handler(LocalHandler):
         self.discard_contents()
 
     def _refuse(self, status: HTTPStatus, error: object, kind: str = "validation") -> None:
-        self._send(
-            status, checked("Error", {"code": int(status), "kind": kind, "errors": [str(error)]})
-        )
+        self._send(status, checked("Error", {"code": int(status), "kind": kind, "errors": [str(error)]}))
 
     def _send(self, status: HTTPStatus, answer: Mapping[str, Any] | bytes) -> None:
         if isinstance(answer, bytes):
@@ -124,8 +120,7 @@ class _Handler(LocalHandler):
         if (self.command, path) not in ROUTES:
             there = ", ".join(" ".join(each) for each in ROUTES)
             raise _RefusalError(
-                HTTPStatus.NOT_FOUND,
-                f"{self.command} {path[:100]} is not supported; possible: {there}",
+                HTTPStatus.NOT_FOUND, f"{self.command} {path[:100]} is not supported; possible: {there}"
             )
         answer, returns, takes = ROUTES[self.command, path]
 
@@ -141,9 +136,7 @@ class _Handler(LocalHandler):
     def _contents(self) -> Any:
         # Pages in a browser cannot send this type to another server without asking it.
         if self.headers.get_content_type() != "application/json":
-            raise _RefusalError(
-                HTTPStatus.UNSUPPORTED_MEDIA_TYPE, "requests have the Content-Type application/json"
-            )
+            raise _RefusalError(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, "requests have the Content-Type application/json")
 
         length = self.headers.get("Content-Length", "")
         if not (length.isascii() and length.isdecimal()):
@@ -156,9 +149,7 @@ class _Handler(LocalHandler):
         if len(data) < int(length):
             if self.server.is_late(self.connection):
                 raise _RefusalError(HTTPStatus.REQUEST_TIMEOUT, TOO_SLOW)
-            raise _RefusalError(
-                HTTPStatus.BAD_REQUEST, "its contents are shorter than its Content-Length"
-            )
+            raise _RefusalError(HTTPStatus.BAD_REQUEST, "its contents are shorter than its Content-Length")
         try:
             return parse_json(data)
         except ValueError as error:
@@ -173,10 +164,7 @@ class OtgServer(LocalServer):
     """
 
     def __init__(
-        self,
-        tester: Tester,
-        place: tuple[str, int] | socket.socket,
-        tls: ssl.SSLContext | None = None,
+        self, tester: Tester, place: tuple[str, int] | socket.socket, tls: ssl.SSLContext | None = None
     ) -> None:
         load_snappi()
         self.tester = tester

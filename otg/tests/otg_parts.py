@@ -5,7 +5,8 @@ import threading
 from contextlib import contextmanager
 from http.client import HTTPConnection
 
-from lossratio.traffic.otg import OtgServer, Tester
+from lossratio_otg.server import OtgServer
+from lossratio_otg.tester import Tester
 
 STATE = {
     word: {"choice": "traffic", "traffic": {"choice": "flow_transmit", "flow_transmit": {"state": word}}}
@@ -31,7 +32,7 @@ class Generator:
 @contextmanager
 def serving(monkeypatch, context=None):
     """A server with the ports tg0 and tg1, in a thread; with a context of TLS it speaks TLS alone."""
-    monkeypatch.setattr("lossratio.traffic.otg.tester.OwnGenerator", Generator)
+    monkeypatch.setattr("lossratio_otg.tester.OwnGenerator", Generator)
     tester = Tester({"tg0": "tg0", "tg1": "tg1"}, "afpacket", 0.1, print)
     with OtgServer(tester, ("127.0.0.1", 0), context) as server:
         thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})

@@ -61,7 +61,7 @@ AFPACKET = ("--generator", "afpacket")
 
 
 class OtgLab:
-    """``lossratio lab otg-serve`` on the TG of namespaces whose DUT is a bridge."""
+    """``lossratio otg-serve`` on the TG of namespaces whose DUT is a bridge."""
 
     def __init__(self, lab: NetnsLab, *arguments: str) -> None:
         self.lab = lab
@@ -90,7 +90,7 @@ class OtgLab:
         )
         self.server = self.lab.popen(
             "tg",
-            *(*command, "lab", "otg-serve", "west=tg0", "east=tg1", *arguments),
+            *(*command, "otg-serve", "west=tg0", "east=tg1", *arguments),
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,

@@ -25,7 +25,7 @@ from lossratio.agent import (
     receive_stamped,
 )
 from lossratio.errors import NodeError
-from lossratio.traffic.otg.packets import FieldError
+from lossratio_otg.packets import FieldError
 
 MOST_BYTES = 1 << 25
 """The maximum number of bytes of frames that a port's capture keeps."""
@@ -36,7 +36,10 @@ _ALL = slice(None)
 _SO_RCVBUFFORCE = 33
 _ETHERNET = 1
 _BILLION = 1_000_000_000
-_SECTION, _INTERFACE, _STATISTICS, _PACKET = 0x0A0D0D0A, 1, 5, 6
+_SECTION = 0x0A0D0D0A
+_INTERFACE = 1
+_STATISTICS = 5
+_PACKET = 6
 _NAME, _RESOLUTION, _FCS_LENGTH, _DROPPED = 2, 9, 13, 5
 _NANOSECONDS_DIGITS = 9
 
@@ -232,9 +235,7 @@ class PortCaptures:
     def _settings_of(self, name: str, where: str) -> CaptureSettings:
         if name not in self.settings:
             there = ", ".join(self.settings) or "none"
-            raise FieldError(
-                where, f"{name[:100]!r} is not in port_names of captures; there are {there}"
-            )
+            raise FieldError(where, f"{name[:100]!r} is not in port_names of captures; there are {there}")
         return self.settings[name]
 
     def _stop(self, name: str) -> None:
@@ -253,9 +254,7 @@ def _pcap(frames: Iterable[StampedFrame], most: int | None) -> Iterator[bytes]:
         yield struct.pack("=IIII", seconds, nanoseconds, len(kept), len(each.frame)) + kept
 
 
-def _pcapng(
-    frames: Sequence[StampedFrame], most: int | None, name: str, dropped: int
-) -> Iterator[bytes]:
+def _pcapng(frames: Sequence[StampedFrame], most: int | None, name: str, dropped: int) -> Iterator[bytes]:
     """A pcapng file, in nanoseconds, of frames with the FCS that belongs to them, which cards remove."""
     yield _block(_SECTION, struct.pack("=IHHq", 0x1A2B3C4D, 1, 0, -1))
     options = _option(_NAME, name.encode()) + _option(_RESOLUTION, bytes([_NANOSECONDS_DIGITS]))

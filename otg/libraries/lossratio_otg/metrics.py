@@ -3,9 +3,9 @@
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from lossratio.traffic.otg.flows import Flow
-from lossratio.traffic.otg.runs import Counted
 from lossratio.trials import DirectionCounters, LatencyCounters
+from lossratio_otg.flows import Flow
+from lossratio_otg.runs import Counted
 
 _NANOSECONDS = 1000.0
 
@@ -34,14 +34,8 @@ def flow_metric(
         lost = counts["tx"] - counts["rx"]
         metric["loss"] = 100.0 * lost / counts["tx"] if counts["tx"] else 0.0
     if latency is not None:
-        found = {
-            "minimum_ns": latency.least_us,
-            "average_ns": latency.mean_us,
-            "maximum_ns": latency.most_us,
-        }
-        metric["latency"] = {
-            name: _NANOSECONDS * value for name, value in found.items() if value is not None
-        }
+        found = {"minimum_ns": latency.least_us, "average_ns": latency.mean_us, "maximum_ns": latency.most_us}
+        metric["latency"] = {name: _NANOSECONDS * value for name, value in found.items() if value is not None}
 
     return metric
 

@@ -2,19 +2,15 @@
 
 import re
 from dataclasses import replace
-from itertools import pairwise
 
 import pytest
-import snappi
-from at_least_one import at_least_one
 from hypothesis import given, strategies as st
 
 from lossratio.agent.afpacket.frames import build_frames
 from lossratio.errors import TrafficError
 from lossratio.traffic import PortPair, TrafficPort, load_profile, make_configuration, profile_names
-from lossratio.traffic.otg.headers import HEADERS
-from lossratio.traffic.otg.models import checked
-from lossratio.traffic.otg.packets import MOST_LISTED, FieldError, read_packet, write_packet
+from lossratio.traffic.otg import MOST_LISTED, checked, write_packet
+from lossratio_otg.packets import FieldError, read_packet
 
 PAIR = PortPair(TrafficPort("port0", "tg0"), TrafficPort("port1", "tg1"))
 WEST, EAST = "02:00:00:00:00:01", "02:00:00:00:00:02"
@@ -54,27 +50,6 @@ def as_array(numbers):
     import numpy as np
 
     return np.array(numbers)
-
-
-@pytest.mark.parametrize("kind", HEADERS)
-def test_defaults_are_those_of_the_models(kind):
-    header = getattr(snappi, f"Flow{kind.capitalize()}")()
-    for path, field in at_least_one(HEADERS[kind].fields):
-        # Without an offset of its data, a TCP header would not be one: there the models' default is zero.
-        if "." in path or field.computed == "checksum" or path == "data_offset":
-            continue
-        pattern = getattr(header, path)
-        value = getattr(pattern, "value", None) if field.computed != "length" else 0
-        if pattern.choice == "auto" and field.computed == "next":
-            value = field.notation.write(field.default)
-        assert field.notation.read(value) == field.default, path
-
-
-def test_fields_of_a_header_follow_each_other_and_fill_it():
-    for kind, model in at_least_one(HEADERS.items()):
-        fields = [field for field in model.header.fields if not field.is_joint]
-        assert all(one.start + one.bits == other.start for one, other in pairwise(fields)), kind
-        assert fields[-1].start + fields[-1].bits == 8 * model.header.length
 
 
 def spec_of(packet, size=128):
@@ -156,9 +131,3 @@ def test_a_field_that_is_no_whole_byte_steps_beside_constant_bits():
 def test_what_cannot_be_sent_is_refused_by_its_name(packet, message):
     with pytest.raises(FieldError, match=message):
         spec_of(packet)
-
-
-@pytest.mark.parametrize("name", ["ethip4vxlan-ip4base", "ethip6-ip6scale2m-rnd", "ethip4-tcp-connections"])
-def test_profiles_that_the_models_cannot_express_are_refused(name):
-    with pytest.raises(TrafficError, match="profile"):
-        write_packet(frames_of(name), WEST, EAST)

@@ -1,4 +1,4 @@
-"""The command ``lossratio lab otg-serve``: lossratio's generators as an Open Traffic Generator tester."""
+"""The command ``lossratio otg-serve``: lossratio's generators as an Open Traffic Generator tester."""
 
 import errno
 import logging
@@ -11,7 +11,7 @@ from ssl import SSLContext
 
 import click
 
-from lossratio.commands.parameters import DURATION, OneOf, WholeNumber, argument, command, option
+from lossratio.commands import DURATION, OneOf, WholeNumber, argument, command, option
 from lossratio.errors import TopologyError
 from lossratio.http_server import MOST_CONNECTIONS, is_loopback
 from lossratio.input_file import shown_name
@@ -22,9 +22,7 @@ def otg_serve(
     ports: tuple[str, ...] = argument("[LOCATION=]INTERFACE...", required=True),
     *,
     generator: str = option(
-        "The generator behind the interface.",
-        type=OneOf(["auto", "afpacket", "xdp"]),
-        default="auto",
+        "The generator behind the interface.", type=OneOf(["auto", "afpacket", "xdp"]), default="auto"
     ),
     address: str = option("The address to listen on.", default="127.0.0.1", metavar="ADDRESS"),
     tcp_port: int | None = option(
@@ -54,11 +52,10 @@ def otg_serve(
             place = f"{scheme}://{address}:{listener.getsockname()[1]}"
             click.echo(f"{place} serves {', '.join(locations)}. Ctrl-C ends it.")
         if not is_loopback(address):
-            click.echo(
-                "Every host that reaches this address can send traffic from these ports without a password."
-            )
+            click.echo("Every host that reaches this address can send traffic from these ports without a password.")
 
-        from lossratio.traffic.otg import OtgServer, Tester
+        from lossratio_otg.server import OtgServer
+        from lossratio_otg.tester import Tester
 
         tester = Tester(locations, generator, settle_time, lambda line: click.echo(line, err=True))
         with OtgServer(tester, listener, context) as server:
@@ -68,9 +65,7 @@ def otg_serve(
             server.serve_forever()
 
 
-def _tls(
-    address: str, certificate: Path | None, key: Path | None, *, is_made: bool
-) -> SSLContext | None:
+def _tls(address: str, certificate: Path | None, key: Path | None, *, is_made: bool) -> SSLContext | None:
     if certificate is None and key is not None:
         raise TopologyError("--key belongs to a --certificate. Give both.")
     if certificate is None and not is_made:
@@ -85,9 +80,7 @@ def _listener(address: str, tcp_port: int) -> socket.socket:
     try:
         return socket.create_server((address, tcp_port), backlog=MOST_CONNECTIONS)
     except OSError as error:
-        raise TopologyError(
-            f"Cannot listen on {address}, TCP port {tcp_port}: {_why_not(error)}."
-        ) from error
+        raise TopologyError(f"Cannot listen on {address}, TCP port {tcp_port}: {_why_not(error)}.") from error
 
 
 def _why_not(error: OSError) -> str:

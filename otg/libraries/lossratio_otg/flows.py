@@ -10,10 +10,10 @@ from functools import reduce
 from typing import Any
 
 from lossratio.agent import FCS_BYTES, MAC, TAG_BYTES, Configuration, Direction, HeaderField
-from lossratio.traffic.headers import SMALLEST_FRAME
-from lossratio.traffic.otg.headers import HEADERS
-from lossratio.traffic.otg.packets import MOST_LISTED, FieldError, Packet, read_packet
+from lossratio.traffic import SMALLEST_FRAME
+from lossratio.traffic.otg import HEADERS, MOST_LISTED
 from lossratio.units import L1_OVERHEAD
+from lossratio_otg.packets import FieldError, Packet, read_packet
 
 MOST_FLOWS = 16
 """The maximum number of flows of a configuration, each of which has its own sender."""
@@ -21,7 +21,8 @@ MOST_SECONDS = 7 * 86_400.0
 """The longest duration of flows with an end, in seconds."""
 LARGEST_FRAME = 65_535
 """The largest size of a frame, in bytes with FCS; the limit of a port is its MTU."""
-_MOST_SIZES, _LARGEST_WEIGHT = 32, 1000
+_MOST_SIZES = 32
+_LARGEST_WEIGHT = 1000
 _FASTEST = 1e10
 _MOST_VALUES = 16 * MOST_LISTED
 _MOST_ENTRIES = 64
@@ -30,32 +31,15 @@ _MOST_DEPTH = 32
 _ENTRIES = {"flows": MOST_FLOWS, "values": MOST_LISTED}
 ANY, IGNORED = object(), object()
 """Words of the table: any value that the models allow; a field that is accepted with a warning."""
-_LAYER1 = (
-    "media",
-    "promiscuous",
-    "mtu",
-    "ieee_media_defaults",
-    "auto_negotiate",
-    "auto_negotiation",
-    "flow_control",
-)
+_LAYER1 = ("media", "promiscuous", "mtu", "ieee_media_defaults", "auto_negotiate", "auto_negotiation", "flow_control")
 _SPEED = re.compile(r"speed_(\d+)_(?:[fh]d_)?([mg])bps")
 _COUNTER = {"start": ANY, "step": ANY, "count": ANY}
-_PATTERN = {
-    "choice": ANY,
-    "value": ANY,
-    "values": ANY,
-    "increment": _COUNTER,
-    "decrement": _COUNTER,
-}
+_PATTERN = {"choice": ANY, "value": ANY, "values": ANY, "increment": _COUNTER, "decrement": _COUNTER}
 _ADDRESS = {"choice": {"value", "auto"}, "value": ANY, "auto": ANY}
 _COMPUTED = {"choice": {"auto", "generated"}, "auto": ANY, "generated": {"good"}}
 _NEXT = {"choice": {"auto", "value"}, "auto": ANY, "value": ANY}
 _NO_MAC = "00:00:00:00:00:00"
-_GAPS = {
-    "gap": {12},
-    "delay": {"choice": ANY, "bytes": {0}, "nanoseconds": {0}, "microseconds": {0}},
-}
+_GAPS = {"gap": {12}, "delay": {"choice": ANY, "bytes": {0}, "nanoseconds": {0}, "microseconds": {0}}}
 
 
 def _header(fields: Iterable[tuple[str, HeaderField]]) -> dict[str, Any]:
@@ -72,20 +56,13 @@ def _header(fields: Iterable[tuple[str, HeaderField]]) -> dict[str, Any]:
 CONFIG: Mapping[str, Any] = {
     "ports": [{"name": ANY, "location": ANY}],
     "layer1": [{"name": ANY, "port_names": ANY, "speed": ANY, **dict.fromkeys(_LAYER1, IGNORED)}],
-    "captures": [
-        {"name": ANY, "port_names": ANY, "format": ANY, "overwrite": ANY, "packet_size": ANY}
-    ],
+    "captures": [{"name": ANY, "port_names": ANY, "format": ANY, "overwrite": ANY, "packet_size": ANY}],
     "options": {"port_options": {"location_preemption": IGNORED, "data_integrity": {False}}},
     "flows": [
         {
             "name": ANY,
-            "tx_rx": {
-                "choice": {"port"},
-                "port": {"tx_name": ANY, "rx_name": ANY, "rx_names": ANY},
-            },
-            "packet": [
-                {"choice": ANY, **{kind: _header(model.fields) for kind, model in HEADERS.items()}}
-            ],
+            "tx_rx": {"choice": {"port"}, "port": {"tx_name": ANY, "rx_name": ANY, "rx_names": ANY}},
+            "packet": [{"choice": ANY, **{kind: _header(model.fields) for kind, model in HEADERS.items()}}],
             "size": {
                 "choice": {"fixed", "weight_pairs"},
                 "fixed": ANY,
@@ -110,10 +87,7 @@ CONFIG: Mapping[str, Any] = {
 """The fields of a configuration."""
 CONTROL_STATE: Mapping[str, Any] = {
     "choice": {"traffic", "port"},
-    "traffic": {
-        "choice": {"flow_transmit"},
-        "flow_transmit": {"state": {"start", "stop"}, "flow_names": ANY},
-    },
+    "traffic": {"choice": {"flow_transmit"}, "flow_transmit": {"state": {"start", "stop"}, "flow_names": ANY}},
     "port": {"choice": {"capture"}, "capture": {"state": {"start", "stop"}, "port_names": ANY}},
 }
 """The fields of a request that starts or stops flows or captures."""
@@ -146,8 +120,7 @@ def check_counts(data: Any) -> None:
             raise FieldError(where or "the request", f"there are {len(part)}; {most} are possible")
         if parts > _MOST_PARTS or depth > _MOST_DEPTH:
             raise FieldError(
-                where,
-                f"a request may have at most {_MOST_PARTS} objects and lists, nested at most {_MOST_DEPTH} deep",
+                where, f"a request may have at most {_MOST_PARTS} objects and lists, nested at most {_MOST_DEPTH} deep"
             )
 
         entries = part.items() if isinstance(part, dict) else enumerate(part)
@@ -169,19 +142,16 @@ def check_fields(data: Any, table: Any, where: str = "") -> Iterator[str]:
     """
     if table is ANY:
         return
+
     if table is IGNORED:
         yield f"{where}: accepted with a warning because it has no effect here"
     elif isinstance(table, set):
         if data not in table:
             raise FieldError(
-                where,
-                f"{str(data)[:100]!r} is not supported; possible: {', '.join(sorted(map(str, table)))}",
+                where, f"{str(data)[:100]!r} is not supported; possible: {', '.join(sorted(map(str, table)))}"
             )
     elif not isinstance(data, type(table)):
-        raise FieldError(
-            where or "the request",
-            f"it must be {'a list' if isinstance(table, list) else 'an object'}",
-        )
+        raise FieldError(where or "the request", f"it must be {'a list' if isinstance(table, list) else 'an object'}")
     elif isinstance(table, list):
         for number, part in enumerate(data):
             yield from check_fields(part, table[0], f"{where}[{number}]")
@@ -233,44 +203,28 @@ def read_flows(config: Mapping[str, Any]) -> tuple[Flow, ...]:
         if len(set(names)) < len(names):
             raise FieldError(what, "two of them have the same name")
 
-    speeds = {
-        name: layer1.get("speed", "")
-        for layer1 in config.get("layer1", ())
-        for name in layer1["port_names"]
-    }
-    flows = tuple(
-        _flow(model, ports, speeds, f"flows[{number}]") for number, model in enumerate(models)
-    )
-    if (
-        sum(len(field.values) for flow in flows for field in flow.packet.headers.fields)
-        > _MOST_VALUES
-    ):
-        raise FieldError(
-            "flows",
-            f"their fields list more than {_MOST_VALUES:,} values; take some that count up by 1",
-        )
+    speeds = {name: layer1.get("speed", "") for layer1 in config.get("layer1", ()) for name in layer1["port_names"]}
+    flows = tuple(_flow(model, ports, speeds, f"flows[{number}]") for number, model in enumerate(models))
+    if sum(len(field.values) for flow in flows for field in flow.packet.headers.fields) > _MOST_VALUES:
+        raise FieldError("flows", f"their fields list more than {_MOST_VALUES:,} values; take some that count up by 1")
 
     for number, flow in enumerate(flows):
         if flow.wants_latency and (flow.duration is None or flow.sink is None):
             raise FieldError(
-                f"flows[{number}].metrics.latency",
-                "it needs flows that have an end, and a port in rx_names",
+                f"flows[{number}].metrics.latency", "it needs flows that have an end, and a port in rx_names"
             )
 
     return flows
 
 
-def _flow(
-    model: Mapping[str, Any], ports: Sequence[str], speeds: Mapping[str, str], where: str
-) -> Flow:
+def _flow(model: Mapping[str, Any], ports: Sequence[str], speeds: Mapping[str, str], where: str) -> Flow:
     tx_rx = model["tx_rx"].get("port", {})
     receivers = list(tx_rx.get("rx_names", ()))
     if "rx_name" in tx_rx:
         receivers.append(tx_rx["rx_name"])
     if len(receivers) > 1:
         raise FieldError(
-            f"{where}.tx_rx.port.rx_names",
-            f"at most one port receives a flow, and there are {len(receivers)}",
+            f"{where}.tx_rx.port.rx_names", f"at most one port receives a flow, and there are {len(receivers)}"
         )
 
     ends = [("tx_name", tx_rx.get("tx_name")), *(("rx_names", each) for each in receivers)]
@@ -311,15 +265,11 @@ def _duration(model: Mapping[str, Any], rate: float, where: str) -> tuple[int | 
         seconds = model.get("fixed_seconds", {}).get("seconds", 1.0)
     if seconds is not None and not 0.0 < seconds <= MOST_SECONDS:
         field = "fixed_seconds.seconds" if packets is None else "fixed_packets.packets"
-        raise FieldError(
-            f"{where}.{field}", f"they must last longer than 0 s, and at most {MOST_SECONDS:,.0f} s"
-        )
+        raise FieldError(f"{where}.{field}", f"they must last longer than 0 s, and at most {MOST_SECONDS:,.0f} s")
     return packets, seconds
 
 
-def _rate(
-    model: Mapping[str, Any], sizes: Sequence[tuple[int, int]], speed: str, where: str
-) -> float:
+def _rate(model: Mapping[str, Any], sizes: Sequence[tuple[int, int]], speed: str, where: str) -> float:
     choice = model.get("choice", "pps")
     if choice == "pps":
         # Numbers of 64 bits are text, as in all JSON of Protocol Buffers.
@@ -349,24 +299,16 @@ def _sizes(model: Mapping[str, Any], least: int, where: str) -> Iterator[tuple[i
         place = f"{where}.weight_pairs.custom[{number}]"
         weight = pair.get("weight", 1.0)
         if weight not in range(1, _LARGEST_WEIGHT + 1):
-            raise FieldError(
-                f"{place}.weight", f"it must be a whole number from 1 to {_LARGEST_WEIGHT}"
-            )
+            raise FieldError(f"{place}.weight", f"it must be a whole number from 1 to {_LARGEST_WEIGHT}")
         yield _size(pair.get("size", 64), least, f"{place}.size"), int(weight)
 
     if not 1 <= len(pairs) <= _MOST_SIZES:
-        raise FieldError(
-            f"{where}.weight_pairs.custom",
-            f"there are {len(pairs)}; possible are 1 to {_MOST_SIZES}",
-        )
+        raise FieldError(f"{where}.weight_pairs.custom", f"there are {len(pairs)}; possible are 1 to {_MOST_SIZES}")
 
 
 def _size(size: int, least: int, where: str) -> int:
     if not least <= size <= LARGEST_FRAME:
-        raise FieldError(
-            where,
-            f"it must be {least} to {LARGEST_FRAME:,} bytes: headers, {TAG_BYTES} of ours, and FCS",
-        )
+        raise FieldError(where, f"it must be {least} to {LARGEST_FRAME:,} bytes: headers, {TAG_BYTES} of ours, and FCS")
     return size
 
 
@@ -379,19 +321,18 @@ def groups_of(flows: Sequence[Flow]) -> list[tuple[Flow, ...]]:
     return [tuple(group) for group in groups.values()]
 
 
-def configuration_of(
-    flows: Sequence[Flow], interfaces: Mapping[str, str], settle_time: float
-) -> Configuration:
+def configuration_of(flows: Sequence[Flow], interfaces: Mapping[str, str], settle_time: float) -> Configuration:
     """The configuration of a generator for flows that are sent together."""
     fastest = max(flow.rate for flow in flows)
     directions = []
     for flow in flows:
         source = interfaces[flow.source]
-        destination: str | None
-        if flow.sink is None:
-            sink, destination = source, flow.packet.destination_mac or _NO_MAC
-        else:
-            sink, destination = interfaces[flow.sink], flow.packet.destination_mac
+        sink = source
+        destination = flow.packet.destination_mac
+        if flow.sink is not None:
+            sink = interfaces[flow.sink]
+        elif not destination:
+            destination = _NO_MAC
 
         direction = Direction(
             name=flow.name,
@@ -406,9 +347,7 @@ def configuration_of(
         directions.append(direction)
 
     return Configuration(
-        ports=tuple(
-            dict.fromkeys(port for each in directions for port in (each.transmit, each.receive))
-        ),
+        ports=tuple(dict.fromkeys(port for each in directions for port in (each.transmit, each.receive))),
         directions=tuple(directions),
         settle_time=settle_time,
         examines=False,

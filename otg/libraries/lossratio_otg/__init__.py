@@ -1,0 +1,1 @@
+"""The Open Traffic Generator (OTG): the generators of lossratio behind its REST interface."""

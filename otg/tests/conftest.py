@@ -1,0 +1,8 @@
+"""The set-up, the helpers and the fixtures of lossratio's own tests."""
+
+import sys
+from pathlib import Path
+
+sys.path.extend(str(Path(__file__).parents[2] / "tests" / folder) for folder in ("unit", "unit/traffic"))
+
+from set_up import lasting_lab, netns_lab  # noqa: F401 (fixtures)
