@@ -77,6 +77,7 @@ def outcomes():
 
 
 @pytest.mark.whole
+@pytest.mark.quiet
 @pytest.mark.parametrize("claim", CLAIMS)
 def test_what_a_claim_says_happens(claim, outcomes):
     seen = outcomes.get(CLAIMS[claim], set())

@@ -143,8 +143,8 @@ def run(
 
     Options after -- are passed to Robot Framework unchanged.
 
-    Exit status: 0 all tests passed, 1 a test failed, 2 bad input, 3 a value has regressed, 69 the infrastructure
-    failed, 75 the testbed is not available, 130 the user stopped the run. After 69 and 75, try again.
+    Exit status: 0 all tests passed, 1 a test failed, 2 bad input, 3 a value has regressed, 5 every test was skipped, 69
+    the infrastructure failed, 75 the testbed is not available, 130 the user stopped it. After 69 and 75, try again.
     """
     from lossratio.runs import Limits, RunRequest, resume as go_on, run as begin
 

@@ -23,9 +23,9 @@ class Range(FileModel):
     """How many numbers are used."""
     order: Literal["increment", "random"] = "increment"
     """increment: one after the other. random: in an order that the profile's seed decides."""
-    step: int | None = Field(default=None, ge=2, le=PORTS)
+    step: int | None = Field(default=None, ge=1, le=PORTS)
     """Distance between one number and the next; None: 1."""
-    repeat: int | None = Field(default=None, ge=2, le=PORTS)
+    repeat: int | None = Field(default=None, ge=1, le=PORTS)
     """For how many frames in a row each number stays; None: 1."""
     slips: bool = False
     """Whether each round begins one number later, so that two ranges of the same size make all pairs."""
@@ -54,7 +54,7 @@ class Range(FileModel):
             return self
         if (min(self.values), len(self.values)) != (self.first, self.count):
             raise ValueError(
-                "'first' is the lowest of the 'values', and 'count' is how many they are"
+                "with 'values', leave 'first' and 'count' out, or give the lowest value and the number of values"
             )
         if self.order == "random" or self.step is not None:
             raise ValueError("'values' are sent in their order: leave 'order' and 'step' out")
@@ -73,7 +73,7 @@ class Range(FileModel):
     @property
     def is_listed(self) -> bool:
         """Whether it is anything but consecutive numbers, one for each frame."""
-        return bool(self.values or self.step) or self.frames > self.count
+        return bool(self.values) or (self.step or 1) > 1 or self.frames > self.count
 
     def listed(self, order: Sequence[int]) -> list[int]:
         """What to add to the first number in each of these frames, for an order of the numbers in a round."""

@@ -72,6 +72,14 @@ def test_the_slower_direction_is_named_and_of_a_shared_limit_none(tmp_path, seed
     assert " alone" not in str(searched(tmp_path / "shared", SharpKnee(9000.0), seed=seed))
 
 
+@pytest.mark.whole
+def test_what_one_direction_alone_would_not_forward_is_forwarded_on_average(tmp_path):
+    """0.8 % are lost one way and none the other way, so 0.4 % of both."""
+    uneven = str(searched(tmp_path / "uneven", SharpKnee(9000.0), ConstantLoss(0.008), max_load=5000.0))
+    assert "each way on average when offered" in " ".join(uneven.split())
+    assert "on average" not in str(searched(tmp_path / "even", SharpKnee(9000.0)))
+
+
 def test_traffic_one_way_has_no_other_direction(tmp_path):
     profile = load_profile("ethip4-udp", frame_size=64, bidirectional=False)
     result = searched(tmp_path, SharpKnee(6000.0), profile=profile, per_direction=True, max_load=400.0)

@@ -563,7 +563,7 @@ def test_flags_of_tcp_are_in_the_frames(tmp_path, flags, bits):
 @pytest.mark.parametrize(
     ("headers", "told"),
     [
-        ({"udp": {"source_port": {"first": 4, "values": [5, 9]}}}, "'first' is the lowest of the 'values'"),
+        ({"udp": {"source_port": {"first": 4, "values": [5, 9]}}}, "with 'values', leave 'first' and 'count' out"),
         ({"udp": {"source_port": {"values": [5, 9], "order": "random"}}}, "'values' are sent in their order"),
         ({"udp": {"source_port": {"values": [5, 70000]}}}, "there is no port 70000"),
         ({"tcp": {"flags": "S", "connects": True}}, "flags: a connection ('connects') has the flags of its handshake"),

@@ -60,7 +60,7 @@ def test_somebody_elses_program_is_named_and_never_replaced(ready, agent, sessio
         assert error.kind == "xdp_attached"
         assert "Interface tg1 already has an XDP program: " in str(error)
         assert "(lossratio_recv)" in str(error)
-        assert [direction.received_frames for direction in whole(other.trial, 1_000, 0.1)] == [100, 100]
+        assert [direction.received_frames for direction in whole(run_trial, other, 1_000, 0.1)] == [100, 100]
     configure(agent)
 
 

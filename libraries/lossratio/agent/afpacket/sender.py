@@ -313,7 +313,11 @@ class Sender:
                 self._process.kill()
 
     def close(self) -> None:
-        """Ends the process, and with it all traffic."""
+        """Ends the process, and with it all traffic; its interface sends as before."""
+        self.stop()
+        with suppress(OSError):
+            self.connection.send(None)
+        self._process.join(_STOP_SECONDS)
         self._process.kill()
         self._process.join()
         self.connection.close()
@@ -351,15 +355,17 @@ def _work(orders: Connection, permit: Permit, progress: Progress, setup: SenderS
     queue = Queue(socket.if_nametoindex(setup.interface))
     # On a virtual link, a frame leaves the queue as it arrives; hardware has its own queues.
     may_queue = setup.drops_beyond and not is_realtime
-    while True:
-        order: SendOrder = orders.recv()
-        duration = order.duration if may_queue and order.is_steady else None
-        is_paced = duration is not None and can_be_paced(order.load, duration, setup.catch_up)
-        is_paced = is_paced and queue.begin(order.load)
-        if not is_paced:
-            queue.remove()
-        output.bypass_queue(not is_paced)
-        orders.send(_transmit(output, order, permit, progress, setup.catch_up, queue if is_paced else None))
+    try:
+        while (order := orders.recv()) is not None:
+            duration = order.duration if may_queue and order.is_steady else None
+            is_paced = duration is not None and can_be_paced(order.load, duration, setup.catch_up)
+            is_paced = is_paced and queue.begin(order.load)
+            if not is_paced:
+                queue.remove()
+            output.bypass_queue(not is_paced)
+            orders.send(_transmit(output, order, permit, progress, setup.catch_up, queue if is_paced else None))
+    finally:
+        queue.remove()
 
 
 class _MustStop:

@@ -2,7 +2,7 @@
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import chain
 from statistics import fmean
 
@@ -85,18 +85,25 @@ def made_by(report: GoalReport, result: GoalsResult) -> str:
         return ""
     trials = [trial for trial in result.trials if trial.is_evidence]
     for shares_of in (_lost_by_direction, _lost_by_stream):
-        at_upper = [
-            shares_of(trial)
-            for trial in trials
-            if trial.load_per_interface_fps == upper.per_interface_fps
-        ]
-        known = [shares for shares in at_upper if shares]
-        names = known[0] if known else {}
-        means = {name: fmean(shares.get(name, 0.0) for shares in known) for name in names}
+        means = _mean_shares(trials, upper, shares_of)
         guilty = [name for name, share in means.items() if share > report.goal.loss_ratio]
-        if 0 < len(guilty) < len(names) and _always_worst(map(shares_of, trials), guilty):
+        if 0 < len(guilty) < len(means) and _always_worst(map(shares_of, trials), guilty):
             return f", by {' and '.join(guilty)} alone"
     return ""
+
+
+def _mean_shares(
+    trials: Iterable[Trial], load: Rate, shares_of: Callable[[Trial], dict[str, float]]
+) -> dict[str, float]:
+    """The mean of the shares that parts of the traffic lost in the trials at a load, by part; empty: nobody knows."""
+    at_load = [
+        shares_of(trial)
+        for trial in trials
+        if trial.is_evidence and trial.load_per_interface_fps == load.per_interface_fps
+    ]
+    known = [shares for shares in at_load if shares]
+    names = known[0] if known else {}
+    return {name: fmean(shares.get(name, 0.0) for shares in known) for name in names}
 
 
 def _lost_by_direction(trial: Trial) -> dict[str, float]:
@@ -216,8 +223,13 @@ def _found(
     forwarded = lower if throughput is None else throughput
     share = 1.0 - forwarded.per_interface_fps / lower.per_interface_fps
     lost = share_missing_in_words(share, trials, lower.per_interface_fps)
+    by_direction = _mean_shares(trials, lower, _lost_by_direction).values()
+    on_average = ""
+    # One direction alone loses more than may be lost of both.
+    if by_direction and min(by_direction) <= report.goal.loss_ratio < max(by_direction):
+        on_average = " on average"
     return (
-        f"{name} ({allowed}): {forwards} {rate_in_words(forwarded.per_interface_fps, frames)} when offered "
+        f"{name} ({allowed}): {forwards} {rate_in_words(forwarded.per_interface_fps, frames)}{on_average} when offered "
         f"{rate_in_words(lower.per_interface_fps)} ({lost})"
     )
 
