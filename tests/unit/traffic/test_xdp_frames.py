@@ -13,7 +13,7 @@ from frame_samples import DESTINATION_MAC, SOURCE_MAC, cycle, smallest_size, spe
 from hypothesis import given, settings, strategies as st
 from xdp_bench import TAG, Bench, needs_bpf
 
-from lossratio.agent.afpacket.frames import FrameOrder, number_bytes, number_parts, tag_bytes
+from lossratio.agent.afpacket.frames import MOST_HEADERS, FrameOrder, number_bytes, number_parts, tag_bytes
 from lossratio.agent.core.protocol import AgentError
 from lossratio.agent.xdp import histogram
 from lossratio.agent.xdp.constants import FOREVER
@@ -44,8 +44,9 @@ def test_frames_are_those_of_the_embedded_generator_and_come_back_intact(profile
     monkeypatch.setattr("lossratio.agent.xdp.frames.permutation", cache(permutation))
     smallest = smallest_size(profile)
     sizes = (smallest, 570, 1518) if smallest > 64 and "ip6" not in profile else (smallest, 1518, "IMIX_v4_1")
-    for size in at_least_one(sizes):
-        description = spec(profile, size)
+    described = [spec(profile, size) for size in sizes]
+    # The embedded generator, with which they are compared, refuses the most flows in three sizes.
+    for description in at_least_one(one for one in described if one.flows * len(one.sizes) <= MOST_HEADERS):
         first = max(0, description.flows - 20)
         with Bench(description, first=first) as bench:
             sent = [bench.send() for _ in range(40)]
