@@ -9,7 +9,7 @@ import resource
 import time
 import zlib
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -114,7 +114,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     Suites come first and tests that need quiet last. Between them, files that wait and files that calculate alternate,
     so that no processor is idle.
     """
-    chosen = [item for item in items if _is_chosen(config, item)]
+    chosen = [*filter(_choice(config), items)]
     if left_out := set(items).difference(chosen):
         config.hook.pytest_deselected(items=list(left_out))
 
@@ -129,15 +129,19 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     items[:] = sorted(chosen, key=lambda item: turns[item.stash[KIND], item.path])
 
 
-def _is_chosen(config: pytest.Config, item: pytest.Item) -> bool:
+def _choice(config: pytest.Config) -> Callable[[pytest.Item], bool]:
     """Whether a test runs: all of them with ``--whole``, and where files or tests are named."""
     if config.option.rest:
-        part = zlib.crc32(item.path.name.encode()) % THIRDS + 1
-        return item.stash[IS_LEFT_OUT] and part == config.option.rest
+        return lambda item: item.stash[IS_LEFT_OUT] and _part(item) == config.option.rest
     directory = config.invocation_params.dir
     names_no_directory = any(not (directory / argument).is_dir() for argument in config.args)
-    asks_for_all = config.option.whole or names_no_directory or bool(config.option.keyword)
-    return asks_for_all or not item.stash[IS_LEFT_OUT]
+    if config.option.whole or names_no_directory or config.option.keyword:
+        return lambda item: True
+    return lambda item: not item.stash[IS_LEFT_OUT]
+
+
+def _part(item: pytest.Item) -> int:
+    return zlib.crc32(item.path.name.encode()) % THIRDS + 1
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)

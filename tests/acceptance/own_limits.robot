@@ -21,11 +21,10 @@ Test Tags        own_limits
 A Bare Bridge Is As Fast As The Generator
     [Documentation]    A bridge between veths slows its sender down and loses nothing: what is found is no limit of it.
     Set Up Testbed    ${LOCAL}    dut=linux_bridge
-    ${result}    Find Conditional Throughput    ${NO_LOSS}    ${LITTLE_LOSS}    frame_size=64B
-    FOR    ${report}    IN    @{result.goals}
-        Should Not Be True    ${report.result.regular}
-        Should Match Regexp    ${report.result.reason}    ^the generator's (limit|maximum load)
-    END
+    ${result}    Find Conditional Throughput    ${NO_LOSS}    frame_size=64B
+    VAR    ${report}    ${result.goals}[0]
+    Should Not Be True    ${report.result.regular}
+    Should Match Regexp    ${report.result.reason}    ^the generator's (limit|maximum load)
 
 A Router With Enough To Do Loses Frames By Itself
     [Documentation]    The frames that a loaded router loses are its own: nothing is blamed on the generator.
@@ -53,9 +52,9 @@ A Loaded Router Has A Limit Of Its Own
     Tear Down Testbed
     ${topology}    Making Up For Stalls
     Set Up Testbed    ${topology}    dut=linux_router    rules=500
-    ${result}    Find Conditional Throughput    ${NO_LOSS}    ${LITTLE_LOSS}    frame_size=64B
+    ${result}    Find Conditional Throughput    ${LITTLE_LOSS}    frame_size=64B
     ...    bidirectional=False    min_load=1 kpps
-    VAR    ${little}    ${result.goals}[1]
+    VAR    ${little}    ${result.goals}[0]
     Should Be Regular    ${little}
     Should Be True
     ...    $little.result.relevant_upper_bound.per_interface_fps < 0.9 * $result.max_load.rate.per_interface_fps

@@ -109,58 +109,58 @@ def test_a_time_that_is_false_is_no_time(agent):
     assert agent._ask("late", wait=0)
 
 
-@pytest.mark.parametrize(
-    "change",
-    [
-        {"answer_ratio": 0},
-        {"answer_ratio": True},
-        {"answer_ratio": "1"},
-        {"data_frames": -1},
-        {"data_frames": 1.5},
-        {"closing": "end"},
-        {"closing": []},
-        {"established": 1},
-        {"answers": 2},
-    ],
+NO_EXCHANGES = (
+    {"answer_ratio": 0},
+    {"answer_ratio": True},
+    {"answer_ratio": "1"},
+    {"data_frames": -1},
+    {"data_frames": 1.5},
+    {"closing": "end"},
+    {"closing": []},
+    {"established": 1},
+    {"answers": 2},
 )
-def test_an_exchange_that_makes_no_sense_is_refused_and_the_agent_stays(agent, change):
+
+
+def test_an_exchange_that_makes_no_sense_is_refused_and_the_agent_stays(agent):
     configure(agent)
-    exchange = {**asdict(Exchange()), **change}
-    plan = {"steps": [[1000.0, 0.01]], "connections": 10, "exchange": exchange}
-    assert refusal(agent._ask, "run", plan=plan)[0] == "bad_request"
-    assert run_trial(agent, 1000.0, 0.01)
+    for change in NO_EXCHANGES:
+        exchange = {**asdict(Exchange()), **change}
+        plan = {"steps": [[1000.0, 0.01]], "connections": 10, "exchange": exchange}
+        assert refusal(agent._ask, "run", plan=plan)[0] == "bad_request", change
+        assert run_trial(agent, 1000.0, 0.01)
 
 
 RUN = {"steps": [[1000.0, 0.01]]}
 PROBE = {"ports": ["tg0"], "sends": [], "networks": [], "speakers": [], "listen": [], "seconds": 0.1}
 
 
-@pytest.mark.parametrize(
-    ("operation", "request_"),
-    [
-        ("run", {}),
-        ("run", {"plan": {**RUN, "connections": 2.5, "exchange": asdict(Exchange())}}),
-        ("run", {"plan": {}}),
-        ("run", {"plan": {"steps": []}}),
-        ("run", {"plan": {"steps": [1]}}),
-        ("run", {"plan": {"steps": [[1000.0, None]]}}),
-        ("run", {"plan": {"steps": [[1000.0, None], [1000.0, 0.01]]}}),
-        ("resolve", {"questions": None, "seconds": 1.0}),
-        ("run", {"plan": {**RUN, "is_burst": 1}}),
-        ("run", {"plan": {**RUN, "latency": True, "above": 0.5}}),
-        ("run", {"plan": {**RUN, "is_brust": True}}),
-        ("hold", {"plan": {"steps": [[1000.0, None]], "locates": "false"}}),
-        ("probe", {**PROBE, "ports": "tg0"}),
-        ("probe", {**PROBE, "sends": [["tg0"]]}),
-        ("probe", {**PROBE, "speakers": None}),
-        ("probe", {**PROBE, "networks": [1]}),
-        ("probe", {**PROBE, "seconds": True}),
-    ],
+INCOMPLETE = (
+    ("run", {}),
+    ("run", {"plan": {**RUN, "connections": 2.5, "exchange": asdict(Exchange())}}),
+    ("run", {"plan": {}}),
+    ("run", {"plan": {"steps": []}}),
+    ("run", {"plan": {"steps": [1]}}),
+    ("run", {"plan": {"steps": [[1000.0, None]]}}),
+    ("run", {"plan": {"steps": [[1000.0, None], [1000.0, 0.01]]}}),
+    ("resolve", {"questions": None, "seconds": 1.0}),
+    ("run", {"plan": {**RUN, "is_burst": 1}}),
+    ("run", {"plan": {**RUN, "latency": True, "above": 0.5}}),
+    ("run", {"plan": {**RUN, "is_brust": True}}),
+    ("hold", {"plan": {"steps": [[1000.0, None]], "locates": "false"}}),
+    ("probe", {**PROBE, "ports": "tg0"}),
+    ("probe", {**PROBE, "sends": [["tg0"]]}),
+    ("probe", {**PROBE, "speakers": None}),
+    ("probe", {**PROBE, "networks": [1]}),
+    ("probe", {**PROBE, "seconds": True}),
 )
-def test_a_request_that_lacks_a_part_is_refused_and_the_agent_stays(agent, operation, request_):
+
+
+def test_a_request_that_lacks_a_part_is_refused_and_the_agent_stays(agent):
     configure(agent)
-    assert refusal(agent._ask, operation, **request_)[0] == "bad_request"
-    assert run_trial(agent, 1000.0, 0.01)
+    for operation, request in INCOMPLETE:
+        assert refusal(agent._ask, operation, **request)[0] == "bad_request", (operation, request)
+        assert run_trial(agent, 1000.0, 0.01)
 
 
 def test_a_broken_configuration_is_refused(agent):
