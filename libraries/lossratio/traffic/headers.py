@@ -356,7 +356,7 @@ class Geneve(TunnelHeader):
     @model_validator(mode="after")
     def _fits(self) -> "Geneve":
         if self.vni.last >= PORTS:
-            raise ValueError(f"there is no VNI {self.vni.last} here")
+            raise ValueError(f"a VNI can be at most {PORTS - 1}, not {self.vni.last}")
         return self
 
 
