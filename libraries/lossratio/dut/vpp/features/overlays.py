@@ -53,7 +53,7 @@ class Vlan(Feature):
         if self.vlan is None:
             return "vlan_east and vlan_between apply to a tag; also set vlan"
         if self.vlan_between and self.vlan_east is not None:
-            return "vlan_east is about a link of the TG, which has no tag with vlan_between: leave one out"
+            return "vlan_east applies to a link of the TG, which has no tag with vlan_between: leave one of them out"
         blind = [name for name in _BLIND if getattr(self, name, None)]
         if blind and not self.vlan_between:
             return f"{blind[0]} would have no effect, because VPP does not look behind the tag: leave vlan out"
@@ -113,9 +113,7 @@ class Vxlan(Feature):
     def problem(self) -> str | None:
         """Tunnels cannot be both on all links and only between DUTs."""
         if self.vxlan and self.vxlan_between:
-            return (
-                "vxlan is on all links, and vxlan_between on those between DUTs only: leave one out"
-            )
+            return "vxlan is on all links, vxlan_between only on links between DUTs: leave one of them out"
         return None
 
     def below(self, port: VppPort) -> tuple[VppPort, Sequence[Command]]:
