@@ -12,11 +12,10 @@ from multiprocessing.connection import wait
 from typing import Any, Mapping, Sequence
 
 from ..core.configuration import Configuration
-from ..core.early_verdict import LOOK_SECONDS, Lookout, wait_for_held_frames
+from ..core.early_verdict import LOOK_SECONDS, Lookout
 from ..core.frames_spec import DIRECTIONS
 from ..core.generator import integrity_of
-from ..core.links import Link
-from ..core.meeting import Meeting, Sight
+from ..core.meeting import Meeting
 from ..core.own_generator import OwnGenerator
 from ..core.pacing import CATCH_UP, COUNTING, free_processors, pause, raise_priority
 from ..core.passes import answered_again, check_openable, established
@@ -42,7 +41,6 @@ class AfPacketGenerator(OwnGenerator[ActiveDirection]):
         self, configuration: Configuration, catch_up: float = CATCH_UP, device_cpus: Sequence[int] = ()
     ) -> None:
         super().__init__(configuration)
-        self._settle_time = configuration.settle_time
         self._catch_up = catch_up
         # The link to a port may go down when a device is reset.
         self._links_may_change = False
@@ -51,6 +49,8 @@ class AfPacketGenerator(OwnGenerator[ActiveDirection]):
         self._probe_tag = int.from_bytes(os.urandom(4), "big") & ~NUMBERS
         self._sent_elsewhere: dict[str, Sent] = {}
         self._stamps_elsewhere: dict[str, Stamps] = {}
+        self._probes: list[Probe] = []
+        self._reports: dict[Sender, SenderReport] = {}
         cpus = free_processors(device_cpus)
 
         with ExitStack() as undo:
@@ -60,7 +60,7 @@ class AfPacketGenerator(OwnGenerator[ActiveDirection]):
                     # It begins on the first of its own processors.
                     own = (*cpus[number % len(cpus) :], *cpus[: number % len(cpus)])
                     self._directions.append(
-                        ActiveDirection(direction, self._ports.before, own, catch_up, examines=configuration.examines)
+                        ActiveDirection(direction, self._ports, own, catch_up, examines=configuration.examines)
                     )
             except OSError as error:
                 raise _socket_error(error) from error
@@ -89,34 +89,27 @@ class AfPacketGenerator(OwnGenerator[ActiveDirection]):
         if plan.exchange is not None:
             return Answer(self._connect(plan.load, plan.connections, plan.exchange, check))
 
-        probes = self._probes(plan) if plan.latency else []
-        self._begin(_order(plan), probes)
+        self._probes = self._open_probes(plan) if plan.latency else []
         if plan.is_watched:
             return self._watch(plan, check, note)
 
-        counters = self._counters(self._finish(self._senders(), check))
+        self._send(plan, check, None)
+        counters = self._counters(None)
         if not plan.latency:
             return Answer(counters)
         latency = {
-            probe.name: probe.latency(self._stamps_elsewhere.get(probe.name)) for probe in probes if probe.arrives
+            probe.name: probe.latency(self._stamps_elsewhere.get(probe.name)) for probe in self._probes if probe.arrives
         }
         counters = [_with_latency_frames(counted, latency.get(counted["name"])) for counted in counters]
         return Answer(counters, list(latency.values()))
 
-    def _watch(self, plan: Plan, check: Check, note: Note) -> Answer:
-        """Watches the trial that has begun, and ends it when its verdict is certain."""
-        lookout = Lookout(plan, {direction.name: direction.load(plan.load) for direction in self._directions}, note)
-        reports = self._finish(self._senders(), check, lookout)
-        elapsed = [one.elapsed for one in self._all_sent(reports).values()]
-        if lookout.has_ended:
-            wait_for_held_frames(self._arrived, plan.duration - min(elapsed), self._settle_time, check)
-        counters = self._counters(reports)
+    def _send(self, plan: Plan, check: Check, lookout: Lookout | None) -> float | None:
+        self._begin(_order(plan), self._probes)
+        self._reports = self._finish(self._senders(), check, lookout)
+        elapsed = max(one.elapsed for one in self._all_sent(self._reports).values())
         # All due frames may have been sent before the senders noticed the end.
-        ended = plan.ends and plan.above is not None and max(elapsed) < plan.duration
-        if ended:
-            whole = lookout.whole
-            counters = [{**counted, "intended_frames": whole[counted["name"]]} for counted in counters]
-        return lookout.answer(counters, max(elapsed) if ended else None)
+        ended = lookout is not None and plan.ends and plan.above is not None and elapsed < plan.duration
+        return elapsed if ended else None
 
     def _connect(self, load: float, count: int, exchange: Exchange, check: Check) -> list[Message]:
         """Opens connections in the only direction, and answers over each connection that arrives."""
@@ -133,7 +126,7 @@ class AfPacketGenerator(OwnGenerator[ActiveDirection]):
             own_sender = direction.both_ends("Opening connections")[0].sender
             self._begin(opening)
             report = self._finish([sender or own_sender], check)[sender or own_sender]
-            counters = self._counters({own_sender: report})[0]
+            counters = self._counted({own_sender: report})[0]
             unsent = 0
             unseen: int | None = None
 
@@ -181,11 +174,10 @@ class AfPacketGenerator(OwnGenerator[ActiveDirection]):
         for direction in self._directions:
             direction.renew()
 
-    def stop(self, late_wait: float, check: Check) -> Answer:
-        """See `Generator.stop`."""
+    def _end(self, check: Check) -> list[Message]:
         for sender in self._senders():
             sender.stop()
-        return self._with_late(self._counters(self._finish(self._senders(), check)), late_wait, check)
+        return self._counted(self._finish(self._senders(), check))
 
     def close(self) -> None:
         """See `Generator.close`."""
@@ -256,9 +248,8 @@ class AfPacketGenerator(OwnGenerator[ActiveDirection]):
                 links = self._ports.after(may_go_down=self._links_may_change)
                 is_over = not pending
                 if lookout is not None:
-                    seen = self._meeting.look(self._sight(lookout, links, has_ended=is_over))
-                    is_over = seen.has_ended
-                    if lookout.sees(seen.sent, seen.received):
+                    is_over, must_end = self._sees_end(lookout, links, has_ended=is_over)
+                    if must_end:
                         for sender in pending.values():
                             sender.stop()
 
@@ -279,18 +270,6 @@ class AfPacketGenerator(OwnGenerator[ActiveDirection]):
 
         return reports
 
-    def _sight(self, lookout: Lookout, links: Mapping[str, Link], *, has_ended: bool) -> Sight:
-        """What this node sees of a running trial."""
-        sent = {
-            way.name: way.sending.so_far(lookout.rates[way.name]) for way in self._directions if way.sending is not None
-        }
-        received = {
-            way.name: way.receiving.so_far(self._ports.before, links)
-            for way in self._directions
-            if way.receiving is not None
-        }
-        return Sight(sent, received, has_ended)
-
     def _meet(self, reports: Mapping[Sender, SenderReport]) -> bool:
         """Tells the other end what this end has sent, and notes the answer; returns whether there is another end."""
         if not self._configuration.has_other_end:
@@ -304,18 +283,18 @@ class AfPacketGenerator(OwnGenerator[ActiveDirection]):
         self._stamps_elsewhere = {name: stamps_of(one["stamps"]) for name, one in theirs.items() if one["stamps"]}
         return True
 
-    def _arrived(self) -> int:
-        return sum(direction.count() for direction in self._directions)
+    def _counters(self, ended_after: float | None) -> list[Message]:
+        return self._counted(self._reports)
 
-    def _counters(self, reports: Mapping[Sender, SenderReport]) -> list[Message]:
+    def _counted(self, reports: Mapping[Sender, SenderReport]) -> list[Message]:
         # This comes first, so that no more frames are examined than are counted.
         for direction in self._directions:
             direction.end_examination()
         received = [direction.count() for direction in self._directions]
-        links = self._ports.before, self._ports.after(may_go_down=self._links_may_change)
+        after = self._ports.after(may_go_down=self._links_may_change)
         sent = self._all_sent(reports)
         return [
-            direction.counters(reports, sent[direction.name], count, *links)
+            direction.counters(reports, sent[direction.name], count, after)
             for direction, count in zip(self._directions, received)
         ]
 
@@ -334,7 +313,7 @@ class AfPacketGenerator(OwnGenerator[ActiveDirection]):
     def _senders(self) -> list[Sender]:
         return [sender for direction in self._directions for sender in direction.senders]
 
-    def _probes(self, plan: Plan) -> list[Probe]:
+    def _open_probes(self, plan: Plan) -> list[Probe]:
         probes = []
         try:
             for direction in self._directions:

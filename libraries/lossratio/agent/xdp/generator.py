@@ -12,10 +12,9 @@ from typing import Mapping, Sequence
 from lossratio.bpf import BpfError, XdpMode, possible_cpus, why_impossible
 
 from ..core.configuration import Configuration
-from ..core.early_verdict import LOOK_SECONDS, Lookout, wait_for_held_frames
+from ..core.early_verdict import LOOK_SECONDS, Lookout
 from ..core.generator import integrity_of
 from ..core.links import Link
-from ..core.meeting import Sight
 from ..core.own_generator import OwnGenerator
 from ..core.pacing import CATCH_UP, SWITCH_SECONDS, free_processors, pause, raise_priority
 from ..core.plan import ABILITIES, CONNECTIONS, PLACES, Answer, Note, Plan
@@ -136,8 +135,8 @@ class XdpGenerator(OwnGenerator[ActiveDirection]):
         if plan.is_watched:
             return self._watch(plan, check, note)
 
-        self._send(plan, check)
-        counters = self._counters()
+        self._send(plan, check, None)
+        counters = self._counters(None)
         here = [(counted, way) for counted, way in zip(counters, self._directions) if way.receives_here]
         if plan.locates:
             courses = {way.name: way.course(self._start, counted) for counted, way in here}
@@ -145,23 +144,13 @@ class XdpGenerator(OwnGenerator[ActiveDirection]):
             return Answer([each if course is None else {**each, "course": course} for each, course in ways])
         return Answer(counters, [way.latency(counted) for counted, way in here] if plan.latency else None)
 
-    def _watch(self, plan: Plan, check: Check, note: Note) -> Answer:
-        """Performs a plan whose counters are watched, and which may end early."""
-        directions = self._configuration.directions
-        lookout = Lookout(plan, {one.name: plan.load * one.load_share for one in directions}, note)
-        ended_after = self._send(plan, check, lookout)
-        if ended_after is not None:
-            settle_time = self._configuration.settle_time
-            wait_for_held_frames(self._arrived, plan.duration - ended_after, settle_time, check)
-        return lookout.answer(self._counters(ended_after or 0.0), ended_after)
-
     def hold(self, plan: Plan) -> None:
         """See `Generator.hold`."""
         self._begin(plan)
 
     def renew(self) -> None:
         """See `Generator.renew`."""
-        until = max(time.monotonic_ns(), self._end) + round(PERMIT_SECONDS * _NANOSECONDS)
+        until = max(time.monotonic_ns(), self._until) + round(PERMIT_SECONDS * _NANOSECONDS)
         for sender in self._senders:
             sender.check()
             sender.program.renew(until)
@@ -170,14 +159,13 @@ class XdpGenerator(OwnGenerator[ActiveDirection]):
         for direction in self._directions:
             direction.note()
 
-    def stop(self, late_wait: float, check: Check) -> Answer:
-        """See `Generator.stop`."""
+    def _end(self, check: Check) -> list[Message]:
         self._senders.stop()
         elapsed = (time.monotonic_ns() - self._start) / _NANOSECONDS
         self._senders.rest()
         self._meeting.tell("sent", {})
-        pause(self._configuration.settle_time, check)
-        return self._with_late(self._counters(elapsed), late_wait, check)
+        pause(self._settle_time, check)
+        return self._counters(elapsed)
 
     def close(self) -> None:
         """See `Generator.close`."""
@@ -199,8 +187,9 @@ class XdpGenerator(OwnGenerator[ActiveDirection]):
             own = [stream for stream in streams if stream.direction == number]
             examines = self._configuration.examines
             self._directions.append(ActiveDirection(direction, own, self._ports, self._senders, examines=examines))
-        for active in self._directions:
-            active.sharing = [other for other in self._directions if other.transmit == active.transmit]
+        ends = [active.sending for active in self._directions]
+        for end in ends:
+            end.sharing = [other for other in ends if other.port == end.port]
 
         self._open_receivers(streams)
         for direction in directions:
@@ -212,7 +201,7 @@ class XdpGenerator(OwnGenerator[ActiveDirection]):
 
     def _open_receivers(self, streams: Sequence[Share]) -> None:
         """Attaches a program to each receiving port; all of them count in the same memory."""
-        counted = [direction.counted_flows for direction in self._directions]
+        counted = [direction.flows.counted for direction in self._directions]
         processors = os.cpu_count() or 1
         with suppress(OSError):
             processors = possible_cpus()
@@ -264,19 +253,20 @@ class XdpGenerator(OwnGenerator[ActiveDirection]):
             AgentError: If a driver takes these frames but sends none, or none could be sent.
         """
         ports = self._ports.before
-        unknown = [one for one in self._directions if one.sends_here and is_sending_unknown(ports[one.transmit])]
+        here = [active.sending for active in self._directions if active.sends_here]
+        unknown = [end for end in here if is_sending_unknown(ports[end.port])]
         if not unknown:
             return
 
         for _ in range(_MOST_PROOFS):
-            self._send(_PROOF, lambda: None)
+            self._send(_PROOF, lambda: None, None)
             stalled = [one for one in unknown if not one.given()]
             if not stalled:
                 break
         else:
             raise AgentError(
                 "no_xdp",
-                f"The sender of {stalled[0].transmit} had no processor when its frames were due, so it is not known "
+                f"The sender of {stalled[0].port} had no processor when its frames were due, so it is not known "
                 f"whether the driver sends frames of XDP programs. {_WAY_OUT}",
             )
 
@@ -290,11 +280,10 @@ class XdpGenerator(OwnGenerator[ActiveDirection]):
         if silent:
             raise AgentError(
                 "no_xdp",
-                f"The driver of {silent[0].transmit} accepts frames of XDP programs, but sends none of them. "
-                f"{_WAY_OUT}",
+                f"The driver of {silent[0].port} accepts frames of XDP programs, but sends none of them. {_WAY_OUT}",
             )
 
-    def _send(self, plan: Plan, check: Check, lookout: Lookout | None = None) -> float | None:
+    def _send(self, plan: Plan, check: Check, lookout: Lookout | None) -> float | None:
         self._begin(plan)
         ended_after = self._finish(check, lookout)
         others = self._meeting.tell("sent", {"ended_after": {"seconds": ended_after}})
@@ -303,7 +292,7 @@ class XdpGenerator(OwnGenerator[ActiveDirection]):
             theirs = others["ended_after"]["seconds"]
             ended_after = None if ended_after is None or theirs is None else max(ended_after, theirs)
         # From then on, devices under test on this machine may run.
-        pause(max(0.0, self._stopped + self._configuration.settle_time - time.monotonic()), check)
+        pause(max(0.0, self._stopped + self._settle_time - time.monotonic()), check)
         return ended_after
 
     def _begin(self, plan: Plan) -> None:
@@ -328,7 +317,7 @@ class XdpGenerator(OwnGenerator[ActiveDirection]):
             sender.wait_until_awake()
         self._start = time.monotonic_ns() + round(WAKE_SECONDS * _NANOSECONDS)
         lasts = plan.ramp + (0.0 if plan.is_endless else plan.duration)
-        self._end = self._start + round(lasts * _NANOSECONDS)
+        self._until = self._start + round(lasts * _NANOSECONDS)
         for sender, schedule in zip(self._senders, schedules):
             sender.program.schedule(self._start, schedule)
         self.renew()
@@ -347,10 +336,9 @@ class XdpGenerator(OwnGenerator[ActiveDirection]):
                     check()
 
                     if lookout is not None and not lookout.has_ended:
-                        seen = self._meeting.look(self._sight(links, has_ended=has_finished))
-                        has_finished = seen.has_ended
+                        has_finished, must_end = self._sees_end(lookout, links, has_ended=has_finished)
                         # When everything is due, the senders need only a moment to end by themselves.
-                        if lookout.sees(seen.sent, seen.received) and time.monotonic_ns() < self._end:
+                        if must_end and time.monotonic_ns() < self._until:
                             self._senders.stop()
                             flowed = (time.monotonic_ns() - self._start) / _NANOSECONDS - self._plan.ramp
                             if self._senders.have_finished():
@@ -360,7 +348,7 @@ class XdpGenerator(OwnGenerator[ActiveDirection]):
                     self.renew()
                 is_over = has_finished
 
-                left = (self._end - time.monotonic_ns()) / _NANOSECONDS
+                left = (self._until - time.monotonic_ns()) / _NANOSECONDS
                 if not is_over:
                     time.sleep(min(between, max(POLL_SECONDS, left)))
                 check_end(-left)
@@ -373,23 +361,13 @@ class XdpGenerator(OwnGenerator[ActiveDirection]):
 
     def _exchange_departures(self, after: Mapping[str, Link]) -> None:
         """Tells the other end what left this node, and notes what left the other one; `after` are all interfaces."""
-        own = {way.name: way.departures(self._start, after) for way in self._directions if way.sends_here}
+        own = {way.name: way.sending.departures(self._start, after) for way in self._directions if way.sends_here}
         theirs = self._meeting.tell("counted", own)
         for direction in self._directions:
             if direction.name in theirs:
-                direction.take_in(theirs[direction.name])
+                direction.sending.take_in(theirs[direction.name])
 
-    def _sight(self, links: Mapping[str, Link], *, has_ended: bool) -> Sight:
-        """What this node sees of a running trial."""
-        ways = self._directions
-        sent = {way.name: way.sent_so_far(links) for way in ways if way.sends_here}
-        received = {way.name: way.received_so_far(links) for way in ways if way.receives_here}
-        return Sight(sent, received, has_ended)
-
-    def _arrived(self) -> int:
-        return sum(direction.arrived() for direction in self._directions)
-
-    def _counters(self, elapsed: float = 0.0) -> list[Message]:
+    def _counters(self, ended_after: float | None) -> list[Message]:
         for direction in self._directions:
             direction.count()
         for clock in self._clocks.values():
@@ -397,4 +375,4 @@ class XdpGenerator(OwnGenerator[ActiveDirection]):
         after = self._ports.after()
         if self._configuration.has_other_end:
             self._exchange_departures(after)
-        return [direction.counters(elapsed, after) for direction in self._directions]
+        return [direction.counters(ended_after, after) for direction in self._directions]
