@@ -63,10 +63,11 @@ class OwnDirection:
         return now[sink].receive_drops - self._ports.before[sink].receive_drops
 
 
-_DirectionT = TypeVar("_DirectionT", bound=OwnDirection)
+DirectionT = TypeVar("DirectionT", bound=OwnDirection)
+"""A kind of direction."""
 
 
-class OwnGenerator(Generic[_DirectionT]):
+class OwnGenerator(Generic[DirectionT]):
     """A generator that sends and counts by itself, at one end of a path or at both.
 
     Its kinds differ in how frames leave and arrive (`_send`, `_end` and `_counters`).
@@ -76,7 +77,7 @@ class OwnGenerator(Generic[_DirectionT]):
         self._configuration = configuration
         self._settle_time = configuration.settle_time
         self._ports = Ports(configuration)
-        self._directions: list[_DirectionT] = []
+        self._directions: list[DirectionT] = []
         self._meeting = Alone()
         self._tags = Tags()
 

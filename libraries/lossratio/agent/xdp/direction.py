@@ -107,13 +107,14 @@ class ActiveDirection(OwnDirection):
         sending: What leaves.
         flows: The counts of its flows.
         clock: The clock of the card that it comes back to, if that stamps its frames.
+        receive: The interface that it comes back to.
     """
 
     def __init__(
         self, direction: Direction, streams: Sequence[Share], ports: Ports, senders: Senders, *, examines: bool
     ) -> None:
         super().__init__(direction, ports)
-        self.streams = streams
+        self.streams, self.receive = streams, direction.receive
         self._numbers = [stream.number for stream in streams]
         self._examines = examines
         self._plan = FramePlan(direction.frames, *self._macs)
@@ -172,11 +173,6 @@ class ActiveDirection(OwnDirection):
     def sent_as(self, stream: Share) -> tuple[FramePlan, int, Share]:
         """What its sender sends for a stream: see `SendProgram`."""
         return self._plan, self._ports.before[self._direction.transmit].index, stream
-
-    @property
-    def rate(self) -> float:
-        """Frames per second of one of its streams, in the running traffic."""
-        return self.load(self.sending.trial.load) / len(self.streams)
 
     def segments(self, stream: Share, tags: tuple[int, int], catch_up: float) -> list[Segment]:
         """The schedule of a stream; `tags` are the first ones of the ramp and of frames that count."""
