@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from typing import Callable, Mapping, Sequence
 
 from ..core.configuration import Direction
@@ -14,14 +14,14 @@ from ..core.losses import LossTables
 from ..core.own_generator import OwnDirection
 from ..core.pacing import BATCH
 from ..core.ports import Ports
-from ..core.protocol import AgentError, Message, unsupported
+from ..core.protocol import AgentError, Message, read_record, unsupported
 from ..core.returns import Returns
 from .arrivals import ArrivalLog, Reception, course
 from .connections import Conversation
 from .examination import AT_ONCE, Examiner
 from .filters import TRAFFIC_AT_ONCE
 from .frames import FrameCycle, build_frames
-from .latency import Probe, latency_frames
+from .latency import Probe, Stamps, latency_frames, stamps_of
 from .receive import FrameCounter, StackFilter, StreamsCounter, TagCounters, check_countable
 from .sender import Sender, SenderReport, SendOrder
 from .transmit import SenderSetup
@@ -267,6 +267,8 @@ class ActiveDirection(OwnDirection):
         own_mac, destination = self._macs
         cycle = build_frames(frames, own_mac, destination)
         self._rate = 0.0
+        self._sent_elsewhere: Sent
+        self._stamps_elsewhere: Stamps | None = None
         self._conversation: Conversation | None = None
         self._probe: Probe | None = None
         self._late_probes = 0
@@ -387,10 +389,30 @@ class ActiveDirection(OwnDirection):
         self._probe = Probe(self.name, source, sink, tag=tag, frames=frames, order=self._direction.frames.order)
         return self._probe
 
-    def stamps(self) -> Message | None:
-        """When latency frames left this node, for the other end; None: there are none."""
+    def sent(self, reports: Mapping[Sender, SenderReport]) -> Sent:
+        """What left, by the senders' reports, or as another node has said."""
+        return self._sent_elsewhere if self.sending is None else self.sending.sent(reports)
+
+    def departures(self, reports: Mapping[Sender, SenderReport]) -> tuple[str, Message]:
+        """Its name, and what left this node, with the times of latency frames, for the other end: see `take_in`."""
         left = None if self._probe is None else self._probe.left()
-        return None if left is None else left.as_message()
+        stamps = None if left is None else left.as_message()
+        return self.name, {"sent": asdict(self.sent(reports)), "stamps": stamps}
+
+    def take_in(self, departures: Message) -> None:
+        """See `OwnDirection.take_in`."""
+        self._sent_elsewhere = read_record(Sent, departures["sent"])
+        self._stamps_elsewhere = None if departures["stamps"] is None else stamps_of(departures["stamps"])
+
+    def latency(self) -> Message:
+        """The latency of the frames of `open_probe` that came back to this node.
+
+        Raises:
+            AgentError: If there are none.
+        """
+        if self._probe is None:
+            raise AgentError("latency", f"No frames of {self.name} measure latency.")
+        return self._probe.latency(self._stamps_elsewhere)
 
     def count(self) -> int:
         """How many frames have come back to this node so far; frames that come from now on are late."""
@@ -411,9 +433,7 @@ class ActiveDirection(OwnDirection):
         late_answers = self._conversation.late() if self._conversation is not None else 0
         return super().late() + late_probes + late_answers
 
-    def counters(
-        self, reports: Mapping[Sender, SenderReport], sent: Sent, received: int, after: Mapping[str, Link]
-    ) -> Message:
+    def counters(self, reports: Mapping[Sender, SenderReport], received: int, after: Mapping[str, Link]) -> Message:
         """The counters of its ends here, as in `Answer.directions`; `after` are all interfaces.
 
         Raises:
@@ -424,7 +444,7 @@ class ActiveDirection(OwnDirection):
         if self.sending is not None:
             counters.update(self.sending.counters(reports, self._ports.before, after))
         if self.receiving is not None:
-            counters.update(self.receiving.counters(sent, received, self._dropped(after)))
+            counters.update(self.receiving.counters(self.sent(reports), received, self._dropped(after)))
             counters["late_frames"] += self._late_probes
             reception = self.receiving.reception()
             self.receiving.stop_noting()

@@ -7,7 +7,8 @@ import errno
 import os
 import time
 from contextlib import ExitStack
-from dataclasses import asdict, replace
+from dataclasses import replace
+from functools import partial
 from multiprocessing.connection import wait
 from typing import Any, Mapping, Sequence
 
@@ -17,14 +18,14 @@ from ..core.frames_spec import DIRECTIONS
 from ..core.generator import integrity_of
 from ..core.meeting import Meeting
 from ..core.own_generator import OwnGenerator
-from ..core.pacing import CATCH_UP, COUNTING, free_processors, pause, raise_priority
-from ..core.passes import answered_again, check_openable, established
+from ..core.pacing import CATCH_UP, COUNTING, Transmission, free_processors, pause, raise_priority
+from ..core.passes import check_openable, established
 from ..core.plan import ABILITIES, Answer, Exchange, Note, Plan
-from ..core.protocol import AgentError, Check, Message, read_record, unsupported
-from .connections import Conversation
-from .direction import FAR, MOST_EARLIER, ActiveDirection, Sent
+from ..core.protocol import AgentError, Check, Message, unsupported
+from .connections import answer_again
+from .direction import FAR, MOST_EARLIER, ActiveDirection
 from .examination import MOST_EXAMINED
-from .latency import MOST_FRAMES, NUMBERS, Probe, Stamps, stamps_of
+from .latency import MOST_FRAMES, NUMBERS, Probe
 from .sender import SENDING, Sender, SenderReport, SendOrder
 
 _NOTE_SECONDS = 0.05
@@ -47,8 +48,6 @@ class AfPacketGenerator(OwnGenerator[ActiveDirection]):
         self._earlier_tags: list[int] = []
         self._probe_tags: list[int] = []
         self._probe_tag = int.from_bytes(os.urandom(4), "big") & ~NUMBERS
-        self._sent_elsewhere: dict[str, Sent] = {}
-        self._stamps_elsewhere: dict[str, Stamps] = {}
         self._probes: list[Probe] = []
         self._reports: dict[Sender, SenderReport] = {}
         cpus = free_processors(device_cpus)
@@ -97,16 +96,14 @@ class AfPacketGenerator(OwnGenerator[ActiveDirection]):
         counters = self._counters(None)
         if not plan.latency:
             return Answer(counters)
-        latency = {
-            probe.name: probe.latency(self._stamps_elsewhere.get(probe.name)) for probe in self._probes if probe.arrives
-        }
+        latency = {way.name: way.latency() for way in self._directions if way.receives_here}
         counters = [_with_latency_frames(counted, latency.get(counted["name"])) for counted in counters]
         return Answer(counters, list(latency.values()))
 
     def _send(self, plan: Plan, check: Check, lookout: Lookout | None) -> float | None:
         self._begin(_order(plan), self._probes)
         self._reports = self._finish(self._senders(), check, lookout)
-        elapsed = max(one.elapsed for one in self._all_sent(self._reports).values())
+        elapsed = max(direction.sent(self._reports).elapsed for direction in self._directions)
         # All due frames may have been sent before the senders noticed the end.
         ended = lookout is not None and plan.ends and plan.above is not None and elapsed < plan.duration
         return elapsed if ended else None
@@ -118,14 +115,15 @@ class AfPacketGenerator(OwnGenerator[ActiveDirection]):
         try:
             conversation = direction.conversation()
             if exchange.answers != "opened":
-                return [self._answer_again(direction.name, conversation, load, exchange, check)]
+                transmit = partial(self._transmit, check=check)
+                return [answer_again(direction.name, conversation, load, exchange, transmit, self._tags.next)]
             opening = SendOrder(
                 load, (count - 0.5) / load, connections=count, exchange=exchange, is_patient=exchange.is_complete
             )
-            sender = direction.sender_of(opening)
             own_sender = direction.both_ends("Opening connections")[0].sender
+            sender = conversation.opener or own_sender
             self._begin(opening)
-            report = self._finish([sender or own_sender], check)[sender or own_sender]
+            report = self._finish([sender], check)[sender]
             counters = self._counted({own_sender: report})[0]
             unsent = 0
             unseen: int | None = None
@@ -133,8 +131,7 @@ class AfPacketGenerator(OwnGenerator[ActiveDirection]):
             for sender, order in conversation.replies(report.first, load * exchange.answer_ratio, self._tags.next):
                 if unseen is None:
                     unseen = conversation.overlooked
-                sender.start(order)
-                sent = self._finish([sender], check)[sender].transmission
+                sent = self._transmit(sender, order, check)
                 unsent += max(0, sent.intended - sent.sent)
         except (OSError, MemoryError) as error:
             raise _socket_error(error) from error
@@ -148,21 +145,9 @@ class AfPacketGenerator(OwnGenerator[ActiveDirection]):
         overlooked = conversation.overlooked
         return [{**established(counters, conversation.left, unsent, overlooked, unseen or 0), **seen}]
 
-    def _answer_again(
-        self, name: str, conversation: Conversation, load: float, exchange: Exchange, check: Check
-    ) -> Message:
-        """Repeats the answers over the previous exchange's connections, and counts those that come back as received."""
-        count = conversation.alive
-        is_unasked = exchange.answers == "unasked"
-        sent = 0
-        began = time.monotonic()
-        for sender, order in conversation.answers_again(load, self._tags.next, is_unasked=is_unasked):
-            sender.start(order)
-            sent = self._finish([sender], check)[sender].transmission.sent
-
-        elapsed = time.monotonic() - began
-        back = conversation.alive
-        return answered_again(name, sent, count, back, conversation.overlooked, elapsed)
+    def _transmit(self, sender: Sender, order: SendOrder, check: Check) -> Transmission:
+        sender.start(order)
+        return self._finish([sender], check)[sender].transmission
 
     def hold(self, plan: Plan) -> None:
         """See `Generator.hold`."""
@@ -257,7 +242,8 @@ class AfPacketGenerator(OwnGenerator[ActiveDirection]):
                 for direction in self._directions:
                     direction.note_arrivals()
 
-            if self._meet(reports):
+            if self._configuration.has_other_end:
+                self._exchange("sent", dict(way.departures(reports) for way in self._directions if way.sends_here))
                 ended = time.monotonic()
             # Frames in flight need this time anyway, so it costs nothing.
             for direction in self._directions:
@@ -270,19 +256,6 @@ class AfPacketGenerator(OwnGenerator[ActiveDirection]):
 
         return reports
 
-    def _meet(self, reports: Mapping[Sender, SenderReport]) -> bool:
-        """Tells the other end what this end has sent, and notes the answer; returns whether there is another end."""
-        if not self._configuration.has_other_end:
-            return False
-        own = {name: {"sent": asdict(one), "stamps": None} for name, one in self._sent(reports).items()}
-        for direction in self._directions:
-            if direction.name in own:
-                own[direction.name]["stamps"] = direction.stamps()
-        theirs = self._meeting.tell("sent", own)
-        self._sent_elsewhere = {name: read_record(Sent, one["sent"]) for name, one in theirs.items()}
-        self._stamps_elsewhere = {name: stamps_of(one["stamps"]) for name, one in theirs.items() if one["stamps"]}
-        return True
-
     def _counters(self, ended_after: float | None) -> list[Message]:
         return self._counted(self._reports)
 
@@ -292,23 +265,7 @@ class AfPacketGenerator(OwnGenerator[ActiveDirection]):
             direction.end_examination()
         received = [direction.count() for direction in self._directions]
         after = self._ports.after(may_go_down=self._links_may_change)
-        sent = self._all_sent(reports)
-        return [
-            direction.counters(reports, sent[direction.name], count, after)
-            for direction, count in zip(self._directions, received)
-        ]
-
-    def _sent(self, reports: Mapping[Sender, SenderReport]) -> dict[str, Sent]:
-        """What left from this node, by direction; nothing for a pass whose senders are not those of trials."""
-        sent = {}
-        for direction in self._directions:
-            if direction.sending is not None and direction.sending.sender in reports:
-                sent[direction.name] = direction.sending.sent(reports)
-        return sent
-
-    def _all_sent(self, reports: Mapping[Sender, SenderReport]) -> dict[str, Sent]:
-        """The frames that left this node and the other one, by direction."""
-        return {**self._sent(reports), **self._sent_elsewhere}
+        return [direction.counters(reports, count, after) for direction, count in zip(self._directions, received)]
 
     def _senders(self) -> list[Sender]:
         return [sender for direction in self._directions for sender in direction.senders]

@@ -45,6 +45,10 @@ class OwnDirection:
         """What has come back to this node of running traffic; `now` are all interfaces."""
         return ReceivedSoFar(self._returns.arrived(), self._dropped(now))
 
+    def take_in(self, departures: Message) -> None:
+        """Notes what left from another node."""
+        raise NotImplementedError
+
     def arrived(self) -> int:
         """How many of its frames have come back to this node so far."""
         return self._returns.arrived() if self.receives_here else 0
@@ -132,6 +136,13 @@ class OwnGenerator(Generic[DirectionT]):
         received = {way.name: way.received_so_far(now) for way in self._directions if way.receives_here}
         seen = self._meeting.look(Sight(sent, received, has_ended))
         return seen.has_ended, lookout.sees(seen.sent, seen.received)
+
+    def _exchange(self, point: str, own: Mapping[str, Message]) -> None:
+        """Tells the other end at a point what left this node by direction, and notes what left the other one."""
+        theirs = self._meeting.tell(point, own)
+        for direction in self._directions:
+            if direction.name in theirs:
+                direction.take_in(theirs[direction.name])
 
     def _arrived(self) -> int:
         return sum(direction.arrived() for direction in self._directions)

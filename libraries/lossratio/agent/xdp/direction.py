@@ -126,15 +126,6 @@ class ActiveDirection(OwnDirection):
         self._latencies = range(0)
         self._received: ReceivedFrames
         self._logs: list[FateLog] = []
-        # This generator only needs numpy for the places of losses.
-        with suppress(ImportError):
-            from ..core.losses import LossTables
-            from .fates import FateLog
-
-            self._loss_tables = LossTables(direction.frames)
-            if self.receives_here:
-                is_elsewhere = not self.sends_here
-                self._logs = [FateLog(partial(self._ring_of, stream), is_elsewhere=is_elsewhere) for stream in streams]
 
     @property
     def latencies(self) -> int:
@@ -156,6 +147,14 @@ class ActiveDirection(OwnDirection):
         self.flows.begin(reception, first_flow)
         if not self.receives_here:
             return None
+        # This generator only needs numpy for the places of losses.
+        with suppress(ImportError):
+            from ..core.losses import LossTables
+            from .fates import FateLog
+
+            self._loss_tables = LossTables(self._direction.frames)
+            rings = (partial(reception.ring, number) for number in self._numbers)
+            self._logs = [FateLog(ring, is_elsewhere=not self.sends_here) for ring in rings]
         plan = FramePlan(self._direction.returned, *self._macs)
         mac = self._ports.before[self._direction.receive].mac
         # Record: how it comes back.
@@ -190,6 +189,10 @@ class ActiveDirection(OwnDirection):
     def sent_so_far(self, now: Mapping[str, Link]) -> SentSoFar:
         """See `OwnDirection.sent_so_far`."""
         return self.sending.so_far(now)
+
+    def take_in(self, departures: Message) -> None:
+        """See `OwnDirection.take_in`."""
+        self.sending.take_in(departures)
 
     def count(self) -> None:
         """Counts what came back to this node; `counters` reports it."""
@@ -292,9 +295,6 @@ class ActiveDirection(OwnDirection):
             for stream in self.streams
         ]
         return schedule_course(sending.trial, counters, start, streams, self._received.intact)
-
-    def _ring_of(self, stream: Share) -> memoryview:
-        return self._reception.ring(stream.number)
 
     def note(self) -> None:
         """Notes which frames were lost before later ones take their places; called several times a second."""

@@ -6,7 +6,7 @@ from __future__ import annotations
 import os
 import time
 from contextlib import ExitStack, suppress
-from typing import Any, Mapping, Sequence
+from typing import Any, Sequence
 
 from lossratio.bpf import XdpMode, possible_cpus
 
@@ -330,14 +330,6 @@ class XdpGenerator(KernelGenerator[ActiveDirection]):
 
         return None
 
-    def _exchange_departures(self, after: Mapping[str, Link]) -> None:
-        """Tells the other end what left this node, and notes what left the other one; `after` are all interfaces."""
-        own = {way.name: way.sending.departures(self._start, after) for way in self._directions if way.sends_here}
-        theirs = self._meeting.tell("counted", own)
-        for way in self._directions:
-            if way.name in theirs:
-                way.sending.take_in(theirs[way.name])
-
     def _counters(self, ended_after: float | None) -> list[Message]:
         for direction in self._directions:
             direction.count()
@@ -345,5 +337,6 @@ class XdpGenerator(KernelGenerator[ActiveDirection]):
             clock.compare()
         after = self._ports.after()
         if self._configuration.has_other_end:
-            self._exchange_departures(after)
+            own = {way.name: way.sending.departures(self._start, after) for way in self._directions if way.sends_here}
+            self._exchange("counted", own)
         return [direction.counters(ended_after, after) for direction in self._directions]
