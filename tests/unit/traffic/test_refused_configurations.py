@@ -19,6 +19,7 @@ class Closable:
     """Something that has to be closed."""
 
     opened: ClassVar[list[Closable]] = []
+    returns = None
 
     def __init__(self, *_: object, **__: object) -> None:
         self.is_closed = False

@@ -113,7 +113,11 @@ class SendingEnd:
         return max(0, self.given() - (now - self._handed_over))
 
     def check_refused(self, missed: int, given: int) -> None:
-        """Makes sure that the port did not refuse the missing frames without counting them."""
+        """Makes sure that the port did not refuse the missing frames without counting them.
+
+        Raises:
+            AgentError: If it did.
+        """
         if missed > 0:
             raise AgentError(
                 "counters",
@@ -142,7 +146,11 @@ class SendingEnd:
         ]
 
     def sender_of(self, stream: Share) -> Sender:
-        """The sender of one of its streams, on this node."""
+        """The sender of one of its streams.
+
+        Raises:
+            AgentError: If it is on another node.
+        """
         if stream.sender is None:
             raise AgentError("out_of_step", f"Another node sends {self._name}; configure it again.")
         return self._senders[stream.sender]

@@ -49,6 +49,7 @@ class KernelGenerator(OwnGenerator[DirectionT]):
 
     def facts(self) -> Message:
         """Ports with their modes, and how senders are scheduled."""
+        # Record: the generator as it stands in a result.
         return {
             "generator": "xdp",
             "can": list(self._can),
