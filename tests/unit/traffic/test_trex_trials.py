@@ -392,11 +392,6 @@ def test_traffic_that_nobody_is_left_to_stop_ends_after_an_hour():
     assert server.ports[0].duration == 3600.0
 
 
-def test_stopping_what_does_not_flow_is_an_error():
-    with pytest.raises(AgentError, match="no traffic to stop"):
-        generator(Server()).stop(0.0, still_there)
-
-
 def test_facts_name_the_server_s_version_and_its_ports():
     facts = generator(Server()).facts()
     assert (facts["version"], facts["client"]) == ("v3.08", "here")

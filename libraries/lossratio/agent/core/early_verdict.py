@@ -156,6 +156,8 @@ class Lookout:
 
     def answer(self, counters: list[Message], ended_after: float | None) -> Answer:
         """The answer of a watched trial, which may have ended after some seconds of traffic."""
+        if ended_after is not None:
+            counters = [{**counted, "intended_frames": self.whole[counted["name"]]} for counted in counters]
         return Answer(
             counters,
             certain_after=self.certain_after if ended_after is None else ended_after,

@@ -6,9 +6,9 @@ from __future__ import annotations
 import sys
 import time
 from contextlib import ExitStack
-from typing import Any, Callable, Mapping, Sequence
+from typing import Any, Callable, Mapping
 
-from ..core.configuration import Configuration, Direction, mac_bytes
+from ..core.configuration import Configuration, mac_bytes
 from ..core.generator import counted_course
 from ..core.pacing import COUNTING, SWITCH_SECONDS, raise_priority
 from ..core.plan import BURSTS, FRAMES, HOLDS, LATENCY, Answer, Note, Plan
@@ -58,12 +58,13 @@ class TrexGenerator:
         self._settle_time = configuration.settle_time
         self._settings = settings
         self._links = Ports(configuration) if settings.uses_linux else None
-        self._started: Run | None = None
+        self._started: Run
         self._started_load = 0.0
         self._kept_load = 0.0
+        # The numbers of the counters of each direction's latency frames.
+        self._groups = {direction.name: group for group, direction in enumerate(self._directions, start=1)}
         self._delay = _MOST_AHEAD if settings.sleeps else 0.0
         self._note: Callable[[], None] = lambda: None
-        self._load_streams: dict[str, list[int]] = {}
         if settings.sleeps:
             # A trial must not be judged by checks for which the agent had to wait behind other programs. The client's
             # thread gets the same priority because it begins later.
@@ -75,13 +76,13 @@ class TrexGenerator:
             undo.callback(self._connection.close)
             self._info = self._connection.port_info()
             self._makers = self._stream_makers()
-            for direction in self._directions:
-                self._add_load_streams(direction)
+            for maker in self._makers.values():
+                maker.add_load()
             self._counters = TrexCounters(self._connection, self._directions)
             self._neighbours = Neighbours(self._connection, self._counters.exclude)
             self._runner = TrexRunner(
                 self._connection,
-                self._sources,
+                sorted(settings.ports[direction.transmit] for direction in self._directions),
                 configuration.settle_time,
                 delay=self._delay,
                 has_begun=self._has_begun if settings.sleeps else None,
@@ -171,16 +172,8 @@ class TrexGenerator:
         self._neighbours.remind()
 
     def stop(self, late_wait: float, check: Check) -> Answer:
-        """See `Generator.stop`.
-
-        Raises:
-            AgentError: If there is none.
-        """
-        run = self._started
-        self._started = None
-        if run is None:
-            raise AgentError("not_running", "There is no traffic to stop.")
-        run = self._runner.stop(run)
+        """See `Generator.stop`."""
+        run = self._runner.stop(self._started)
         counters = self._read(self._started_load, run, check)
         self._runner.wait(late_wait, check)
         late = self._counters.late()
@@ -194,11 +187,6 @@ class TrexGenerator:
     def close(self) -> None:
         """See `Generator.close`."""
         self._connection.close()
-
-    @property
-    def _groups(self) -> dict[str, int]:
-        """Number of the counters of each direction's latency frames."""
-        return {direction.name: group for group, direction in enumerate(self._directions, start=1)}
 
     def _with_latency_streams(
         self, plan: Plan, rate: float, check: Check
@@ -217,7 +205,7 @@ class TrexGenerator:
                     streams = maker.load_streams(rate / (load - rate))
                     errors[direction.name] = latency_error(direction.name, str(error))
 
-                self._add_for_now(direction, streams, undo)
+                maker.add_for_now(streams, undo)
 
             self._prepare()
             self._ramp_up(load - rate, plan.ramp, check)
@@ -231,10 +219,10 @@ class TrexGenerator:
     def _burst(self, load: float, duration: float, check: Check) -> list[Message]:
         """Sends a burst in each direction, instead of its load, and returns its counters with their ``course``."""
         with ExitStack() as undo:
-            for direction in self._directions:
-                undo.callback(self._add_load_streams, direction)
-                self._remove_load_streams(direction)
-                self._add_for_now(direction, self._makers[direction.name].burst_streams(load, duration), undo)
+            for maker in self._makers.values():
+                undo.callback(maker.add_load)
+                maker.remove_load()
+                maker.add_for_now(maker.burst_streams(load, duration), undo)
             self._prepare()
             run = self._runner.flow(1.0, duration, check, self._all_sent(load, duration))
             counters = self._read(load, run, check)
@@ -249,17 +237,6 @@ class TrexGenerator:
             counted["course"] = {**course, "resolution": self._settings.late_end, "rate": rate}
 
         return counters
-
-    def _add_load_streams(self, direction: Direction) -> None:
-        streams = self._makers[direction.name].load_streams()
-        self._load_streams[direction.name] = self._connection.add_streams(streams, self._source(direction))
-
-    def _remove_load_streams(self, direction: Direction) -> None:
-        self._connection.remove_streams(self._load_streams.pop(direction.name), self._source(direction))
-
-    def _add_for_now(self, direction: Direction, streams: Sequence[Any], undo: ExitStack) -> None:
-        numbers = self._connection.add_streams(streams, self._source(direction))
-        undo.callback(self._connection.remove_streams, numbers, self._source(direction))
 
     def _ramp_up(self, load: float, ramp: float, check: Check) -> None:
         if ramp:
@@ -300,28 +277,15 @@ class TrexGenerator:
             self._connection.check_links()
         return counters
 
-    @property
-    def _sources(self) -> list[int]:
-        return sorted(map(self._source, self._directions))
-
     def _has_begun(self) -> bool:
         return self._counters.have_sent({direction.name: 1 for direction in self._directions})
 
     def _stream_makers(self) -> dict[str, StreamMaker]:
         makers: dict[str, StreamMaker] = {}
         for number, direction in enumerate(self._directions):
-            makers[direction.name] = StreamMaker(
-                self._connection.api,
-                direction,
-                *direction.macs(self._mac(direction.transmit), self._mac(direction.receive)),
-                number,
-                delay=self._delay,
-                counts_streams=self._settings.flow_statistics,
-            )
+            macs = direction.macs(self._mac(direction.transmit), self._mac(direction.receive))
+            makers[direction.name] = StreamMaker(self._connection, direction, *macs, number, delay=self._delay)
         return makers
-
-    def _source(self, direction: Direction) -> int:
-        return self._settings.ports[direction.transmit]
 
     def _mac(self, name: str) -> bytes:
         return mac_bytes(str(self._info[self._settings.ports[name]]["src_mac"]))
