@@ -134,8 +134,18 @@ EXPECTED = {
     "last byte": {"corrupted": 10},
     "class": {"corrupted": 10},
 }
+ATTEMPTS = 5
 OF_EACH_COUNTER = ("none", "corrupt", "addresses", "truncate")
 """What the programs of XDP count each fault as is tested frame by frame in `test_xdp_frames`."""
+
+
+def with_all_frames(through, fault):
+    """Counters of a trial whose frames the device has all sent on in time, which a busy machine may prevent."""
+    for _ in range(ATTEMPTS):
+        ways = through(fault)
+        if all(way.examined_frames == SENT for way in ways):
+            break
+    return ways
 
 
 @pytest.mark.parametrize(
@@ -148,7 +158,7 @@ OF_EACH_COUNTER = ("none", "corrupt", "addresses", "truncate")
 )
 def test_frames_that_come_back_otherwise_than_they_were_sent_are_counted_apart_and_not_received(through, fault):
     expected = EXPECTED[fault]
-    east, west = through(fault)
+    east, west = with_all_frames(through, fault)
     assert (east.sent_frames, west.sent_frames) == (SENT, SENT)
     assert faults(east) == expected
     assert east.received_frames == SENT - sum(expected.values())
