@@ -8,7 +8,7 @@ SEARCHES = (
         "plrsearch/bounds.py",
         "min(variance + _UNSEEN / lossy, 1.0)",
         "1.0",
-        ("plrsearch/test_bounds.py::test_bursts_of_equal_size_are_known_better_than_others",),
+        ("plrsearch/test_bounds.py::test_three_bursts_of_one_size_say_more_than_three_of_other_sizes",),
     ),
     Mutation(
         "batches are worth as much as single losses",

@@ -11,8 +11,6 @@ from lossratio.history.analysis import TrendRequest, analyse
 from lossratio.history.store import History
 from lossratio.history.trend_formats import trend_cases
 
-pytestmark = pytest.mark.whole
-
 SLOW = "linux_router, police=50000"
 FAST = "linux_router, police=60000"
 TEST = "Suite.64B-ndrpdr"
@@ -24,12 +22,13 @@ def said(*arguments, command=trend):
 
 def filled(path, nights, value=lambda night: 100e3, hours=0.0, **more):
     """A history with a result of each of some nights."""
+    more = {"build": "linux_router 6.1", **more}
     history = History(path)
-    for night in nights:
-        history.add([nightly(night + hours / 24.0, value(night) + night % 3, **{"build": "linux_router 6.1", **more})])
+    history.add([nightly(night + hours / 24.0, value(night) + night % 3, **more) for night in nights])
     return history
 
 
+@pytest.mark.whole
 def test_another_option_begins_a_new_series_and_says_so_once(tmp_path):
     filled(tmp_path, range(20), device=SLOW)
     filled(tmp_path, range(20, 40), lambda _: 80e3, device=FAST)
@@ -40,6 +39,7 @@ def test_another_option_begins_a_new_series_and_says_so_once(tmp_path):
     assert "1 series of 20 results: 1 steady" in answer.output
 
 
+@pytest.mark.whole
 def test_many_tests_that_begin_anew_for_one_reason_are_one_line(tmp_path):
     for test in ("Suite.64B-ndrpdr", "Suite.IMIX-ndrpdr", "Suite.1518B-ndrpdr"):
         filled(tmp_path, range(10), device=SLOW, test=test)
@@ -49,6 +49,7 @@ def test_many_tests_that_begin_anew_for_one_reason_are_one_line(tmp_path):
     assert "and 2 more" in answer.output
 
 
+@pytest.mark.whole
 def test_the_first_night_with_another_option_is_no_alarm(tmp_path):
     filled(tmp_path, range(20), device=SLOW)
     filled(tmp_path, [20], lambda _: 10e3, device=FAST)
@@ -57,12 +58,14 @@ def test_the_first_night_with_another_option_is_no_alarm(tmp_path):
     assert answer.output.count("begins anew") == 1
 
 
+@pytest.mark.whole
 def test_several_regressions_are_counted_in_the_plural(tmp_path):
     for hours, device in ((0.5, SLOW), (1.0, FAST)):
         filled(tmp_path, range(20), lambda night: 50e3 if night < 17 else 40e3, hours, device=device)
     assert "2 series of 40 results: 2 regressions. " in said(tmp_path).output
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize("hours", [0.5, 12.0])
 def test_two_devices_in_turns_are_two_series_and_an_alarm_is_of_one_of_them(tmp_path, hours):
     filled(tmp_path, range(40), device=SLOW)
@@ -76,6 +79,7 @@ def test_two_devices_in_turns_are_two_series_and_an_alarm_is_of_one_of_them(tmp_
     assert change.device == FAST
 
 
+@pytest.mark.whole
 def test_a_second_job_of_the_night_does_not_hide_the_alarm_of_the_first(tmp_path):
     filled(tmp_path, range(40), lambda night: 100e3 if night < 36 else 80e3, device=SLOW)
     filled(tmp_path, [39], hours=2.0, device=FAST)
@@ -84,13 +88,31 @@ def test_a_second_job_of_the_night_does_not_hide_the_alarm_of_the_first(tmp_path
     assert "2 series of 41 results" in answer.output
 
 
+def lengths(path):
+    """The number of results of each device's series, by device."""
+    return {one.series.key.device: len(one.series.times) for one in analyse(History(path), TrendRequest()).trends}
+
+
+def test_a_device_that_replaces_another_one_has_a_series_of_its_own(tmp_path):
+    filled(tmp_path, range(6), device=SLOW)
+    filled(tmp_path, range(6, 12), device=FAST)
+    assert lengths(tmp_path) == {FAST: 6}
+
+
+def test_devices_in_turns_replace_each_other_never(tmp_path):
+    filled(tmp_path, range(6), device=SLOW)
+    filled(tmp_path, range(6), hours=12.0, device=FAST)
+    assert lengths(tmp_path) == {SLOW: 6, FAST: 6}
+
+
+@pytest.mark.whole
 def test_a_device_that_comes_back_goes_on_with_its_series(tmp_path):
     filled(tmp_path, [*range(10), *range(20, 30)], device=SLOW)
     filled(tmp_path, range(10, 20), lambda _: 50e3, device=FAST)
-    counts = {one.series.key.device: len(one.series.times) for one in analyse(History(tmp_path), TrendRequest()).trends}
-    assert counts == {SLOW: 20, FAST: 10}
+    assert lengths(tmp_path) == {SLOW: 20, FAST: 10}
 
 
+@pytest.mark.whole
 def test_another_goal_by_turns_is_a_series_of_its_own(tmp_path):
     filled(tmp_path, range(20), device=SLOW, measured_as="quick")
     filled(tmp_path, range(20), lambda _: 50e3, 1.0, device=SLOW, measured_as="csit")
@@ -99,6 +121,7 @@ def test_another_goal_by_turns_is_a_series_of_its_own(tmp_path):
     assert len({str(one.series) for one in trends}) == 2
 
 
+@pytest.mark.whole
 def test_forty_nights_with_renames_and_a_change_of_an_option_between(tmp_path):
     named = {"test": "Tests.Ip4.64B-ndrpdr", "long_name": "Night.Ip4.64B-ndrpdr", "device": SLOW}
     filled(tmp_path, range(10, 20), lambda night: 100e3 if night < 16 else 80e3, **named)
@@ -121,6 +144,7 @@ def test_forty_nights_with_renames_and_a_change_of_an_option_between(tmp_path):
     assert "1 series of 10 results: 1 steady" in answer.output
 
 
+@pytest.mark.whole
 def test_two_series_of_a_test_are_two_cases_for_a_host(tmp_path):
     filled(tmp_path, range(10), device=SLOW)
     filled(tmp_path, range(10), hours=1.0, device=FAST)
@@ -128,6 +152,7 @@ def test_two_series_of_a_test_are_two_cases_for_a_host(tmp_path):
     assert [case.name for case in cases] == [f"NDR ({SLOW})", f"NDR ({FAST})"]
 
 
+@pytest.mark.whole
 def test_readings_of_two_devices_are_series_of_their_own(tmp_path):
     filled(tmp_path, range(10), device=SLOW)
     filled(tmp_path, range(10), hours=1.0, device=FAST)

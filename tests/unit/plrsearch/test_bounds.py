@@ -60,6 +60,11 @@ def test_bursts_in_few_trials_are_below_the_upper_bound(every, share):
     assert verified < 0.025 * 200
 
 
+def test_three_bursts_of_one_size_say_more_than_three_of_other_sizes():
+    equal, different = (bounds([36e6] * 20, [*lost, *[0] * 17]).most for lost in ((900,) * 3, (100, 700, 1900)))
+    assert equal < 0.9 * different
+
+
 @pytest.mark.whole
 @pytest.mark.parametrize(("every", "most"), [(60.0, 0.1), (20.0, 0.03)])
 def test_bursts_of_equal_size_are_known_better_than_others(every, most):
