@@ -347,9 +347,11 @@ def test_a_direction_that_loses_more_is_named_with_both_shares(rates):
     lab = Lab(spec(254), seed=3)
     for _ in range(3):
         lab.trial(8e3, 0.5, *(policer(rate, 20.0) for rate in limits))
-    (pattern,) = (one for one in loss_places(lab.trials).patterns if one.kind == "direction")
+    places = loss_places(lab.trials)
+    (pattern,) = (one for one in places.patterns if one.kind == "direction")
     assert pattern.direction is None
     assert words in pattern.sentence
+    assert all("(at 8.0000 kfps; chance: " in sentence for sentence in places.sentences)
     assert "port0>port1 2" in pattern.sentence
     difference = pattern.loss_ratio - pattern.others_loss_ratio
     assert pattern.least_difference - 1e-9 <= difference <= pattern.most_difference + 1e-9
