@@ -15,7 +15,7 @@ SEARCHES = (
         "plrsearch/bounds.py",
         "burst = max(batch, chi_squared / freedom)",
         "burst = max(1.0, chi_squared / freedom)",
-        ("plrsearch/test_counting.py::test_batches_need_as_many_times_more_frames",),
+        ("plrsearch/test_bounds.py::test_a_small_part_of_a_batch_bounds_nothing_from_below",),
     ),
     Mutation(
         "a quiet load is verified although lower ones lose more",
@@ -43,10 +43,7 @@ SEARCHES = (
         "plrsearch/by_counts.py",
         "is_precise = self._is_narrow and self._counted().long_s is not None",
         "is_precise = self._is_narrow",
-        (
-            "plrsearch/test_by_counts.py::"
-            "test_a_precision_of_half_a_per_cent_ends_a_search_of_a_constant_device_in_two_minutes",
-        ),
+        ("plrsearch/test_by_counts.py::test_a_precise_result_waits_for_a_long_trial",),
     ),
     Mutation(
         "loads are asked for that the generator cannot send",

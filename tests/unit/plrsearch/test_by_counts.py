@@ -77,6 +77,13 @@ def test_most_of_the_traffic_is_at_the_stated_load():
 
 
 @pytest.mark.whole
+def test_a_precise_result_waits_for_a_long_trial():
+    found, _, _ = searched(SmoothKnee(18e6, 2e5), 1800.0, 1, precision=0.005)
+    assert found.stopped_by is StopReason.PRECISION
+    assert found.long_s is not None
+
+
+@pytest.mark.whole
 def test_a_long_trial_that_only_is_missing_comes_before_the_end():
     found, search, _ = searched(SmoothKnee(18e6, 5e4), 1800.0, 2, precision=0.005)
     assert found.stopped_by is StopReason.PRECISION

@@ -43,6 +43,8 @@ def test_trials_without_loss_verify_and_one_heavy_loss_below_does_not(number):
 def test_one_loss_far_above_the_target_below_a_load_speaks_against_it():
     quiet = [(1.0, 0)] * 12
     assert not evidence([*quiet, (0.95, 1000), (0.95, 0), (0.95, 0)]).is_verified(LOAD)
+    # One trial is no proof of what the lower load loses, but all trials together lose more than the target.
+    assert not evidence([*quiet, (0.95, 100)]).is_verified(LOAD)
     assert evidence([*quiet, (0.95, 1), (0.95, 0), (0.95, 0)]).is_verified(LOAD)
 
 
