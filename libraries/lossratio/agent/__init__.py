@@ -29,6 +29,7 @@ from .core.passes import passes_of, why_not_in_kernel
 from .core.plan import Answer, Exchange, Plan
 from .core.ports import links_in_use
 from .core.protocol import PROTOCOL, AgentError, Message
+from .core.requests import Clock, Configure, Hello, Perform, Probe, Resolve, Through, Wait
 from .core.wire import (
     ARP_ETHERTYPE,
     ETHERNET_HEADER_BYTES,

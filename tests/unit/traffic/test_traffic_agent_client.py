@@ -28,6 +28,7 @@ from lossratio.agent.core.protocol import (
     ControllerGoneError,
     read_record,
 )
+from lossratio.agent.core.requests import Hello
 from lossratio.agent.server import Agent
 from lossratio.errors import NodeError, TrafficError
 from lossratio.topology import AfPacketGenerator
@@ -371,7 +372,7 @@ def test_the_agent_leaves_no_file_on_the_node(session):
 @pytest.mark.netns
 def test_the_agent_refuses_another_version_of_the_protocol(agent):
     with pytest.raises(TrafficError, match=f"speaks protocol {PROTOCOL}, but the request is for 99"):
-        agent._ask("hello", protocol=99)
+        agent._ask("hello", Hello(99))
 
 
 @pytest.mark.netns
