@@ -101,7 +101,8 @@ class Agent:
         """
         operation = request["op"]
         if operation not in REQUESTS:
-            raise AgentError("bad_request", f"There is no operation {operation!r}; there are {', '.join(REQUESTS)}.")
+            there = ", ".join(REQUESTS)
+            raise AgentError("bad_request", f"There is no operation {operation!r}. The operations are {there}.")
         self._request_id = request.get("id")
         fields = {name: value for name, value in request.items() if name not in ("id", "op")}
         answer: Message = getattr(self, f"_{operation}")(read_record(REQUESTS[operation], fields, PARTS_OF_REQUESTS))
@@ -180,7 +181,7 @@ class Agent:
         self._reply({"id": self._request_id, "meet": said})
         answer = decode(self._line())
         if answer["op"] != "met" or not isinstance(answer.get("said"), dict):
-            raise AgentError("other_end", "The other end of the path cannot go on.")
+            raise AgentError("other_end", "The other end of the path cannot continue.")
         return answer
 
     def _run(self, asked: Perform) -> Message:

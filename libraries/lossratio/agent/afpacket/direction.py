@@ -105,7 +105,7 @@ class SendingEnd:
         if report.dropped_beyond > after[source].transmit_drops - before[source].transmit_drops:
             raise AgentError(
                 "counters",
-                f"{source} refused {report.dropped_beyond} frames without reporting them as dropped, and it is not "
+                f"{source} refused {report.dropped_beyond} frames without reporting them as dropped, so it is not "
                 "known how many were sent. Another program may use this interface.",
             )
 

@@ -32,7 +32,7 @@ _PROOF_REST = 2.0
 _WITHOUT_FLOW_STATISTICS: Message = {
     "in_trials": False,
     "checked": ["loss, duplicates and order of latency frames, before the first trial"],
-    "not_checked": ["anything in trials, where all frames on a port are counted, foreign ones too"],
+    "not_checked": ["anything in trials, which count all frames on a port, including foreign ones"],
 }
 _WITH_FLOW_STATISTICS: Message = {
     "in_trials": True,

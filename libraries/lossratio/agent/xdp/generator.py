@@ -141,8 +141,8 @@ class XdpGenerator(KernelGenerator[ActiveDirection]):
         if plan.locates and not plan.is_burst:
             if self._configuration.has_other_end:
                 raise unsupported(
-                    "Losses are located in time where both ends of a path are on one node, and this TG has its ends on "
-                    "two. Give the TG's first node both ports."
+                    "Losses can only be located in time if both ends of a path are on one node, but this TG has "
+                    "its ends on two. Give the TG's first node both ports."
                 )
             check_schedule(plan, self._configuration.directions, len(self._directions[0].streams))
         if plan.is_watched:

@@ -71,9 +71,9 @@ def check_sends_streams(topology: Topology, profile: ProfileFile) -> None:
     nodes = topology.tg_names
     if len(nodes) > 1:
         raise ProfileError(
-            f"Topology {topology.name}: the 'streams' of traffic profile {profile.name} can be counted only where one "
-            f"node sends and receives, and this testbed has {len(nodes)} nodes of type TG: {', '.join(nodes)}. Give "
-            "both ports to one TG, or use a profile without streams."
+            f"Topology {topology.name}: the 'streams' of traffic profile {profile.name} can be counted only where "
+            f"one node sends and receives, but this testbed has {len(nodes)} nodes of type TG: {', '.join(nodes)}. "
+            "Give both ports to one TG, or use a profile without streams."
         )
 
 
