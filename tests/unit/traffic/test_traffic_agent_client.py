@@ -276,7 +276,7 @@ def test_stopped_traffic_has_its_late_frames_apart():
     agent, process = configured({"id": 3, "result": {}}, answered(4, {**COUNTERS, "late": 1}))
     hold_load(agent, 9.0)
     stopped = agent.stop(0.5)
-    assert process.written[3] == {"id": 4, "op": "stop", "late_wait": 0.5}
+    assert process.written[3] == {"id": 4, "op": "stop", "wait": 0.5}
     assert (stopped.sent, stopped.received, stopped.late, stopped.lost, stopped.unsent) == (8, 7, 1, 0, 1)
 
 
