@@ -312,7 +312,7 @@ def open_pod(name: str, node: Node) -> Client:
         )
     raise NodeError(
         f"Node {name}: the container in pod {node.pod} has no 'ip' (Debian package iproute2)"
-        f"{f': {said}' if said else ''}. Use an image with Python 3.8, numpy and iproute2, and the capability NET_RAW."
+        f"{f': {said}' if said else ''}. Use an image with Python 3.8 and iproute2, and the capability NET_RAW."
     )
 
 

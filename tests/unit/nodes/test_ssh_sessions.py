@@ -245,7 +245,7 @@ class TestNamespaces:
             ),
             (
                 "echo 'command terminated with exit code 127' >&2; exit 127",
-                "has no 'ip' .*numpy and iproute2, and the cap",
+                "has no 'ip' .*Python 3.8 and iproute2, and the cap",
             ),
             ("sleep 5", "kubectl did not answer within 0.2 s. Is the cluster up"),
         ],

@@ -9,8 +9,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Callable, Iterator, Sequence
 
-import numpy as np
-
+from ..core.arrays import np
 from ..core.frames_spec import FramesSpec
 from ..core.links import Link
 from ..core.passes import FIN, LEAST_SILENT, OTHER_PORT, SYN, Pass, check_answerable, passes_of, silence
@@ -40,7 +39,7 @@ class Conversation:
             self._cycle = build_frames(
                 self._opening(), setup.cycle.data[0, 6:12].tobytes(), setup.cycle.data[0, :6].tobytes()
             )
-            self.opener = Sender(replace(setup, cycle=self._cycle))
+            self.opener = Sender(replace(setup, frames=self._cycle))
 
         self._initiator, self._responder = (End(port, frames, setup) for port in (source, sink))
         self._rejections = FrameCounter(source, frames.tag_place)

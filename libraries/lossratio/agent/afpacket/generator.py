@@ -11,6 +11,7 @@ from dataclasses import asdict, replace
 from multiprocessing.connection import wait
 from typing import Any, Mapping, Sequence
 
+from ..core.arrays import HAS_NUMPY
 from ..core.configuration import Configuration
 from ..core.early_verdict import LOOK_SECONDS, Lookout, wait_for_held_frames
 from ..core.frames_spec import DIRECTIONS
@@ -22,9 +23,9 @@ from ..core.pacing import CATCH_UP, COUNTING, free_processors, pause, raise_prio
 from ..core.passes import answered_again, check_openable, established
 from ..core.plan import ABILITIES, Answer, Exchange, Note, Plan
 from ..core.protocol import AgentError, Check, Message, read_record, unsupported
+from . import bare, examination
 from .connections import Conversation
 from .direction import FAR, MOST_EARLIER, ActiveDirection, Sent
-from .examination import MOST_EXAMINED
 from .latency import MOST_FRAMES, NUMBERS, Probe, Stamps, stamps_of
 from .sender import SENDING, Sender, SenderReport, SendOrder
 
@@ -75,12 +76,13 @@ class AfPacketGenerator(OwnGenerator[ActiveDirection]):
 
     def facts(self) -> Message:
         """Interfaces with their MAC addresses and kinds, and how senders are scheduled and handle stalls."""
+        most_examined = examination.MOST_EXAMINED if HAS_NUMPY else bare.MOST_EXAMINED
         return {
             "generator": "afpacket",
             "can": list(ABILITIES),
             "realtime": all(sender.is_realtime for sender in self._senders()),
             "catch_up": self._catch_up,
-            "integrity": integrity_of(self._configuration, examined_per_trial_about=MOST_EXAMINED),
+            "integrity": integrity_of(self._configuration, examined_per_trial_about=most_examined),
             "ports": self._ports.facts(),
         }
 

@@ -3,11 +3,11 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
 from dataclasses import asdict, dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Iterator, Mapping, Sequence
 
+from ..core.arrays import HAS_NUMPY
 from ..core.configuration import Direction
 from ..core.early_verdict import ReceivedSoFar, SentSoFar
 from ..core.generator import counted_course
@@ -107,7 +107,7 @@ class ActiveDirection:
         self._handed_over: int | None = None
         self._logs: list[FateLog] = []
         # This generator only needs numpy for the places of losses.
-        with suppress(ImportError):
+        if HAS_NUMPY:
             from ..core.losses import LossTables
             from .fates import FateLog
 
