@@ -161,6 +161,7 @@ class BareExaminer:
             for checksum in spec.checksums
             if checksum.end is not None and checksum.start >= direction.replaced
         ]
+
         lengths = {size - FCS_BYTES for size, _ in spec.sizes}
         lengths |= {LEAST_LENGTH} if direction.may_be_padded else set()
         grown = tuple(sorted(length + direction.growth for length in lengths))
@@ -208,6 +209,7 @@ class BareExaminer:
         examined = 0
         intact: list[int] = []
         changes: list[FieldChange] = []
+
         for arrived in self._kept:
             frame, number = self._seen(arrived)
             wanted = bytes(self._frames.frame(first + number, self._sample.tag, number))
@@ -254,6 +256,7 @@ class BareExaminer:
             return "wrong_mac"
         if not self._place.is_numbered:
             return "not compared"
+
         got = self._aligned(frame)
         if self._direction.may_be_padded and len(got) == LEAST_LENGTH:
             got = got[: len(wanted)]

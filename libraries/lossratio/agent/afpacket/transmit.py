@@ -55,7 +55,11 @@ class SenderSetup:
 
     @property
     def cycle(self) -> FrameCycle:
-        """The frames of a node with numpy; raises AgentError on another one."""
+        """The frames of a node with numpy.
+
+        Raises:
+            AgentError: If this node has none.
+        """
         if not isinstance(self.frames, FrameCycle):
             raise AgentError("missing_module", WITHOUT_NUMPY)
         return self.frames
