@@ -195,7 +195,7 @@ Search
         ([], "other_key", "). Is the user right, and the key in its authorized_keys?"),
         (['ForceCommand echo hi; sh -c "$SSH_ORIGINAL_COMMAND"'], "user_key", "its shell writes 'hi' before"),
         ("closed", "user_key", "connection refused. Is sshd running there, and is this its port?"),
-        ("slow", "user_key", "the log-in was not finished within 15 s. Look at its load and at the network to it"),
+        ("slow", "user_key", "the log-in was not finished within 10 s. Look at its load and at the network to it"),
     ],
 )
 def test_check_run_and_between_say_the_same(server, tmp_path, settings, key, why):

@@ -62,7 +62,6 @@ class Probe:
 
     Attributes:
         name: The direction.
-        arrives: Whether its frames come back to this node.
     """
 
     def __init__(
@@ -79,7 +78,6 @@ class Probe:
         self._order = order
         self.frames = frames
         self.name = name
-        self.arrives = sink is not None
         self._is_whole = None not in (source, sink)
         self._counted = 0
         self._clock = ClockWatch()
