@@ -124,7 +124,7 @@ class SearchByCounts:
                 )
         if precision is not None and not 0.0 < precision < 1.0:
             raise SearchError(
-                f"A precision is a share of the load between 0 and 1, not {precision!r}."
+                f"The precision must be a share of the load between 0 and 1, not {precision!r}."
             )
 
         self._target, self._load_step = target_loss_ratio, load_step
