@@ -11,7 +11,6 @@ import math
 import numpy as np
 
 from lossratio.plrsearch.counting import FINE, NEAR, Evidence
-from lossratio.plrsearch.counts import OVERLOAD
 
 HALF = 0.5
 _FORWARDS = 0.3
@@ -59,7 +58,7 @@ def losing_little(evidence: Evidence) -> float | None:
     """The lowest load if a few trials lose a little, whatever their loads are, and none passes; None: it is not so."""
     lost, sent = evidence.counts.lost, evidence.counts.sent
     is_lossy = lost > evidence.target * sent
-    little = is_lossy & (lost < NEAR * OVERLOAD * sent)
+    little = is_lossy & (lost < NEAR * evidence.counts.overload * sent)
     if np.count_nonzero(little) < _FEW or not is_lossy.all():
         return None
     return float(evidence.counts.load[little].min())

@@ -20,8 +20,9 @@ from lossratio.errors import SearchError
 from lossratio.plrsearch.bounds import LossBounds
 from lossratio.plrsearch.bracketing import HALF, bracket, bracketed, losing_little
 from lossratio.plrsearch.counted_load import CountedLoad, LimitReached, SeenBucketRate
-from lossratio.plrsearch.counting import FINE, NEAR, Evidence, FixedPause
-from lossratio.plrsearch.counts import OVERLOAD, Row, count, why_set_aside
+from lossratio.plrsearch.counting import FINE, NEAR, Evidence
+from lossratio.plrsearch.counts import Row, count, why_set_aside
+from lossratio.plrsearch.losses import FixedPause, batch, crossing, fixed_pause
 from lossratio.plrsearch.options import CriticalLoadQuestion, LikelihoodName, StopReason
 from lossratio.plrsearch.poisson import poisson_estimate
 from lossratio.plrsearch.statement import LEAST_TRIALS
@@ -39,8 +40,6 @@ _LONG, _LONG_SHARE = 20.0, 1.0 / 12.0
 _STEP, _EVENT_STEP, _LONGEST_STEP = 0.005, 0.05, 0.2
 """The first step down, as a share of the load, where the load decides about losses, and where events do: fewer than
 half of the trials lose frames. Each further step is twice as long, up to the longest one."""
-_AIM = 0.35
-"""The next load should lose this share of the target."""
 _REFERENCE = 1.1
 """The overload that is measured again and again, as a multiple of the forwarded rate."""
 _REFERENCES, _REFERENCE_SHARE = 3, 0.1
@@ -278,7 +277,7 @@ class SearchByCounts:
     def _see_once(self, row: Row) -> None:
         """Compares what a long trial lost with short trials at loads that lose a little."""
         counts = self._evidence.counts
-        little = counts.lost[counts.lost < NEAR * OVERLOAD * counts.sent]
+        little = counts.lost[counts.lost < NEAR * counts.overload * counts.sent]
         once = row[2] < HALF * row[4] / self._duration * float(little.mean())
         self._once = once * _ONCE_ROOM * max(float(little.max()), row[2])
 
@@ -291,7 +290,7 @@ class SearchByCounts:
         spread = self._spread
         self._goodputs.append(goodput)
         if self._held is None:
-            if lost <= self._target * load * exposure:
+            if len(self._goodputs) > 1 and min(self._goodputs) >= (1.0 - self._target) * load:
                 self._forget(load)
             return
 
@@ -374,18 +373,15 @@ class SearchByCounts:
         return held * (1.0 - min(step * 2.0 ** (self._downs - 1), _LONGEST_STEP))
 
     def _lowered(self, evidence: Evidence, held: float, here: LossBounds) -> float:
-        """A lower load to hold: a step down, or where lines point to."""
+        """A lower load to hold: a step down, or where pauses of one length lose nothing."""
         is_event = here.lossy <= HALF * here.trials
         lower = self._step_below(held, _EVENT_STEP if is_event else _STEP)
         self._ceiling = held
-        pause = evidence.fixed_pause() if is_event else None
-        crossing = None if is_event else evidence.crossing(_AIM * self._target)
+        pause = fixed_pause(evidence.counts) if is_event else None
         if pause is not None:
             self._pause = pause
             self._cap = min(self._cap, pause.free_load)
             lower = self._cap if held > self._cap else lower
-        if crossing is not None:
-            lower = min(max(crossing, held - 4.0 * (held - lower)), (1.0 - _STEP) * held)
         return self._clamped(lower)
 
     def _raised(self, evidence: Evidence, held: float) -> float:
@@ -431,7 +427,9 @@ class SearchByCounts:
         stated = verified or self._held or bracket(evidence)[0] or self._question.min_load
         higher = (load for load in evidence.loads if load > stated)
         contradicted = (load for load in higher if evidence.at(load).least > self._target)
-        near = evidence.within(stated, (1.0 + HALF * NEAR) * stated) & evidence.is_quiet
+        around = evidence.within((1.0 - NEAR) * stated, (1.0 + NEAR) * stated)
+        quiet = around & ~evidence.counts.is_overload
+        near = quiet & evidence.within(stated, (1.0 + HALF * NEAR) * stated)
         passed_long = (row[0] for row in self._longs if not self._is_lossy(row))
         has_long = max(passed_long, default=0.0) >= (1.0 - 1e-9) * stated
 
@@ -443,7 +441,7 @@ class SearchByCounts:
             contradicted=min(contradicted, default=None),
             statement=evidence.statement(stated, self._duration),
             limit=self._limit(stated, verified),
-            line=evidence.crossing(self._target),
+            line=crossing(evidence.counts, self._target),
             clump=evidence.clump(stated),
             rarest_s=float(evidence.counts.duration[near].sum()) / _SEEN,
             trial_s=self._duration,
@@ -451,7 +449,7 @@ class SearchByCounts:
             changes=self._changes,
             bucket=self._bucket,
             pause=self._pause,
-            batch=evidence.batch(stated),
+            batch=batch(evidence.counts.lost[quiet]),
             once=self._once or 0.0,
             stopped_by=self._stopped_by,
         )

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from enum import Enum
 
-from lossratio.plrsearch.counting import FixedPause
 from lossratio.plrsearch.csit_estimate import CsitEstimate
+from lossratio.plrsearch.losses import FixedPause
 from lossratio.plrsearch.options import StopReason
 from lossratio.plrsearch.poisson import PoissonEstimate
 from lossratio.plrsearch.statement import CountedStatement, Verdict

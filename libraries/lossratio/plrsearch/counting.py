@@ -1,4 +1,4 @@
-"""What counts of lost frames say about loads without a model: verified, failed, and how frames are lost.
+"""What counts of lost frames say about loads without a model: verified or failed.
 
 Nothing here depends on how trials were chosen. A load is *verified* if its trials, and perhaps those just above, show a
 loss ratio of at most the target (97.5 %), and neither lower loads nor rare events just above speak against it.
@@ -9,7 +9,6 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from itertools import combinations
 
 import numpy as np
 import scipy
@@ -23,41 +22,16 @@ FINE = 0.005
 """Loads that differ by this share are not told apart."""
 NEAR = 0.1
 """Loads that differ by this share or less are near each other: what is seen at one may occur at the other."""
-_BATCH = 300.0
+BATCH = 300.0
 """Frames: losses that are larger than any batch of software are events, or a capacity that varies."""
+_OVERLOAD_TARGETS = 100.0
+"""A trial in overload loses at least so many targets: single events lose fewer."""
 _EVENT = 10.0
 """A trial that loses this many targets near a load at which most trials lose fewer has seen an event."""
-_LEAST_BATCH, _MULTIPLES, _ALIKE = 4.0, 8.0, 3
-"""Frames of the smallest batch, the most batches that a trial loses for its count to show their size, and the least
-number of such trials."""
 _UNSEEN = -math.log(TAIL)
 """Events that are expected this many times are seen with a probability of 97.5 %."""
-_EVENTS, _SHARE_ON_LINE, _PAUSE_ERROR, _APART = 3, 0.65, 0.003, 1.03
-"""Pauses are known from this many losses on a line, or this share of them, with this relative error, at loads of which
-one is at least this many times another."""
-_PAUSE_FRAMES = 16.0
-"""A pause loses more frames than this in a trial."""
-_FREE = 0.998
-"""At this share of the load that fills the ring in a pause, pauses lose nothing."""
-_STEEPEST = 1e5
-"""The loss ratio grows by at most this power of the load."""
 _SAME = 1e-9
 """Relative distance of equal loads."""
-
-
-@dataclass(frozen=True)
-class FixedPause:
-    """Pauses of one length, seen by what they lose at several loads."""
-
-    length_s: float
-    """Seconds of a pause."""
-    ring_frames: float
-    """Frames that wait in the meantime; the others are lost."""
-
-    @property
-    def free_load(self) -> float:
-        """The load, in frames per second, up to which pauses lose nothing."""
-        return _FREE * self.ring_frames / self.length_s
 
 
 @dataclass(frozen=True)
@@ -78,17 +52,13 @@ class Evidence:
         """The evidence of trials of which each loses some frames once, which do not count."""
         counts = from_rows(rows)
         lost = np.maximum(counts.lost - once, 0.0)
-        return cls(replace(counts, lost=lost), target, free_load)
+        overload = max(OVERLOAD, min(_OVERLOAD_TARGETS * target, 0.5))
+        return cls(replace(counts, lost=lost, overload=overload), target, free_load)
 
     @property
     def loads(self) -> list[float]:
         """The loads of the trials in frames per second, from the lowest on."""
         return [float(load) for load in np.unique(self.counts.load)]
-
-    @property
-    def is_quiet(self) -> NDArray[np.bool_]:
-        """Which trials were not in overload."""
-        return ~self.counts.is_overload
 
     def within(self, low: float, high: float) -> NDArray[np.bool_]:
         """Which trials had loads between these, in frames per second; both are included."""
@@ -115,12 +85,12 @@ class Evidence:
         if not freedom or scipy.special.chdtrc(freedom, squares) > TAIL:
             return 1.0
         size = squares / freedom
-        return size if size <= _BATCH else 1.0
+        return size if size <= BATCH else 1.0
 
     def varies(self, load: float) -> bool:
         """Whether trials at a load in overload scatter more than batches explain: the capacity varies."""
         squares, freedom = self._scatter(self.within(load, load))
-        return squares > _BATCH * freedom
+        return squares > BATCH * freedom
 
     def _scatter(self, which: NDArray[np.bool_]) -> tuple[float, float]:
         """Chi-squared of trials at equal loads, and its degrees of freedom."""
@@ -183,7 +153,7 @@ class Evidence:
         near = (
             self.within(load, (1.0 + NEAR) * load)
             & (self.counts.load > load * (1.0 + _SAME))
-            & self.is_quiet
+            & ~self.counts.is_overload
         )
         lost, sent = self.counts.lost[near], self.counts.sent[near]
         events = int(np.count_nonzero(lost > _EVENT * self.target * sent + 1.0))
@@ -194,69 +164,3 @@ class Evidence:
     def _bounds(self, low: float, high: float, batch: float, looks: int = 1) -> LossBounds:
         here = self.within(low, high)
         return LossBounds.of(self.counts.sent[here], self.counts.lost[here], looks, batch)
-
-    def batch(self, load: float) -> float | None:
-        """Number of frames that are lost at a time near a load: all counts are its multiples. None: they are not."""
-        near = self.within((1.0 - NEAR) * load, (1.0 + NEAR) * load) & self.is_quiet
-        lost = np.sort(self.counts.lost[near & (self.counts.lost > 0.0)])
-        if len(lost) < _ALIKE or lost[0] < _LEAST_BATCH or lost[0] > _BATCH:
-            return None
-        times = lost[lost <= _MULTIPLES * lost[0]] / lost[0]
-        is_multiple = np.abs(times - np.round(times)) < 1e-3
-        return float(lost[0]) if len(times) >= _ALIKE and is_multiple.all() else None
-
-    def fixed_pause(self) -> FixedPause | None:
-        """The pauses that explain the events: their losses grow with the load along a line. None: they do not."""
-        events = (self.counts.lost > _PAUSE_FRAMES) & self.is_quiet
-        lowest = np.argsort(self.counts.load[events], kind="stable")[: 3 * _EVENTS]
-        load, lost = self.counts.load[events][lowest], self.counts.lost[events][lowest]
-        # The line through two losses that has the most others on it: some trials see two pauses, or lose more frames.
-        on_line = np.zeros(len(load), dtype=bool)
-        for first, second in combinations(range(len(load)), 2):
-            if load[second] < _APART * load[first]:
-                continue
-            slope = (lost[second] - lost[first]) / (load[second] - load[first])
-            near = (
-                np.abs(lost - lost[first] - slope * (load - load[first]))
-                <= _PAUSE_ERROR * lost.mean()
-            )
-            if near.sum() > on_line.sum():
-                on_line = near
-        if on_line.sum() < max(_EVENTS, _SHARE_ON_LINE * len(load)):
-            return None
-
-        length, negative_ring = np.polyfit(load[on_line], lost[on_line], 1)
-        if length <= 0.0 or negative_ring >= 0.0:
-            return None
-        return FixedPause(float(length), -float(negative_ring))
-
-    def crossing(self, ratio: float) -> float | None:
-        """The load in frames per second at which a line reaches a loss ratio; None: no loss, or no growth of it.
-
-        The logarithm of the loss ratio is a line over 1/load (a Poisson regression), as for pauses of random length. It
-        uses trials that lose little.
-        """
-        little = self.counts.lost < 0.1 * OVERLOAD * self.counts.sent
-        load, lost, sent = (
-            column[little] for column in (self.counts.load, self.counts.lost, self.counts.sent)
-        )
-        if not lost.any():
-            return None
-
-        middle = float(load[lost > 0.0].min())
-        x = middle / load - 1.0
-
-        def too_low(slope: float) -> float:
-            """How far the mean place of the losses that a slope expects is from the one that is seen."""
-            expected = sent * np.exp(slope * x - (slope * x).max())
-            return float(expected @ x / expected.sum() - lost @ x / lost.sum())
-
-        slope = -_STEEPEST
-        if too_low(0.0) <= 0.0:
-            return None
-        if too_low(slope) < 0.0:
-            slope = float(scipy.optimize.brentq(too_low, slope, 0.0))
-        most = float((slope * x).max())
-        level = math.log(lost.sum() / (sent * np.exp(slope * x - most)).sum()) - most
-        place = 1.0 + (math.log(ratio) - level) / slope
-        return middle / place if place > 0.0 else None

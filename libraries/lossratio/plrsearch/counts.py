@@ -30,7 +30,7 @@ USUAL_BURST = 1
 policer may lose any burst."""
 
 OVERLOAD = 1e-3
-"""Minimum loss ratio of trials in overload. In such trials, the SUT forwards what it can."""
+"""Minimum loss ratio of trials in overload, if the target is small. In such trials, the SUT forwards what it can."""
 
 Row: TypeAlias = tuple[float, float, float, float, float]
 """A trial's entries of `TrialCounts`, in the order of its fields."""
@@ -51,6 +51,8 @@ class TrialCounts:
     """Seconds from the first trial's beginning to the middle of the trial, including trials that are set aside."""
     duration: Array
     """Seconds of the trial, no matter how many interfaces sent."""
+    overload: float = OVERLOAD
+    """Minimum loss ratio of trials in overload."""
 
     def __len__(self) -> int:
         return len(self.load)
@@ -68,7 +70,7 @@ class TrialCounts:
     @property
     def is_overload(self) -> NDArray[np.bool_]:
         """Which trials are in overload."""
-        return self.lost > OVERLOAD * self.sent
+        return self.lost > self.overload * self.sent
 
 
 def sent_too_few(result: TrialResult) -> bool:

@@ -144,6 +144,30 @@ def test_rare_pauses_are_known_by_a_line():
     assert found.pause is not None
 
 
+def test_pauses_are_no_overload_if_the_target_is_large():
+    search = SearchByCounts(1e-3, 500.0, 60e3, timeout=120.0)
+    found = run_search(search, SimulatedMeasurer(Pausing(4.0, 34e-3, 700.0, scale_at=0.0), seed=1, overhead=0.5))
+    assert found.changes == ()
+    assert found.pause.length_s == pytest.approx(34e-3, rel=0.05)
+    assert found.verified == pytest.approx(700.0 / 34e-3, rel=0.05)
+
+
+def test_equal_losses_of_long_trials_are_no_bucket_far_below_what_an_overload_forwards():
+    @dataclass(frozen=True)
+    class Stalling:
+        def start(self, rng):
+            def lost(traffic):
+                over = max(0.0, traffic.load - 18e6) * traffic.duration
+                return int(over + 200 * (traffic.load > 10e6) + 2000 * (traffic.duration > 10.0))
+
+            return lost
+
+    found, _, trials = searched(Stalling())
+    assert sum(trial.duration > 10.0 for trial in trials) >= 2
+    assert found.bucket is None
+    assert found.stated < 11e6
+
+
 @pytest.mark.parametrize("begun_s", [15.0, 100.0])
 def test_a_device_that_becomes_faster_is_searched_anew(begun_s):
     found, _, _ = searched(Pausing(np.inf, 0.0, 0.0, scale_at=begun_s))

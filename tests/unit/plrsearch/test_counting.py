@@ -5,6 +5,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from lossratio.plrsearch.counting import Evidence
+from lossratio.plrsearch.losses import batch, crossing, fixed_pause
 
 TARGET = 1e-7
 LOAD = 18e6
@@ -71,10 +72,10 @@ def test_batches_need_as_many_times_more_frames():
 
 
 def test_a_batch_is_told_if_all_counts_are_its_multiples():
-    assert evidence([(1.0, 32), (1.0, 0), (1.0, 96), (1.0, 64)]).batch(LOAD) == 32.0
-    assert evidence([(1.0, 32), (1.0, 40), (1.0, 96), (1.0, 64)]).batch(LOAD) is None
-    assert evidence([(1.0, 32), (1.0, 64)]).batch(LOAD) is None
-    assert evidence([(1.0, 1), (1.0, 2), (1.0, 3)]).batch(LOAD) is None
+    assert batch(evidence([(1.0, 32), (1.0, 0), (1.0, 96), (1.0, 64)]).counts.lost) == 32.0
+    assert batch(evidence([(1.0, 32), (1.0, 40), (1.0, 96), (1.0, 64)]).counts.lost) is None
+    assert batch(evidence([(1.0, 32), (1.0, 64)]).counts.lost) is None
+    assert batch(evidence([(1.0, 1), (1.0, 2), (1.0, 3)]).counts.lost) is None
 
 
 def test_events_just_above_ask_for_as_many_trials_as_would_have_seen_them():
@@ -103,7 +104,7 @@ def test_pauses_of_one_length_are_known_to_a_twentieth(length, place, shares):
     ring = place * LOAD * length
     loads = sorted({round((place + 0.05 + (0.9 - place) * share), 6) for share in shares})
     rows = [(load, round(LOAD * load * length - ring)) for load in loads]
-    found = evidence(rows).fixed_pause()
+    found = fixed_pause(evidence(rows).counts)
     if found is not None:
         assert found.length_s == pytest.approx(length, rel=0.05)
         assert found.ring_frames == pytest.approx(ring, rel=0.05)
@@ -116,9 +117,9 @@ def test_a_line_crosses_the_target_where_an_exponential_knee_does(spread):
     rng = np.random.default_rng(4)
     shares = np.linspace(1.0 - 4.0 * spread, 1.0 + 4.0 * spread, 30)
     rows = [(share, rng.poisson(TARGET * np.exp((share - 1.0) / spread) * 2.0 * share * LOAD)) for share in shares]
-    assert evidence(rows).crossing(TARGET) == pytest.approx(LOAD, rel=0.5 * spread)
+    assert crossing(evidence(rows).counts, TARGET) == pytest.approx(LOAD, rel=0.5 * spread)
 
 
 def test_a_line_needs_losses_that_grow_with_the_load():
-    assert evidence([(1.0, 0), (1.02, 0)]).crossing(TARGET) is None
-    assert evidence([(1.0, 50), (1.02, 0)]).crossing(TARGET) is None
+    assert crossing(evidence([(1.0, 0), (1.02, 0)]).counts, TARGET) is None
+    assert crossing(evidence([(1.0, 50), (1.02, 0)]).counts, TARGET) is None

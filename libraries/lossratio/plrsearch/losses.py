@@ -1,0 +1,106 @@
+"""How frames are lost, by counts: in batches, in pauses of one length, and ever more along a line."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from itertools import combinations
+
+import numpy as np
+import scipy
+
+from lossratio.plrsearch.counting import BATCH
+from lossratio.plrsearch.counts import Array, TrialCounts
+
+_LEAST_BATCH, _MULTIPLES, _ALIKE = 4.0, 8.0, 3
+"""Frames of the smallest batch, the most batches that a trial loses for its count to show their size, and the least
+number of such trials."""
+_EVENTS, _SHARE_ON_LINE, _PAUSE_ERROR, _APART = 3, 0.65, 0.003, 1.03
+"""Pauses are known from this many losses on a line, or this share of them, with this relative error, at loads of which
+one is at least this many times another."""
+_PAUSE_FRAMES = 16.0
+"""A pause loses more frames than this in a trial."""
+_FREE = 0.998
+"""At this share of the load that fills the ring in a pause, pauses lose nothing."""
+_STEEPEST = 1e5
+"""The loss ratio grows by at most this power of the load."""
+
+
+@dataclass(frozen=True)
+class FixedPause:
+    """Pauses of one length, seen by what they lose at several loads."""
+
+    length_s: float
+    """Seconds of a pause."""
+    ring_frames: float
+    """Frames that wait in the meantime; the others are lost."""
+
+    @property
+    def free_load(self) -> float:
+        """The load, in frames per second, up to which pauses lose nothing."""
+        return _FREE * self.ring_frames / self.length_s
+
+
+def batch(lost: Array) -> float | None:
+    """Number of frames that are lost at a time if these counts of trials are its multiples. None: they are not."""
+    lost = np.sort(lost[lost > 0.0])
+    if len(lost) < _ALIKE or lost[0] < _LEAST_BATCH or lost[0] > BATCH:
+        return None
+    times = lost[lost <= _MULTIPLES * lost[0]] / lost[0]
+    is_multiple = np.abs(times - np.round(times)) < 1e-3
+    return float(lost[0]) if len(times) >= _ALIKE and is_multiple.all() else None
+
+
+def fixed_pause(counts: TrialCounts) -> FixedPause | None:
+    """The pauses that explain the events: their losses grow with the load along a line. None: they do not."""
+    events = (counts.lost > _PAUSE_FRAMES) & ~counts.is_overload
+    lowest = np.argsort(counts.load[events], kind="stable")[: 3 * _EVENTS]
+    load, lost = counts.load[events][lowest], counts.lost[events][lowest]
+    # The line through two losses that has the most others on it: some trials see two pauses, or lose more frames.
+    on_line = np.zeros(len(load), dtype=bool)
+    for first, second in combinations(range(len(load)), 2):
+        if load[second] < _APART * load[first]:
+            continue
+        slope = (lost[second] - lost[first]) / (load[second] - load[first])
+        near = (
+            np.abs(lost - lost[first] - slope * (load - load[first])) <= _PAUSE_ERROR * lost.mean()
+        )
+        if near.sum() > on_line.sum():
+            on_line = near
+    if on_line.sum() < max(_EVENTS, _SHARE_ON_LINE * len(load)):
+        return None
+
+    length, negative_ring = np.polyfit(load[on_line], lost[on_line], 1)
+    if length <= 0.0 or negative_ring >= 0.0:
+        return None
+    return FixedPause(float(length), -float(negative_ring))
+
+
+def crossing(counts: TrialCounts, ratio: float) -> float | None:
+    """The load in frames per second at which a line reaches a loss ratio; None: no loss, or no growth of it.
+
+    The logarithm of the loss ratio is a line over 1/load (a Poisson regression), as for pauses of random length. It
+    uses trials that lose little.
+    """
+    little = counts.lost < 0.1 * counts.overload * counts.sent
+    load, lost, sent = (column[little] for column in (counts.load, counts.lost, counts.sent))
+    if not lost.any():
+        return None
+
+    middle = float(load[lost > 0.0].min())
+    x = middle / load - 1.0
+
+    def too_low(slope: float) -> float:
+        """How far the mean place of the losses that a slope expects is from the one that is seen."""
+        expected = sent * np.exp(slope * x - (slope * x).max())
+        return float(expected @ x / expected.sum() - lost @ x / lost.sum())
+
+    slope = -_STEEPEST
+    if too_low(0.0) <= 0.0:
+        return None
+    if too_low(slope) < 0.0:
+        slope = float(scipy.optimize.brentq(too_low, slope, 0.0))
+    most = float((slope * x).max())
+    level = math.log(lost.sum() / (sent * np.exp(slope * x - most)).sum()) - most
+    place = 1.0 + (math.log(ratio) - level) / slope
+    return middle / place if place > 0.0 else None
