@@ -11,11 +11,11 @@ from dataclasses import asdict, make_dataclass
 import faulty_device
 import pytest
 from at_least_one import at_least_one
-from local_session import PYTHON, LocalSession
+from local_session import PYTHON, LocalSession, bare_python
 from processes import children_of
 from traffic_lab import PAIR, configure, drop, received_by
 from waiting import is_running, wait_until
-from whole_trials import hold_load, run_trial, whole
+from whole_trials import hold_load, run_latency, run_trial, whole
 
 from lossratio.errors import TrafficError
 from lossratio.traffic import (
@@ -434,11 +434,9 @@ def test_an_interrupt_mid_trial_ends_the_traffic(agent, session):
     assert process.process.wait() == 0
 
 
-def test_an_agent_without_numpy_says_how_to_get_it(session, tmp_path):
-    python = tmp_path / "bare-python"
-    python.write_text(f'#!/bin/sh\nexec {PYTHON} -I -S "$@"\n')
-    python.chmod(0o755)
-    with AgentClient.start(session, python=str(python)) as agent:
+def test_an_agent_without_numpy_says_for_what_it_is_needed(session, tmp_path):
+    with AgentClient.start(session, python=bare_python(tmp_path)) as agent:
         assert agent.facts.numpy is None
-        kind, message = refusal(configure, agent)
+        configure(agent)
+        kind, message = refusal(run_latency, agent, 1000.0, 0.1)
     assert (kind, "apt install python3-numpy" in message) == ("missing_module", True)
