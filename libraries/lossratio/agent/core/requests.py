@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Mapping
 
 from .configuration import PARTS, Configuration, Speaker
@@ -28,7 +28,7 @@ class Configure:
     """Its kind."""
     configuration: Configuration
     """Its ports and directions."""
-    options: Message
+    options: Message = field(default_factory=dict)
     """Its own options."""
     program: Mapping[str, str] | None = None
     """The sources of its program, by the names of its modules; None: the agent already has it."""
