@@ -31,7 +31,7 @@ ROOT = Path(__file__).parents[2]
 def test_a_usable_topology_is_described(lossratio, name):
     status, out, err = lossratio("check", ROOT / "topologies" / f"{name}.yaml")
     assert (status, err) == (0, "")
-    assert "The file is in order." in out
+    assert "The file is valid." in out
     ends = [" ".join(line.partition(":")[0].split()) for line in out.splitlines()[1:8]]
     assert ends[:6] == ["TG port0", "| link0", "DUT1 port0", "DUT1 port1", "| link1", "TG port1"]
     assert "kfps per interface" in out
@@ -151,7 +151,7 @@ def test_every_topology_that_comes_along_is_in_order(lossratio):
     assert len(paths) > 10
     for path in paths:
         status, out, err = lossratio("check", path)
-        assert (status, err, "The file is in order." in out) == (0, "", True), path
+        assert (status, err, "The file is valid." in out) == (0, "", True), path
 
 
 def test_parallel_links_are_drawn(lossratio):

@@ -273,7 +273,7 @@ def require_no_regression(
     if not chosen:
         names = [trend.series.key.quantity for trend in trends]
         raise ReportError(
-            f"{result.test.full_name} has no {quantity}; it has: {names_near(str(quantity), names)}"
+            f"{result.test.full_name} has no {quantity}. Its quantities are {names_near(str(quantity), names)}"
         )
 
     alarms = [describe_trend(trend) for trend in chosen if trend.is_alarm]

@@ -105,7 +105,7 @@ def test_the_unit_of_the_throughput_does_not_matter(values):
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"least_change": 0.0}, "least change is a share"),
+        ({"least_change": 0.0}, "least change must be a share"),
         ({"certainty": 1.0}, "certainty must be at least 0.5 and below 1"),
         ({"limit": 7}, "needs at least 8 measurements, not 7"),
     ],
@@ -117,7 +117,7 @@ def test_settings_that_make_no_sense_are_errors(settings, message):
 
 @pytest.mark.parametrize("value", [-1.0, math.nan, math.inf])
 def test_a_value_that_is_no_throughput_is_an_error(value):
-    with pytest.raises(SearchError, match="throughput is a number of at least 0"):
+    with pytest.raises(SearchError, match="throughput must be 0 or more"):
         BuildComparison(AbRequest()).record(value)
 
 

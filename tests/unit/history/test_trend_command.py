@@ -214,7 +214,7 @@ def test_a_file_of_known_changes_without_a_place_at_its_end_is_kept_as_it_is(tmp
     (tmp_path / "annotations.yaml").write_text("changes: [{date: 2025-01-01, note: x}]\n")
     answer = CliRunner().invoke(ack, [history, "why"])
     assert isinstance(answer.exception, ReportError)
-    assert 'Add there by hand:\n  - {"date": "2026-01-09", "note": "why"' in str(answer.exception)
+    assert 'Add this entry by hand:\n  - {"date": "2026-01-09", "note": "why"' in str(answer.exception)
     assert [path.name for path in tmp_path.glob("*anno*")] == ["annotations.yaml"]
 
 

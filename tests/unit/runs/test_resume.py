@@ -288,7 +288,7 @@ def test_a_run_of_a_newer_version_is_not_said_to_be_damaged(lossratio, topology,
     done = lossratio("run", "--resume", out)
     assert (done.status, "damaged" in done.err) == (2, False)
     assert (
-        f"Lossratio 12.3 wrote {record} in the format 'lossratio-run/9', and this version, {__version__}," in done.err
+        f"Lossratio 12.3 wrote {record} in the format 'lossratio-run/9', which this version, {__version__}," in done.err
     )
 
 
