@@ -145,8 +145,9 @@ def test_annotations_in_the_folder_are_known_changes(tmp_path):
 
 
 @pytest.mark.whole
-@pytest.mark.parametrize("file", [None, "changes: # ours\n- {date: 2025-01-01, note: x}\n"])
-@pytest.mark.parametrize("newest", [[90e3, 90.1e3] * 6, [None]])
+@pytest.mark.parametrize(
+    ("newest", "file"), [([90e3, 90.1e3] * 6, None), ([None], "changes: # ours\n- {date: 2025-01-01, note: x}\n")]
+)
 def test_an_alarm_stays_until_it_is_explained_by_name_and_no_other_series_is(tmp_path, newest, file):
     history = history_of(tmp_path, STEADY + newest)
     other = [

@@ -10,8 +10,7 @@ import time
 from dataclasses import replace
 from typing import Callable, Iterator, Sequence
 
-import numpy as np
-
+from ..core.arrays import np
 from ..core.frames_spec import FramesSpec
 from ..core.links import Link
 from ..core.pacing import Transmission
@@ -43,7 +42,7 @@ class Conversation:
             self._cycle = build_frames(
                 self._opening(), setup.cycle.data[0, 6:12].tobytes(), setup.cycle.data[0, :6].tobytes()
             )
-            self.opener = Sender(replace(setup, cycle=self._cycle))
+            self.opener = Sender(replace(setup, frames=self._cycle))
 
         self._initiator, self._responder = (End(port, frames, setup) for port in (source, sink))
         self._rejections = FrameCounter(source, frames.tag_place)

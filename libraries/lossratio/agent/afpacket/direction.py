@@ -5,10 +5,13 @@ from __future__ import annotations
 
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass, replace
+from functools import cached_property
 from typing import Callable, Mapping, Sequence
 
+from ..core.arrays import HAS_NUMPY
 from ..core.configuration import Direction
 from ..core.early_verdict import SentSoFar
+from ..core.frames_spec import FramesSpec
 from ..core.links import Link
 from ..core.losses import LossTables
 from ..core.own_generator import OwnDirection
@@ -17,6 +20,7 @@ from ..core.ports import Ports
 from ..core.protocol import AgentError, Message, read_record, unsupported
 from ..core.returns import Returns
 from .arrivals import ArrivalLog, Reception, course
+from .bare import BareExaminer, BareFrames
 from .connections import Conversation
 from .examination import AT_ONCE, Examiner
 from .filters import TRAFFIC_AT_ONCE
@@ -56,12 +60,14 @@ class SendingEnd:
         broadcaster: The sender of broadcast frames; None: there are none.
     """
 
-    def __init__(self, direction: Direction, source: Link, setup: SenderSetup, broadcasts: FrameCycle | None) -> None:
+    def __init__(
+        self, direction: Direction, source: Link, setup: SenderSetup, broadcasts: FrameCycle | BareFrames | None
+    ) -> None:
         self.source = source
         self.setup = setup
         self._direction = direction
         self.sender = Sender(setup)
-        self.broadcaster = None if broadcasts is None else Sender(replace(setup, cycle=broadcasts))
+        self.broadcaster = None if broadcasts is None else Sender(replace(setup, frames=broadcasts))
 
     @property
     def senders(self) -> tuple[Sender, ...]:
@@ -131,7 +137,7 @@ class ReceivingEnd:
         returns: Counts them.
     """
 
-    def __init__(self, direction: Direction, sink: Link, cycle: FrameCycle, *, examines: bool) -> None:
+    def __init__(self, direction: Direction, sink: Link, frames: FrameCycle | BareFrames, *, examines: bool) -> None:
         self.sink = sink
         self._direction = direction
         self._frames = direction.arriving
@@ -144,10 +150,13 @@ class ReceivingEnd:
         self.returns = Returns(self._begin_counter, MOST_EARLIER)
         self._foreign = FrameCounter(sink, direction.arriving_tag)
         self._stack = StackFilter(sink, direction.arriving_tag)
-        self._examiner = Examiner(direction, cycle, sink) if examines else None
+        self._examiner = _examiner(direction, frames, sink) if examines else None
         self._arrivals: ArrivalLog | None = None
         self._is_examined = True
-        self._loss_tables = LossTables(direction.frames)
+
+    @cached_property
+    def _loss_tables(self) -> LossTables:
+        return LossTables(self._direction.frames)
 
     def watch(self, order: SendOrder, tags: Mapping[int, Sequence[int]]) -> None:
         """Begins to count frames with an order's tag."""
@@ -265,7 +274,7 @@ class ActiveDirection(OwnDirection):
         super().__init__(direction, ports)
         frames, links = direction.frames, ports.before
         own_mac, destination = self._macs
-        cycle = build_frames(frames, own_mac, destination)
+        built = _build(frames, own_mac, destination)
         self._rate = 0.0
         self._sent_elsewhere: Sent
         self._stamps_elsewhere: Stamps | None = None
@@ -278,15 +287,15 @@ class ActiveDirection(OwnDirection):
         with ExitStack() as undo:
             undo.callback(self.close)
             if direction.receives_here:
-                expected = cycle
+                expected = built
                 if direction.arriving_frames is not None:
-                    expected = build_frames(direction.arriving_frames, own_mac, destination)
+                    expected = _build(direction.arriving_frames, own_mac, destination)
                 self.receiving = ReceivingEnd(direction, links[direction.receive], expected, examines=examines)
                 self._returns = self.receiving.returns
             if direction.sends_here:
                 source = links[direction.transmit]
-                setup = SenderSetup(source.name, cycle, frames.tag_place, source.kind == "veth", cpus, catch_up)
-                broadcasts = build_frames(frames, own_mac, BROADCAST) if direction.broadcast_share else None
+                setup = SenderSetup(source.name, built, frames.tag_place, source.kind == "veth", cpus, catch_up)
+                broadcasts = _build(frames, own_mac, BROADCAST) if direction.broadcast_share else None
                 self.sending = SendingEnd(direction, source, setup, broadcasts)
             undo.pop_all()
 
@@ -472,3 +481,14 @@ class ActiveDirection(OwnDirection):
             self._late_probes = self._probe.late()
             self._probe.close()
         self._probe = None
+
+
+def _build(spec: FramesSpec, source_mac: bytes, destination_mac: bytes) -> FrameCycle | BareFrames:
+    kind = build_frames if HAS_NUMPY else BareFrames
+    return kind(spec, source_mac, destination_mac)
+
+
+def _examiner(direction: Direction, frames: FrameCycle | BareFrames, sink: Link) -> Examiner | BareExaminer:
+    if isinstance(frames, FrameCycle):
+        return Examiner(direction, frames, sink)
+    return BareExaminer(direction, frames, sink)

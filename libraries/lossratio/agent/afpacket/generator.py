@@ -12,6 +12,7 @@ from functools import partial
 from multiprocessing.connection import wait
 from typing import Any, Mapping, Sequence
 
+from ..core.arrays import HAS_NUMPY
 from ..core.configuration import Configuration
 from ..core.early_verdict import LOOK_SECONDS, Lookout
 from ..core.frames_spec import DIRECTIONS
@@ -22,9 +23,9 @@ from ..core.pacing import CATCH_UP, COUNTING, Transmission, free_processors, pau
 from ..core.passes import check_openable, established
 from ..core.plan import ABILITIES, Answer, Exchange, Note, Plan
 from ..core.protocol import AgentError, Check, Message, unsupported
+from . import bare, examination
 from .connections import answer_again
 from .direction import FAR, MOST_EARLIER, ActiveDirection
-from .examination import MOST_EXAMINED
 from .latency import MOST_FRAMES, NUMBERS, Probe
 from .sender import SENDING, Sender, SenderReport, SendOrder
 
@@ -74,12 +75,13 @@ class AfPacketGenerator(OwnGenerator[ActiveDirection]):
 
     def facts(self) -> Message:
         """Interfaces with their MAC addresses and kinds, and how senders are scheduled and handle stalls."""
+        most_examined = examination.MOST_EXAMINED if HAS_NUMPY else bare.MOST_EXAMINED
         return {
             "generator": "afpacket",
             "can": list(ABILITIES),
             "realtime": all(sender.is_realtime for sender in self._senders()),
             "catch_up": self._catch_up,
-            "integrity": integrity_of(self._configuration, examined_per_trial_about=MOST_EXAMINED),
+            "integrity": integrity_of(self._configuration, examined_per_trial_about=most_examined),
             "ports": self._ports.facts(),
         }
 

@@ -9,9 +9,7 @@ from contextlib import ExitStack
 from dataclasses import asdict, dataclass, field, replace
 from typing import Iterator
 
-import numpy as np
-from numpy.typing import NDArray
-
+from ..core.arrays import NDArray, np
 from ..core.frames_spec import TAG_BYTES, StreamOrder, TagPlace
 from ..core.generator import unknown_latency
 from ..core.links import Link

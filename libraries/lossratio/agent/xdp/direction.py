@@ -3,10 +3,10 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Iterator, Mapping, Sequence
 
+from ..core.arrays import HAS_NUMPY
 from ..core.configuration import Direction
 from ..core.early_verdict import SentSoFar
 from ..core.generator import counted_course
@@ -148,7 +148,7 @@ class ActiveDirection(OwnDirection):
         if not self.receives_here:
             return None
         # This generator only needs numpy for the places of losses.
-        with suppress(ImportError):
+        if HAS_NUMPY:
             from ..core.losses import LossTables
             from .fates import FateLog
 
