@@ -15,6 +15,7 @@ from lossratio.drawing.plot import (
     LINE_HEIGHT,
     MARKS,
     RIGHT,
+    WIDTH,
     Axis,
     Drawing,
     Mark,

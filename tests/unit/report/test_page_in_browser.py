@@ -198,6 +198,11 @@ def test_a_phone_shows_test_value_and_verdict(page):
     (_, _), (value, value_ends), (verdict, verdict_ends) = page.run(heads)[:3]
     assert (value, verdict) == ("number to quote", "result")
     assert value_ends < verdict_ends <= 390
+    # Pictures scroll by themselves, and stay readable.
+    size = "svg => 11 * svg.getBoundingClientRect().width / svg.viewBox.baseVal.width"
+    sizes = page.run(f"[...document.querySelectorAll('main svg[role=img]')].map({size})")
+    assert sizes
+    assert min(sizes) >= 10
 
 
 def test_paper_cuts_nothing(page):

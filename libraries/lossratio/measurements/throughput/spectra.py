@@ -142,7 +142,8 @@ def draw_spectra(result: GoalsResult) -> str:
     rows = (len(spectra) + _COLUMNS - 1) // _COLUMNS
     description = f"Forwarding rates at the relevant bounds, {result.test.name}."
     if spectra:
-        return picture.svg(rows * _ROW, description)
+        empty = max(0, _COLUMNS - len(spectra))
+        return picture.svg(rows * _ROW, description, drawing.WIDTH - empty * _CELL)
     return ""
 
 
