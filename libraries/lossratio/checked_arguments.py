@@ -334,7 +334,7 @@ def require_types(
         if not isinstance(value, types) or isinstance(value, bool):
             raise error(f"{name} must be {what}, not {shown_value(value)}.")
         if isinstance(value, str) and not value.strip():
-            raise error(f"{name} must be {what}, and is empty.")
+            raise error(f"{name} must be {what}, but is empty.")
 
 
 def as_path(error: type[LossRatioError], what: str, value: object) -> Path:

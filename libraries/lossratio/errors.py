@@ -100,7 +100,7 @@ FREE_SPACE = "Free some space"
 _REMEDIES = {
     errno.ENOSPC: FREE_SPACE,
     errno.EDQUOT: FREE_SPACE,
-    errno.EISDIR: "Choose a name that is not a directory's",
+    errno.EISDIR: "Choose a name that no directory has",
     errno.ENOTDIR: "Choose a place that is not below a file",
     errno.ENAMETOOLONG: "Choose a shorter name",
     errno.EACCES: "Get permission to write there",

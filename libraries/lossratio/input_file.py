@@ -165,8 +165,8 @@ def said_if_newer(path: Path, known: str, data: object) -> str | None:
     writer = "A newer version of lossratio" if newer is None else f"Lossratio {newer}"
     form = "" if given == known else f" in the format {given!r}"
     return (
-        f"{writer} wrote {path}{form}, and this version, {__version__}, cannot read it. Use the version that wrote it, "
-        "or a newer one."
+        f"{writer} wrote {path}{form}, which this version, {__version__}, cannot read. Use the version that wrote "
+        "it, or a newer one."
     )
 
 

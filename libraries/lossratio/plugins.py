@@ -137,7 +137,9 @@ class PluginGroup:
 
     def unknown(self, name: str, names: Sequence[str]) -> str:
         """The message that no plug-in has a name. It lists the names of the plug-ins, and suggests the nearest one."""
-        return f"There is no {self.what} {name!r}; there are {names_near(str(name), names)}"
+        return (
+            f"There is no {self.what} {name!r}. Choose one of these: {names_near(str(name), names)}"
+        )
 
     def _entries(self) -> tuple[EntryPoint, ...]:
         return (*self.own, *_installed(self.name, tuple(sys.path)))

@@ -97,7 +97,7 @@ class Like:
 
     def _checked(self, text: str) -> str:
         if self.most is not None and len(text) > self.most:
-            raise ValueError(f"must have at most {self.most} characters, and has {len(text)}")
+            raise ValueError(f"must have at most {self.most} characters, but has {len(text)}")
         if not re.search(self.pattern, text) or text.endswith("\n"):
             raise ValueError(f"must be {self.words}, not {shown_value(text)}")
         return text
@@ -126,7 +126,7 @@ def in_words(wrong: Mapping[str, Any], *, of_yaml: bool = False, written: str | 
     if kind in ("too_long", "string_too_long"):
         most = wrong["ctx"]["max_length"]
         what = "characters" if kind == "string_too_long" else "entries"
-        return f"must have at most {most} {what}, and has {len(value)}"
+        return f"must have at most {most} {what}, but has {len(value)}"
 
     shown = shown_value(value)
     if of_yaml and isinstance(value, bool):
@@ -232,7 +232,7 @@ def _too_short(wrong: Mapping[str, Any]) -> str:
     least = wrong["ctx"].get("min_length", 1)
     if least == 1:
         return "must not be empty"
-    return f"must have at least {least} entries, and has {len(wrong['input'])}"
+    return f"must have at least {least} entries, but has {len(wrong['input'])}"
 
 
 def _quotes_for(value: Any, written: str | None) -> str:

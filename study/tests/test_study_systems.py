@@ -117,7 +117,7 @@ def test_a_system_searches_on_a_testbed_by_its_name(name, tmp_path):
         (("--goals", "G4", "--algorithm", "MLRsearch 2019"), "None of these algorithms can search for these goals"),
         ((), "Say by --goals what to search for on a testbed: G1, G2"),
         (("--goals", "G4", "--family", "jitter"), "Leave out --family"),
-        (("--goals", "G4", "--option", "police"), "an option is NAME=VALUE"),
+        (("--goals", "G4", "--option", "police"), "write it as NAME=VALUE"),
     ],
 )
 def test_what_makes_no_sense_on_a_testbed_is_refused_before_it_is_opened(asked, reason, tmp_path):

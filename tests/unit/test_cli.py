@@ -31,7 +31,7 @@ ROOT = Path(__file__).parents[2]
 def test_a_usable_topology_is_described(lossratio, name):
     status, out, err = lossratio("check", ROOT / "topologies" / f"{name}.yaml")
     assert (status, err) == (0, "")
-    assert "The file is in order." in out
+    assert "The file is valid." in out
     ends = [" ".join(line.partition(":")[0].split()) for line in out.splitlines()[1:8]]
     assert ends[:6] == ["TG port0", "| link0", "DUT1 port0", "DUT1 port1", "| link1", "TG port1"]
     assert "kfps per interface" in out
@@ -151,7 +151,7 @@ def test_every_topology_that_comes_along_is_in_order(lossratio):
     assert len(paths) > 10
     for path in paths:
         status, out, err = lossratio("check", path)
-        assert (status, err, "The file is in order." in out) == (0, "", True), path
+        assert (status, err, "The file is valid." in out) == (0, "", True), path
 
 
 def test_parallel_links_are_drawn(lossratio):
@@ -383,7 +383,7 @@ def test_the_doctor_lists_every_extra_of_users_and_what_a_study_needs(lossratio,
     extras = set(re.findall(r"^(\w+) = \[", declared, re.MULTILINE)) - {"docs", "test"}
     assert {line.split()[2] for line in lines if line.startswith("   no  extra ")} == extras
     way_out = "pip install 'robotframework-lossratio[history]' (in a clone: pip install '.[history]')"
-    assert f"   no  extra history (trends, an archive and a dashboard of many runs): {way_out}" in lines
+    assert f"   no  extra history (trends and an archive of many runs): {way_out}" in lines
     (study,) = (line for line in lines if line.startswith("   no  lossratio-study"))
     assert study.endswith(" -m pip install ./study)")
 

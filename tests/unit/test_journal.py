@@ -283,16 +283,16 @@ ONE_WAY = '{"name": "port0>port1", "intended_frames": 10, "sent_frames": 10, "re
         ),
         (
             '{"input": {"duration": 1, "load": 1}, "output": {"loss_ratio": 0, "sent_frames": 9, "lost_frames": 1}}',
-            "loss_ratio is 0.0, and the frames counted make 0.11",
+            "loss_ratio is 0.0, but the counted frames give 0.11",
         ),
         (
             f'{{"input": {{"duration": 1, "load": 1}}, "output": {{"loss_ratio": 0.1, "lost_frames": 2, '
             f'"directions": [{ONE_WAY}]}}}}',
-            "lost_frames is 2, and the directions' counters make 1",
+            "lost_frames is 2, but the directions' counters add up to 1",
         ),
         (
             f'{{"input": {{"duration": 1, "load": 1}}, "output": {{"loss_ratio": 0, "directions": [{ONE_WAY}]}}}}',
-            "loss_ratio is 0.0, and the frames counted make 0.1",
+            "loss_ratio is 0.0, but the counted frames give 0.1",
         ),
     ],
 )
@@ -374,7 +374,7 @@ def test_trials_that_are_not_adopted_stay_in_a_copy(tmp_path):
 @pytest.mark.parametrize(
     ("output", "problem"),
     [
-        (TrialOutput(0.0, sent_frames=100, lost_frames=1), "loss_ratio is 0.0, and the frames counted make 0.01"),
+        (TrialOutput(0.0, sent_frames=100, lost_frames=1), "loss_ratio is 0.0, but the counted frames give 0.01"),
         (TrialOutput(0.0, forwarding_rate=math.inf), "Infinity is not a number"),
     ],
 )
@@ -475,7 +475,7 @@ def test_early_verdicts_are_kept_and_contradictions_in_them_refused(tmp_path):
     with Journal.open(path, {}) as journal:
         journal.append(ended)
         journal.append(whole)
-        with pytest.raises(SearchError, match=r"loss_ratio is 0\.04, and the frames counted make 0\.01"):
+        with pytest.raises(SearchError, match=r"loss_ratio is 0\.04, but the counted frames give 0\.01"):
             journal.append(TrialResult(ended.input, TrialOutput(0.04, decided_after=0.25, **counted)))
     assert read_journal(path).results == (ended, whole)
     assert "certain_above" not in path.read_text().splitlines()[2]

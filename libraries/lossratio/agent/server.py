@@ -95,7 +95,7 @@ class Agent:
         """
         if request["op"] not in _OPERATIONS:
             there = ", ".join(_OPERATIONS)
-            raise AgentError("bad_request", f"There is no operation {request['op']!r}; there are {there}.")
+            raise AgentError("bad_request", f"There is no operation {request['op']!r}. The operations are {there}.")
         self._request_id = request.get("id")
         answer: Message = getattr(self, f"_{request['op']}")(request)
         return answer
@@ -180,7 +180,7 @@ class Agent:
         self._reply({"id": self._request_id, "meet": said})
         answer = decode(self._line())
         if answer["op"] != "met" or not isinstance(answer.get("said"), dict):
-            raise AgentError("other_end", "The other end of the path cannot go on.")
+            raise AgentError("other_end", "The other end of the path cannot continue.")
         return answer
 
     def _run(self, request: Message) -> Message:

@@ -417,7 +417,7 @@ def describe_bisection(result: BisectionResult, subject: Callable[[str], str]) -
 def _answer(result: BisectionResult, subject: Callable[[str], str]) -> str:
     effort = f"after {counted(result.measurements, 'measurement')}"
     if result.questions:
-        effort += f", {result.questions} of them only questions"
+        effort += f", {result.questions} of which only asked whether the build is as before"
     if result.verdict is BisectionVerdict.NO_CHANGE:
         return f"No change that matters between the first and the last revision, {effort}."
     change = "" if result.change is None else f" by {format_change(result.change)}"

@@ -60,7 +60,9 @@ def check_terms(least_change: float, certainty: float) -> None:
         SearchError: If a value is out of range.
     """
     if not 0.0 < least_change < 1.0:
-        raise SearchError(f"The least change is a share between 0 and 1, not {least_change!r}.")
+        raise SearchError(
+            f"The least change must be a share between 0 and 1, not {least_change!r}."
+        )
     if not 0.5 <= certainty < 1.0:
         raise SearchError(f"A certainty must be at least 0.5 and below 1, not {certainty!r}.")
 
@@ -72,7 +74,7 @@ def check_throughput(value: float) -> None:
         SearchError: If it is not a number of at least 0.
     """
     if not 0.0 <= value < math.inf:
-        raise SearchError(f"A throughput is a number of at least 0, not {value!r}.")
+        raise SearchError(f"A throughput must be 0 or more, not {value!r}.")
 
 
 @dataclass(frozen=True)

@@ -100,8 +100,8 @@ def probability_in_words(probability: float) -> str:
 def _asked(result: ComparisonResult, missed: float) -> str:
     """How a comparison without a search was made."""
     return (
-        f"asked {counted(result.measurements, 'time')} and not searched; a build with the least change is called as "
-        f"before with a probability {probability_in_words(missed)}"
+        f"asked {counted(result.measurements, 'time')} and not searched; the least change would be missed with a "
+        f"probability {probability_in_words(missed)}"
     )
 
 

@@ -136,7 +136,7 @@ class _Measured:
                 raise click.UsageError("--as-before is for suites that search, not for --in-place.")
             wrong = [text for text in self.options if "=" not in text]
             if wrong:
-                raise click.UsageError(f"--option {wrong[0]}: an option is NAME=VALUE.")
+                raise click.UsageError(f"--option {wrong[0]}: write it as NAME=VALUE.")
 
             given = dict(text.split("=", 1) for text in self.options)
             asked = (

@@ -346,7 +346,7 @@ class OneValueEach(click.Command):
             is_single = isinstance(one, click.Option) and not (one.multiple or one.is_flag)
             if is_single and given.count(one) > 1:
                 ctx.fail(
-                    f"{one.opts[0]} is given more than once, but has one value. Leave out the others."
+                    f"{one.opts[0]} takes one value, but was given more than once. Keep one of them."
                 )
         return rest
 

@@ -214,7 +214,7 @@ def describe_topology(file: Path, topology: Topology, paths: Sequence[TrafficPat
     generator = topology.nodes[topology.tg_name].generator
     limit = None if generator is None else generator.max_rate
     lines = [
-        f"{file}: topology {topology.name}, testbed {topology.testbed}. The file is in order.",
+        f"{file}: topology {topology.name}, testbed {topology.testbed}. The file is valid.",
         topologies.draw_topology(topology, paths),
     ]
     if generator is not None:

@@ -129,8 +129,8 @@ class Changes:
                 failures.append(f"{shown(step.command, step.stdin)}: {reason(result)}")
         if failures:
             raise self._node.error(
-                "the state before the set-up could not be restored completely because another program changed it "
-                "since. " + "; ".join(failures)
+                "the state before the set-up could not be restored completely because another program has changed "
+                "it since. " + "; ".join(failures)
             )
 
     def _add(self, step: _Step) -> None:

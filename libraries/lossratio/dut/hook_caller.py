@@ -130,7 +130,7 @@ class HookCaller:
                 if field in ("received", "transmitted") and name not in ("west", "east"):
                     raise self._error(
                         "counters",
-                        f"{field} needs a value for each side, west and east, and has one for {name!r}",
+                        f"{field} needs a value for each side, west and east, but has one for {name!r}",
                     )
                 counts[field][str(name)] = count
 

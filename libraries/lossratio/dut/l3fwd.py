@@ -64,7 +64,8 @@ class L3fwd(DpdkDut[L3fwdOptions]):
         workers = len(self._choose_cores().workers)
         if queues not in (None, workers) and not self.uses_cards:
             raise self.node.error(
-                f"l3fwd has a queue for each of its {workers} threads on interfaces of the kernel. Leave out queues."
+                f"on interfaces of the kernel, l3fwd has one queue for each of its {workers} threads. Leave out "
+                "queues."
             )
 
     def launch(

@@ -54,7 +54,7 @@ class Alert(FileModel):
         if count != 1:
             known = SINKS.names()
             ways = f"{', '.join(known[:-1])} and {known[-1]}"
-            raise ValueError(f"an alert has exactly one of {ways}, and this one has {count}")
+            raise ValueError(f"an alert needs exactly one of {ways}, but this one has {count}")
         return self
 
     def _sinks(self) -> list[Sink]:
@@ -194,7 +194,7 @@ def how_sure(trend: Trend) -> str:
     if trend.verdict is TrendVerdict.NO_VALUE or trend.change is None:
         missing = missing_in_a_row(trend.series)
         if missing > 1:
-            more = f", and so have {missing} in a row"
+            more = f", like {missing} in a row"
         else:
             more = "; only one so far"
 

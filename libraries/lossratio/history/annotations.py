@@ -115,7 +115,7 @@ def add_known_changes(path: Path, changes: Sequence[KnownChange]) -> None:
                 is_whole = False
             if not is_whole:
                 raise ReportError(
-                    f"{path} has no list of changes at its end. Add there by hand:\n{''.join(lines)}"
+                    f"{path} does not end with a list of changes. Add this entry by hand:\n{''.join(lines)}"
                 )
             part.replace(path)
         finally:

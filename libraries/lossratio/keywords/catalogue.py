@@ -133,7 +133,7 @@ def _by_name(arguments: Sequence[str]) -> dict[str, str]:
 
         if name not in _ARGUMENTS:
             raise ValueError(
-                f"There is no argument {shown_value(name)}. There are {names_near(name, _ARGUMENTS)}"
+                f"There is no argument {shown_value(name)}. The arguments are {names_near(name, _ARGUMENTS)}"
             )
         if name in given:
             raise ValueError(

@@ -181,7 +181,7 @@ def telemetry_after_search(
     search = session.last_search
     if search is None:
         raise SearchError(
-            "There was no search since this testbed was set up. First call a keyword such as 'Find NDR And PDR'."
+            "No search has been made since this testbed was set up. First call a keyword such as 'Find NDR And PDR'."
         )
     name, load = search.result.relevant_load(goal)
     searched = search.request

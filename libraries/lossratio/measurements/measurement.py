@@ -376,7 +376,7 @@ def _new_versions(then: Conditions, now: Conditions) -> Iterator[str]:
         if old is None or old.get("kind") != dut.get("kind"):
             continue
         if old.get("version") != dut.get("version"):
-            versions = f"was version {old.get('version')}, and is {dut.get('version')} now"
+            versions = f"was version {old.get('version')}, and is now {dut.get('version')}"
             yield f"{name} ({dut.get('kind')}) {versions}"
 
 

@@ -25,9 +25,7 @@ class IrregularReason(str, Enum):
     )
     TIMEOUT = "the time ran out"
     STALLED = "the trials' effective durations are too short to classify a load"
-    COIN = (
-        "only a coin would decide: trials pass and fail by chance over more than the goal's width"
-    )
+    COIN = "chance decides: trials pass and fail at random over a range wider than the goal's width"
     AS_BEFORE = "the SUT is as before, so there was no search"
     STOPPED_EARLY = "the search was stopped before its end"
 

@@ -50,7 +50,9 @@ def _of_name(name: str, netns: str) -> Path:
             return path
     except OSError as error:
         names = sorted(entry.name for entry in NETNS_DIRECTORY.glob("*") if entry != path)
-        there = f"There are: {names_near(netns, names)}" if names else "There are no others."
+        there = (
+            f"The namespaces are {names_near(netns, names)}" if names else "There are no others."
+        )
         raise NodeError(
             f"Node {name}: there is no network namespace {netns!r} ({error.strerror}). {there} Is the lab up? See "
             "'ip netns list'."

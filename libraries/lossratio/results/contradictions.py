@@ -59,7 +59,7 @@ def _trials(result: TestResult, trials: Sequence[TrialResult]) -> Iterator[str]:
         if trial.directions and not same_value(trial.forwarding_rate_per_interface_fps, forwarded):
             yield (
                 f"trial {number}: forwarding_rate_per_interface_fps is {trial.forwarding_rate_per_interface_fps!r}, "
-                f"and load and loss ratio make {forwarded!r}"
+                f"but load and loss ratio give {forwarded!r}"
             )
 
 
@@ -88,7 +88,7 @@ def _unequal(said: Any, made: Any, name: str) -> Iterator[str]:
         for index, (said_item, made_item) in enumerate(zip(said, made, strict=True)):
             yield from _unequal(said_item, made_item, f"{name}[{index}]")
     elif not same_value(said, made):
-        yield f"{name} is {said!r}, and what was measured makes {made!r}"
+        yield f"{name} is {said!r}, but what was measured gives {made!r}"
 
 
 def same_value(said: Any, made: Any) -> bool:

@@ -124,7 +124,7 @@ def csit_jobs(specifications: Path, pattern: str) -> dict[str, tuple[CsitTest, .
         if fnmatchcase(name, pattern)
     }
     if not jobs:
-        raise JobError(f"No job is called {pattern}. There are {names_near(pattern, named)}")
+        raise JobError(f"No job is called {pattern}. The jobs are {names_near(pattern, named)}")
     return jobs
 
 
@@ -141,7 +141,7 @@ def _named(template: str, job: _Job) -> Iterator[tuple[str, tuple[_Job, str]]]:
 def _found(table: Mapping[str, Any], name: str, user: str) -> Any:
     if name not in table:
         raise JobError(
-            f"{user} needs {name}, which no file describes. There are {names_near(name, table)}"
+            f"{user} needs {name}, which no file describes. The files describe {names_near(name, table)}"
         )
     return table[name]
 

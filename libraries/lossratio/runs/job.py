@@ -117,7 +117,9 @@ class Job:
             ):
                 return testbed
         near = names_near(str(name_or_file), [testbed.topology.name for testbed in self.testbeds])
-        raise JobError(f"{self.path}: the job has no testbed {name_or_file}. It has {near}")
+        raise JobError(
+            f"{self.path}: the job has no testbed {name_or_file}. Its testbeds are {near}"
+        )
 
     def cable_of(self, testbed: Testbed, demand: TesterDemand) -> Path:
         """The topology file with the cable for the self-test of a testbed's tester."""

@@ -57,7 +57,7 @@ class Host:
             way = "netns" if (NETNS_DIRECTORY / text).exists() else "host"
             rest = text
         if not rest:
-            raise TopologyError(f"{text!r} names no {way}; write it like {way}:NAME.")
+            raise TopologyError(f"{text!r} does not say which {way}; write it like {way}:NAME.")
         if way != "host":
             # The names in the environment may be those of somebody else.
             needs_sudo = {} if os.geteuid() == 0 or way == "pod" else _SUDO

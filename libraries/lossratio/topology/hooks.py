@@ -104,7 +104,7 @@ class Hook(FileModel):
         count = sum(getattr(self, name) is not None for name in possible)
         if count != 1:
             raise ValueError(
-                f"a hook has exactly one of {', '.join(possible)}, and this one has {count}"
+                f"a hook needs exactly one of {', '.join(possible)}, but this one has {count}"
             )
         if self.url is not None:
             refuse_password(self.url)

@@ -200,7 +200,7 @@ def read_probe(answer: Mapping[str, Any], _names: Sequence[str]) -> ProbeAnswer:
 
 def _check_names(answered: Sequence[str], names: Sequence[str]) -> None:
     if answered != list(names):
-        raise ValueError(f"it is about {answered}, and must be about {list(names)}")
+        raise ValueError(f"it is about {answered} instead of {list(names)}")
 
 
 def _count(value: Any) -> int:

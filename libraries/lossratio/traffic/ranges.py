@@ -48,7 +48,7 @@ class Range(FileModel):
     def _can_be_listed(self) -> "Range":
         if self.frames > _LARGEST_COUNT:
             raise ValueError(
-                f"it repeats after {self.frames} frames; {_LARGEST_COUNT} are possible"
+                f"it repeats after {self.frames} frames, but may do so after {_LARGEST_COUNT} at most"
             )
         if not self.values:
             return self
@@ -99,8 +99,11 @@ class AddressRange(Range):
 class PortRange(Range):
     """Ports of UDP or TCP."""
 
+    first: int = Field(ge=0)
+    """The first port; 0 as a source of UDP means that nobody answers (RFC 768)."""
+
     @model_validator(mode="after")
     def _fits(self) -> "PortRange":
         if self.last >= PORTS:
-            raise ValueError(f"there is no port {self.last}")
+            raise ValueError(f"a port can be at most {PORTS - 1}, not {self.last}")
         return self

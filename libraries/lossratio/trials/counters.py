@@ -228,7 +228,7 @@ def contradictions(output: TrialOutput) -> Iterator[str]:
         total = _Total.of(output.directions, is_early=is_early)
         for name, summed in zip(given, (total.sent, total.lost, total.unsent), strict=True):
             if given[name] not in (None, summed):
-                yield f"{name} is {given[name]}, and the directions' counters make {summed}"
+                yield f"{name} is {given[name]}, but the directions' counters add up to {summed}"
     elif not is_early and output.sent_frames is not None and output.lost_frames is not None:
         unsent = output.unsent_frames or 0
         total = _Total(output.sent_frames, output.lost_frames, unsent, output.sent_frames + unsent)
@@ -238,7 +238,7 @@ def contradictions(output: TrialOutput) -> Iterator[str]:
     if total.whole > 0 and not math.isclose(
         output.loss_ratio, total.loss_ratio, rel_tol=1e-9, abs_tol=_ROUNDING
     ):
-        yield f"loss_ratio is {output.loss_ratio}, and the frames counted make {total.loss_ratio}"
+        yield f"loss_ratio is {output.loss_ratio}, but the counted frames give {total.loss_ratio}"
 
 
 def _negative(counts: Mapping[str, Any]) -> Iterator[tuple[str, float]]:

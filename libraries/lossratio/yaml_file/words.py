@@ -51,7 +51,7 @@ _IN_PLAIN_WORDS = (
     ),
     (
         r"(?:but found another document|expected '<document start>')",
-        "a file has one document, and this one ends before this line; use a file for each",
+        "a file can have only one document, and it ends before this line; use a file for each",
     ),
     (
         r"found undefined alias '(.*)'",

@@ -75,7 +75,7 @@ class _OnTestbed:
         """The testbed with its DUT and traffic; a usage error for an option without a value."""
         wrong = [text for text in self.options if "=" not in text]
         if wrong:
-            raise click.UsageError(f"--option {wrong[0]}: an option is NAME=VALUE.")
+            raise click.UsageError(f"--option {wrong[0]}: write it as NAME=VALUE.")
         options = dict(text.split("=", 1) for text in self.options)
         return Place(testbed, self.dut, options, self.profile, self.frame_size, self.min_load, self.max_load)
 

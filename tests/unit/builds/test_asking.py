@@ -92,7 +92,7 @@ def test_revisions_before_the_change_are_not_searched(first, tmp_path):
     assert sum(int(revision[1:]) < first for revision in revisions.searched) <= 2
     assert result.questions == sum("as before" in line for line in revisions.lines)
     assert result.measurements == len(revisions.lines)
-    assert f"{result.questions} of them only questions" in describe_bisection(result, str)
+    assert f"{result.questions} of which only asked whether" in describe_bisection(result, str)
 
 
 def test_no_revision_is_asked_twice_and_the_last_one_is_searched(tmp_path):
@@ -229,8 +229,8 @@ def test_builds_that_are_as_before_are_the_same_after_one_block(tmp_path):
     assert {result.verdict for result in results.values()} == {ComparisonVerdict.SAME}
     text = describe_comparison("64B NDR", results["64B NDR"])
     assert text == (
-        "64B NDR: B is the same as A: both are as before, asked 4 times and not searched; a build with the least "
-        "change is called as before with a probability of 2.0 %."
+        "64B NDR: B is the same as A: both are as before, asked 4 times and not searched; the least change "
+        "would be missed with a probability of 2.0 %."
     )
     assert "64B NDR: both builds are as before" in comment
     assert "mermaid" not in comment
@@ -333,7 +333,7 @@ def test_an_alarm_is_bisected_with_the_nights_before_it(lab, lossratio):
     options += ["--as-before", "nights", "--output", "bisect", "--history", "history", "search.robot"]
     done = lossratio("builds", "bisect", *options)
     assert done.status == 0, (done.out, done.err)
-    assert "of them only questions" in done.out
+    assert "of which only asked" in done.out
     assert done.out.endswith("change 5\n")
     first, *_ = sorted((lab / "bisect").glob(f"*/*-{revisions[4][:12]}/results/*.json"))
     assert read_result(first).is_as_before

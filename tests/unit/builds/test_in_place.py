@@ -44,7 +44,7 @@ def test_there_are_suites_or_trials(ab, tmp_path, more):
 
 def test_an_option_without_a_value_is_a_mistake(ab, tmp_path):
     done = ab(write_lab(tmp_path), "true", "true", "--in-place", "64B", "--option", "police")
-    assert "--option police: an option is NAME=VALUE" in done.err
+    assert "--option police: write it as NAME=VALUE" in done.err
 
 
 def test_what_the_generator_cannot_send_says_nothing_about_a_build(tmp_path):

@@ -103,7 +103,7 @@ def test_wrong_measurements_are_errors():
     search = Bisection(names(3))
     with pytest.raises(SearchError, match="Revision r9 is not one of the revisions"):
         search.record("r9", 1.0)
-    with pytest.raises(SearchError, match="throughput is a number"):
+    with pytest.raises(SearchError, match="throughput must be 0"):
         search.record("r1", math.nan)
     with pytest.raises(SearchError, match="Revision r0 cannot be left out"):
         search.skip("r0")

@@ -370,7 +370,7 @@ def searched_plainly_after_the_end(tmp_path):
 # Table: what a script asks for, and the words of the error.
 IN_PYTHON = {
     "topology that is a number": (lambda _: open_testbed(7), "topology must be the name or the path of a topology"),
-    "topology without a name": (lambda _: open_testbed(""), "must be the name or the path of a topology, and is empty"),
+    "topology without a name": (lambda _: open_testbed(""), "must be the name or the path of a topology, but is empty"),
     "topology as data": (lambda _: open_testbed({"name": "x"}), "topology must be the name or the path of a topology"),
     "options as a list": (
         lambda _: open_testbed("simulated", dut="linux_bridge", options=["police"]),

@@ -272,7 +272,7 @@ IN_SUITES = {
     ),
     "size for a load": ("Measure Latency    64B", "'64B' is not a frame rate"),
     "demand of nothing": ("Throughput Should Be At Least    fast", "'fast' is not a frame rate"),
-    "telemetry of no search": ("Collect Telemetry", "There was no search since this testbed was set up."),
+    "telemetry of no search": ("Collect Telemetry", "No search has been made since this testbed was set up."),
     "keyword that is not there": (
         "Measure Reconfiguration Loss    64B    keyword=No Such Keyword",
         "No keyword with name 'No Such Keyword' found.",

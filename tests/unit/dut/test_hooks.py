@@ -80,7 +80,7 @@ def test_counters_are_found_by_json_pointers_and_regular_expressions():
         (
             {},
             Session('{"received": {"left": 1}}'),
-            "received needs a value for each side, west and east, and has one for 'left'",
+            "received needs a value for each side, west and east, but has one for 'left'",
         ),
         ({}, Session("[" * 100_000 + "]" * 100_000), "not a mapping with some of"),
         ({}, Session(f'{{"received": {{"west": {"9" * 5000}}}}}'), "not a mapping with some of"),
@@ -318,8 +318,8 @@ nodes:
 @pytest.mark.parametrize(
     ("hooks", "problem"),
     [
-        ("{reset: {}}", "a hook has exactly one of command, url, and this one has 0"),
-        ("{reset: {command: x, url: 'http://a'}}", "a hook has exactly one of command, url, and this one has 2"),
+        ("{reset: {}}", "a hook needs exactly one of command, url, but this one has 0"),
+        ("{reset: {command: x, url: 'http://a'}}", "a hook needs exactly one of command, url, but this one has 2"),
         (
             "{reset: {command: x}}",
             "does not say how to reach the node: add 'host', 'netns' or 'container', or set 'runs_on: contr",

@@ -303,7 +303,7 @@ def test_of_a_node_that_was_rebooted_nothing_is_left_to_undo(dut_lab, set_up, ca
     with pytest.raises(DutError, match="DUT1 was rebooted"):
         bridge.verify()
     bridge.tear_down()
-    assert "DUT1 was rebooted since its linux_bridge was set up. Nothing is left to undo." in caplog.messages
+    assert "DUT1 has been rebooted since its linux_bridge was set up, so there is nothing to undo." in caplog.messages
 
 
 def test_a_dut_that_is_not_set_up_says_so(dut_lab):

@@ -102,7 +102,7 @@ def test_many_routes_are_set_up_and_taken_away(dut_lab, set_up):
 def test_a_router_that_has_lost_one_of_its_many_routes_does_not_verify(dut_lab, set_up):
     router = set_up(routes=20)
     dut_lab.on_dut("ip", "route", "delete", "198.19.0.7")
-    with pytest.raises(DutError, match=r"interface dut1 had 10 routes to single hosts, and has 9"):
+    with pytest.raises(DutError, match=r"interface dut1 had 10 routes to single hosts, and now has 9"):
         router.verify()
 
 
@@ -131,7 +131,7 @@ def test_a_router_with_many_routes_verifies_after_its_reconfiguration(dut_lab, s
     router.reconfigure(10)
     router.verify()
     dut_lab.on_dut("ip", "route", "delete", "198.19.0.7")
-    with pytest.raises(DutError, match=r"interface dut1 had 15 routes to single hosts, and has 14"):
+    with pytest.raises(DutError, match=r"interface dut1 had 15 routes to single hosts, and now has 14"):
         router.verify()
 
 

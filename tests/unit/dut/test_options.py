@@ -74,10 +74,10 @@ def test_options_survive_being_written_down(kind, options):
         ("linux_router", {"ip_version": 5}, "ip_version: "),
         ("black_box", {"west_mac": "ff:ff:ff:ff:ff:ff"}, "west_mac: ff:ff:ff:ff:ff:ff is a group address"),
         ("black_box", {"east_mac": "02-00-00-00-00-01"}, "east_mac: .* a MAC address with colons"),
-        ("xdp", {"object": "a.o", "pinned": "/sys/fs/bpf/a"}, "object and pinned name two programs"),
+        ("xdp", {"object": "a.o", "pinned": "/sys/fs/bpf/a"}, "object and pinned name two different programs"),
         ("xdp", {"rules": 5}, "rules need forwarding=filter"),
         ("xdp", {"faults": "drop"}, "faults and every go together"),
-        ("xdp", {"faults": "drop,drop", "every": 9}, "faults and every go together: different faults"),
+        ("xdp", {"faults": "drop,drop", "every": 9}, "faults and every go together: set both"),
         ("xdp", {"faults": "explode", "every": 9}, "faults.0: "),
         ("xdp", {"faults": "drop", "every": 3}, "every: "),
         (

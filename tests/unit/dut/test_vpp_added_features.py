@@ -131,8 +131,8 @@ other = 1
     ("target", "problem"),
     [
         ("no_such_module:Any", "cannot be loaded: ModuleNotFoundError"),
-        ("broken_vpp:Required", "has no default for 'tunnels': give it a default with which the feature is off"),
-        ("broken_vpp:Clash", "has the option 'acl', as the feature AccessLists has: give it another name"),
+        ("broken_vpp:Required", "has no default for 'tunnels': add one that leaves the feature off"),
+        ("broken_vpp:Clash", "has an option 'acl' that the feature AccessLists also has: rename one of them"),
         ("broken_vpp:Nothing", "has no option, so it could never be switched on"),
         ("broken_vpp:other", "is not a subclass of lossratio.dut.vpp.Feature"),
     ],
@@ -151,7 +151,7 @@ def test_two_packages_with_one_option_are_told_apart(install_package):
     install_package("one_vpp", {GROUP: ["first = one_vpp:LoadBalancer"]}, one_vpp=source)
     install_package("two_vpp", {GROUP: ["second = two_vpp:LoadBalancer"]}, two_vpp=source)
     assert parse_options("vpp", {"forwarding": "ip4", "lb_servers": 2}).lb_servers == 2
-    with pytest.raises(DutError, match=r"'second' of two_vpp .* has the option 'lb_servers', as the feature LoadBal"):
+    with pytest.raises(DutError, match=r"'second' of two_vpp .* has an option 'lb_servers' that the feature LoadBal"):
         parse_options("vpp", {"lb_clients": 2})
 
 

@@ -313,7 +313,7 @@ def test_a_mail_server_with_an_unknown_certificate_gets_no_password(night, mail_
     ("text", "problem"),
     [
         ("alerts: []", r"alerts\.yaml:1: alerts: there is no alert"),
-        ("alerts:\n- {name: a}", "one of apprise, command, email and webhook, and this one has 0"),
+        ("alerts:\n- {name: a}", "one of apprise, command, email and webhook, but this one has 0"),
         ("alerts:\n- {name: a, command: x, webhook: {url: 'http://h'}}", "this one has 2"),
         ("alerts:\n- {name: a, command: ''}", "command"),
         # The list itself is right, and "str" is no field of the file.

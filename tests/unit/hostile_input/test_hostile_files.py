@@ -90,7 +90,7 @@ BROKEN = {
     "number as a key": ("1: 2", ""),
     "nothing": ("", "must hold fields"),
     "only a comment": ("# nothing", "must hold fields"),
-    "two documents": ("a: 1\n---\nb: 2", "a file has one document, and this one ends before this line"),
+    "two documents": ("a: 1\n---\nb: 2", "a file can have only one document, and it ends before this line"),
     "tabs": ("a:\n\t- b", "not YAML"),
     "many unknown fields": ("".join(f"a{number}: 1\n" for number in range(1000)), "more problems"),
     "large": ("# " + "x" * (1 << 22), "it has more than 2 MiB"),

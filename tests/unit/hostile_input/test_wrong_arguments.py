@@ -125,7 +125,7 @@ FUNCTIONS = {
     "an empty name of a topology": (lambda: load_topology(""), "An empty name also means this directory"),
     "a number for a topology": (lambda: load_topology(3), "A topology is given by its name or path, not by 3"),
     "none for a profile": (lambda: load_profile(None, frame_size="64B"), "given by its name or path, not by empty"),
-    "a blank name of a topology": (lambda: open_testbed(" "), "topology must be the name .*, and is empty"),
+    "a blank name of a topology": (lambda: open_testbed(" "), "topology must be the name .*, but is empty"),
     "a run with too long a name": (lambda: open_testbed("simulated", resume="x" * 300), "There is no run to continue"),
 }
 """A call of the Python API, and what the answer says."""
@@ -224,11 +224,8 @@ def test_wrong_variables_of_a_job_are_named_with_their_lines(tmp_path):
         (["run", "--topology", "simulated", ""], "it is empty. Give a value, or leave it out"),
         (["check", "simulated", "--nic", ""], "Invalid value for '--nic': it is empty"),
         (["archive", "ack", "history", ""], "Invalid value for 'WHY': it is empty. Give a value.\n"),
-        (
-            ["run", "--topology", "local", "--topology", "simulated", "linux_bridge"],
-            "--topology is given more than once",
-        ),
-        (["report", "run", "--format=md", "--format", "csv"], "--format is given more than once, but has one value"),
+        (["run", "--topology", "local", "--topology", "simulated", "linux_bridge"], "--topology takes one value"),
+        (["report", "run", "--format=md", "--format", "csv"], "--format takes one value, but was given more than once"),
         (["archive", "fetch", __file__, "--results", "archive", "--testbed", "lab1"], "is a file. Name another one."),
         (["compare", "a", "b", "--html", "x", "--junit", "./x"], "--html and --junit name the same file, x. Name two."),
         (["trend", "history", "--json", "-"], "--json -: only 'lossratio report' writes to the standard output."),

@@ -158,7 +158,7 @@ def test_two_duts_are_three_nodes_unless_asked_for_one():
     ("argument", "error"),
     [
         ("nope.yaml", "Cannot read nope.yaml: No such file"),
-        ("{lab}:framesizes=64B", "There is no argument 'framesizes'. There are topology, frame_sizes"),
+        ("{lab}:framesizes=64B", "There is no argument 'framesizes'. The arguments are topology, frame_sizes"),
         ("framesizes=64B", "There is no argument 'framesizes'"),
         ("{lab}:cores=1:cores=2", "The argument cores is given twice: '1' and '2'. Leave one of them out"),
         ("{lab}:64B:frame_sizes=IMIX", "The argument frame_sizes is given twice: '64B' and 'IMIX'."),

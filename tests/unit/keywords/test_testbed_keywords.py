@@ -30,7 +30,7 @@ Another Device
     Find Conditional Throughput    {"loss_ratio": 0, "duration_sum": 1, "width": "20 %"}    frame_size=64B
     Tear Down Testbed
     Set Up Testbed    ${TOPOLOGY}
-    Run Keyword And Expect Error    SearchError: There was no search since*    Collect Telemetry
+    Run Keyword And Expect Error    SearchError: No search has been made since*    Collect Telemetry
     Run Keyword And Expect Error    SearchError: No search in this test on this testbed*    Measure Latency
 """
     run = run_suite(write_suite(tmp_path, tests))

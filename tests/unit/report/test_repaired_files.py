@@ -259,7 +259,7 @@ def test_a_result_of_a_newer_version_is_not_damaged_and_its_version_is_named(run
         (error,) = unreadable_in(run.path)
         assert isinstance(error, NewerFileError)
         assert str(error).startswith(
-            f"Lossratio 12.3 wrote {result}{form}, and this version, {__version__}, cannot read"
+            f"Lossratio 12.3 wrote {result}{form}, which this version, {__version__}, cannot read"
         )
         assert "it is left as it is" in invoke(result).output
 
@@ -276,7 +276,9 @@ def test_a_journal_of_a_newer_version_is_not_damaged_and_its_version_is_named(ru
         journal.write_bytes(line + b"\n" + add_digest(second, digest)[0] + b"\n")
         (error,) = unreadable_in(run.path)
         assert isinstance(error, NewerFileError)
-        assert str(error).startswith(f"Lossratio 12.3 wrote {journal}{form}, and this version, {__version__}, cannot ")
+        assert str(error).startswith(
+            f"Lossratio 12.3 wrote {journal}{form}, which this version, {__version__}, cannot "
+        )
         assert "it is left as it is" in invoke(journal).output
     journal.write_bytes(line + b"\n" + b'{"trial": "of today", "digest": ""}\n')
     (error,) = unreadable_in(run.path)

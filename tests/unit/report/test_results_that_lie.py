@@ -156,11 +156,11 @@ def set_aside(data):
 
 
 LIES = [
-    ("Sim.Throughput", lose_nothing, "trial 1: loss_ratio is 0.0, and the frames counted make 0."),
+    ("Sim.Throughput", lose_nothing, "trial 1: loss_ratio is 0.0, but the counted frames give 0."),
     ("Sim.Throughput", count_backwards, "must be at least 0"),
     ("Sim.Throughput", count_in_words, "must be a whole number"),
     ("Sim.Throughput", count_a_truth, "must be a whole number"),
-    ("Sim.Throughput", lose_a_sum, "trial 1: lost_frames is 7, and the directions' counters make"),
+    ("Sim.Throughput", lose_a_sum, "trial 1: lost_frames is 7, but the directions' counters add up to"),
     ("Sim.Throughput", forward_all, "trial 1: forwarding_rate_per_interface_fps is 400000.0, and load"),
     ("Sim.Throughput", double_a_trial, "trials: number 1 is in place 2"),
     ("Sim.Throughput", drop_a_trial, "trials: number 3 is in place 2"),

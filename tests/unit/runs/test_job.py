@@ -113,5 +113,5 @@ def test_a_topology_that_cannot_be_used_is_an_error_of_its_own(tmp_path):
 
 def test_an_unknown_testbed_is_an_error_that_names_those_there_are(tmp_path):
     job = load_job(write_job(tmp_path, "- {suites: [bridge.robot]}", names=("one", "two")))
-    with pytest.raises(JobError, match=r"no testbed three\. It has one, two"):
+    with pytest.raises(JobError, match=r"no testbed three\. Its testbeds are one, two"):
         job.testbed("three")

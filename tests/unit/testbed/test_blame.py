@@ -92,14 +92,14 @@ def test_of_a_link_that_is_there_again_nobody_claims_that_its_ends_were_set_up()
 @pytest.mark.parametrize("mtu", [1499, 1501, 9216])
 def test_an_mtu_is_changed_where_it_was_raised_too(mtu):
     (change,) = changes_between(GOOD, with_port(NOW, "DUT1", "dut1", mtu=mtu), WAY)
-    assert str(change) == f"the MTU of interface dut1 of DUT1 was 1500, and is {mtu}"
+    assert str(change) == f"the MTU of interface dut1 of DUT1 was 1500, and is now {mtu}"
 
 
 def test_of_several_changes_the_uppermost_rows_decides_and_the_others_are_said_besides():
     now = with_port(with_port(NOW, "DUT1", "dut1", mtu=300), "TG", "tg1", mtu=400)
     error = error_of(changes_between(GOOD, now, WAY))
     assert isinstance(error, TesterError)
-    assert "Also: the MTU of interface dut1 of DUT1 was 1500, and is 300" in str(error)
+    assert "Also: the MTU of interface dut1 of DUT1 was 1500, and is now 300" in str(error)
 
 
 @pytest.mark.parametrize(("other_boot", "is_seen"), [("boot of TG", False), ("boot of DUT1", True)])

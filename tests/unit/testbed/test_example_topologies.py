@@ -109,7 +109,7 @@ def test_check_finds_an_example_in_order_and_says_what_is_missing_here(file, mon
     monkeypatch.delenv("TREX_HOME", raising=False)
     answer = CliRunner().invoke(check, [str(file)])
     assert answer.exit_code == 0, answer.output
-    assert "The file is in order." in answer.output
+    assert "The file is valid." in answer.output
     missing = (
         "MISSING: the directory of TRex on TG is not known: the generator has no 'directory', "
         "and TREX_HOME is not set here"

@@ -311,7 +311,7 @@ def test_a_dut_that_lost_its_policer_meanwhile_has_no_result(kept, log_in, tmp_p
         with pytest.raises(DutError, match=r"DUT1 has changed since its set-up: .*nftables table"):
             measure_mrr(testbed, BRIEF, place(tmp_path), after(1, flush))
     finally:
-        with pytest.raises(DutError, match="because another program changed it since"):
+        with pytest.raises(DutError, match="because another program has changed it since"):
             testbed.close()
     failed = read_result(tmp_path / "results" / "a_suite.a_test.json")
     # Whether the trial after it was measured depends on when the DUT was looked at last.

@@ -150,7 +150,7 @@ def test_a_change_of_the_dut_that_leaves_its_configuration_alone_casts_no_doubt_
     watch = watching(GOOD, GOOD, SEEN["DUT", "mtu"])
     one = measurer(Trials(), watch)
     assert [one.measure(TRIAL).incidents for _ in range(2)] == [(), ()]
-    with pytest.raises(DutError, match="dut1 of DUT1 was 1500, and is 300"):
+    with pytest.raises(DutError, match="dut1 of DUT1 was 1500, and is now 300"):
         one.measure(TRIAL)
     assert not watch.is_verified
     watch.save_trials()
@@ -350,7 +350,7 @@ def test_a_part_that_never_comes_back_ends_the_repairs_at_once_with_the_error_of
         repaired.append(True)
         return Trials()
 
-    with pytest.raises(LinkError, match=r"had 10000 Mbit/s, and has 1000"):
+    with pytest.raises(LinkError, match=r"had 10000 Mbit/s, and now has 1000"):
         measurer(Trials(), watching(SEEN["wire", "carrier"], slow), repair).measure(TRIAL)
     assert len(repaired) == 1
 
@@ -413,4 +413,4 @@ def test_after_a_reading_that_failed_no_node_answers_with_an_earlier_state(silen
         watch.changes()
     assert watch.changes() == ()
     sessions["DUT1"].mtu = 300
-    assert [str(change) for change in watch.changes()] == ["the MTU of interface dut0 of DUT1 was 1500, and is 300"]
+    assert [str(change) for change in watch.changes()] == ["the MTU of interface dut0 of DUT1 was 1500, and is now 300"]

@@ -36,7 +36,7 @@ def test_counters_that_were_set_back_during_a_trial_are_an_error_and_not_a_numbe
 @pytest.mark.parametrize("check", [port_links.Ports.mark, port_links.Ports.after])
 def test_a_port_whose_mtu_is_changed_is_not_used_on(check, ports, monkeypatch):
     monkeypatch.setattr(port_links, "read_links", lambda: link(mtu=300))
-    with pytest.raises(AgentError, match="MTU of interface tg0 was 1500, and is 300") as error:
+    with pytest.raises(AgentError, match="MTU of interface tg0 was 1500 and is now 300") as error:
         check(ports)
     assert error.value.kind == "mtu_changed"
 

@@ -142,5 +142,5 @@ def test_shares_of_the_load_that_make_no_sense_are_refused(shares):
     data = asdict(configuration)
     for direction, share in zip(data["directions"], shares, strict=True):
         direction["load_share"] = share
-    with pytest.raises(AgentError, match="shares of the load are above 0, and the largest is 1"):
+    with pytest.raises(AgentError, match="shares of the load must be above 0, and the largest must be 1"):
         read_record(Configuration, data, PARTS)

@@ -144,7 +144,7 @@ def test_the_error_of_a_clock_is_the_bound_of_chrony_s_manual():
     [
         (TRACKING.replace("Normal", "Not synchronised"), SOURCES, "its clock is not synchronised"),
         (TRACKING, SOURCES.replace("*", "?"), "its clock is not synchronised"),
-        (TRACKING, "#,*,PHC0,0,0,377,2,0.0,0.0,0.0", "follows a reference clock of its own, PHC0"),
+        (TRACKING, "#,*,PHC0,0,0,377,2,0.0,0.0,0.0", "follows its own reference clock, PHC0"),
     ],
 )
 def test_a_clock_that_follows_no_server_has_no_known_error(tracking, sources, why):

@@ -75,7 +75,11 @@ def test_a_file_of_ones_own_is_given_by_its_path(tmp_path):
             "first: 65000, count: 1000",
             r"mine\.yaml:3: ipv4: address 65999 is not in the benchmarking network",
         ),
-        ("first: 1000, count: 4", "first: 65535, count: 2", r"mine\.yaml:6: udp\.source_port: there is no port 65536"),
+        (
+            "first: 1000, count: 4",
+            "first: 65535, count: 2",
+            r"mine\.yaml:6: udp\.source_port: a port can be at most 65535, not 65536",
+        ),
         ("name: mine", "", r"mine\.yaml:1: name: this field is required"),
         ("profile/1", "profile/9", r"mine\.yaml:1: format: "),
         ("ipv4:", "ipv4: [", r"mine\.yaml:\d+: not YAML"),

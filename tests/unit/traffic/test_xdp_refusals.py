@@ -52,7 +52,7 @@ def test_only_the_latest_losses_have_times_and_all_are_counted():
     first, second = course["steps"]
     assert (second["lost"], second["last_lost"]) == (1, 5e-6)
     assert (first["lost"], first["last_lost"]) == (8, 2e-6)
-    with pytest.raises(AgentError, match="refused frames, and it is not known which"):
+    with pytest.raises(AgentError, match="refused frames, but it is not known which"):
         schedule_course(plan, {**counters, "sent_frames": ring}, start, [(words, program, 0)], intact=ring)
 
 

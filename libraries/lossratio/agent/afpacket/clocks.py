@@ -64,7 +64,7 @@ def state_of(tracking: Sequence[Sequence[str]], sources: Sequence[Sequence[str]]
     if selected[0][_MODE] not in _NETWORK_SOURCES:
         # Chrony does not know the error of a card's or a receiver's own clock.
         named = selected[0][_ADDRESS]
-        return ClockState(problem=f"its clock follows a reference clock of its own, {named}, and no server")
+        return ClockState(problem=f"its clock follows its own reference clock, {named}, instead of a server")
 
     # Formula: the bound of the manual of chronyc, section "tracking".
     seconds = abs(float(own[_OFFSET])) + float(own[_ROOT_DISPERSION]) + float(own[_ROOT_DELAY]) / 2

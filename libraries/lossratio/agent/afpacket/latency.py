@@ -64,7 +64,6 @@ class Probe:
 
     Attributes:
         name: The direction.
-        arrives: Whether its frames come back to this node.
     """
 
     def __init__(
@@ -81,7 +80,6 @@ class Probe:
         self._order = order
         self.frames = frames
         self.name = name
-        self.arrives = sink is not None
         self._is_whole = None not in (source, sink)
         self._counted = 0
         self._clock = ClockWatch()

@@ -164,12 +164,12 @@ class Configuration:
         used = {port for direction in self.directions for port in direction.local_ports}
         names = {direction.name for direction in self.directions}
         if not used or used - set(self.ports) or len(names) < len(self.directions):
-            raise ValueError("a configuration needs directions with different names, and their ports")
+            raise ValueError("directions need different names, and each direction needs its ports")
         shares = [direction.load_share for direction in self.directions]
         if min(shares) <= 0 or max(shares) != 1:
-            raise ValueError(f"shares of the load are above 0, and the largest is 1; not {shares}")
+            raise ValueError(f"shares of the load must be above 0, and the largest must be 1, not {shares}")
         if not all(0.0 <= direction.broadcast_share < 1.0 for direction in self.directions):
-            raise ValueError("a share of broadcast frames is at least 0, and below 1")
+            raise ValueError("the share of broadcast frames must be at least 0 and below 1")
         if not self.settle_time >= 0:
             raise ValueError(f"the settle_time must not be {self.settle_time!r}")
 
@@ -181,7 +181,10 @@ class Configuration:
                     "on one node"
                 )
             if order is not None and max(len(order.names), len(self.directions)) > MOST_STREAMS:
-                raise ValueError(f"with streams there are {MOST_STREAMS} directions and streams of each at most")
+                raise ValueError(
+                    f"with streams, there can be at most {MOST_STREAMS} directions, each with at most "
+                    f"{MOST_STREAMS} streams"
+                )
             texts = (direction.source_mac, direction.destination_mac)
             if direction.elsewhere not in ("", "transmit", "receive") or (direction.elsewhere and None in texts):
                 raise ValueError(f"the MAC addresses are not known for direction {direction.name}")

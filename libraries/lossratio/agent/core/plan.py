@@ -92,9 +92,11 @@ class Plan:
             if value is not None and (value != 0 or isinstance(value, bool)):
                 _check_positive(name, value)
         if not self.steps or self.connections < 0:
-            raise ValueError("it needs a load, and no number of connections below 0")
+            raise ValueError("it needs a load, and a number of connections that is not negative")
         if sum((self.exchange is not None, self.is_watched, self.latency, self.locates)) > 1:
-            raise ValueError("it observes one of connections, a running trial, latency and places of losses at a time")
+            raise ValueError(
+                "it can observe only one of these at a time: connections, a running trial, latency, or places of losses"
+            )
 
     @property
     def load(self) -> float:

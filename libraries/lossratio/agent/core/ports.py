@@ -260,7 +260,7 @@ class Ports:
             if now.mtu != then.mtu:
                 raise AgentError(
                     "mtu_changed",
-                    f"The MTU of interface {name} was {then.mtu}, and is {now.mtu}, and frames may be lost there. "
+                    f"The MTU of interface {name} was {then.mtu} and is now {now.mtu}, so frames may be lost there. "
                     f"Restore it (ip link set dev {name} mtu {then.mtu}).",
                 )
 

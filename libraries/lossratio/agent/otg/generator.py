@@ -167,7 +167,11 @@ class OtgGenerator:
             "can": [FRAMES, LATENCY, HOLDS],
             "version": self._version,
             "unknown": ["frames that the generator dropped", "foreign frames", "begin and end of the traffic"],
-            "integrity": {"in_trials": True, "checked": [], "not_checked": ["anything: OTG only counts frames"]},
+            "integrity": {
+                "in_trials": True,
+                "checked": [],
+                "not_checked": ["anything, because OTG only counts frames"],
+            },
             "ports": dict(self._ports),
         }
 

@@ -132,7 +132,7 @@ def stream_answer(
     if sent != counters["sent_frames"]:
         raise AgentError(
             "counters",
-            f"TRex's counters contradict each other: the streams of {counters['name']} sent {sent} frames, and its "
+            f"TRex's counters contradict each other: the streams of {counters['name']} sent {sent} frames, but its "
             f"port {counters['sent_frames']}. Does another client use the port? Measure with 'flow_statistics: "
             "false', or restart the server.",
         )

@@ -116,7 +116,7 @@ def schedule_course(
     if sum(map(sum, sent)) != counters["sent_frames"]:
         raise AgentError(
             "counters",
-            f"The port of {counters['name']} refused frames, and it is not known which ones. Measure at a lower load.",
+            f"The port of {counters['name']} refused frames, but it is not known which ones. Measure at a lower load.",
         )
 
     lost: list[list[int]] = [[] for _ in plan.steps]

@@ -112,7 +112,7 @@ class ScheduledProgram:
         self.clear()
         for schedule, one in zip(self._shared.schedules, segments):
             if len(one) > MOST_SEGMENTS:
-                raise ValueError(f"A schedule has {len(one)} segments, and may have {MOST_SEGMENTS}.")
+                raise ValueError(f"A schedule has {len(one)} segments, but can have at most {MOST_SEGMENTS}.")
             ctypes.memset(ctypes.addressof(schedule), 0, ctypes.sizeof(schedule))
             for index, segment in enumerate(one):
                 schedule.segments[index] = _packed(segment)

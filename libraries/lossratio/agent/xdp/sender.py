@@ -43,7 +43,7 @@ def check_end(late: float) -> None:
         AgentError: If it should have finished long ago.
     """
     if late > _LATE_END_SECONDS:
-        raise AgentError("sender_died", "A sender does not finish. Configure the generator again.")
+        raise AgentError("sender_died", "A sender did not finish. Configure the generator again.")
 
 
 class Sender:
@@ -85,7 +85,7 @@ class Sender:
             self.check()
             if time.monotonic() > end:
                 raise AgentError(
-                    "sender_died", f"The sender on processor {self.cpu} does not start. Configure the generator again."
+                    "sender_died", f"The sender on processor {self.cpu} did not start. Configure the generator again."
                 )
             time.sleep(_POLL_SECONDS)
 

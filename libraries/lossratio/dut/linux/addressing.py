@@ -156,7 +156,7 @@ def check_hosts(where: str, entries: int, routes: int | None) -> None:
         DutError: If a side has too few hosts.
     """
     if (routes or 0) // 2 + halves(entries)[0] > MOST_HOSTS:
-        raise DutError(f"{where}: a side has {MOST_HOSTS} hosts. Add fewer routes.")
+        raise DutError(f"{where}: a side has room for {MOST_HOSTS} hosts. Add fewer routes.")
 
 
 def unused_macs(count: int) -> list[str]:

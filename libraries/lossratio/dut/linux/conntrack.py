@@ -86,7 +86,7 @@ class ConntrackOptions(FileModel):
         if self.udp_timeout is not None and not (
             self.keeps_connections and self.udp_timeout.is_integer()
         ):
-            raise ValueError("udp_timeout is in whole seconds, and belongs to nat or firewall")
+            raise ValueError("udp_timeout must be in whole seconds, and belongs to nat or firewall")
         return self
 
     @property
@@ -187,9 +187,9 @@ class Conntrack(ConnectionTable):
         pool = self._options.nat_addresses * (_PORTS - _FIRST_PORT)
         if self.translates and wanted.to_one > pool:
             raise DutError(
-                f"{wanted.text}: {wanted.to_one:,} of them go to one address and port, and the NAT of {self.node.name} "
-                f"has {pool:,} ports for these. Give it more nat_addresses (with nat=snat), or the traffic more "
-                "destinations."
+                f"{wanted.text}: {wanted.to_one:,} of them go to one address and port, but the NAT of "
+                f"{self.node.name} has only {pool:,} ports for them. Give it more nat_addresses (with nat=snat), or "
+                "the traffic more destinations."
             )
 
     def count(self) -> int:

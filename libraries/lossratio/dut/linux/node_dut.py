@@ -341,7 +341,7 @@ class NodeDut(Dut[OptionsT_co]):
         if present is not None and boot_id(self.node) != present.boot_id:
             self._changes = None
             _LOG.warning(
-                "%s was rebooted since its %s was set up. Nothing is left to undo.",
+                "%s has been rebooted since its %s was set up, so there is nothing to undo.",
                 self.node.name,
                 self.kind,
             )

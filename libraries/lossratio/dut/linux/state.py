@@ -68,14 +68,14 @@ class _Sentences(NamedTuple):
         return sentence.format(name, before.get(name, 0), now.get(name, 0))
 
 
-_HOST_ROUTES = "interface {0} had {1} routes to single hosts, and has {2}"
+_HOST_ROUTES = "interface {0} had {1} routes to single hosts, and now has {2}"
 # Table: the sentences for values that have gone, were added, or have changed. Empty: this change is allowed.
 _CHANGES: Mapping[str, _Sentences] = {
     "interfaces": _Sentences(
         "interface {0} no longer exists, or was set down", "", "interface {0} is no longer in {1}"
     ),
     "ports": _Sentences("", "interface {0} was put into a bridge of the DUT", ""),
-    "ways": _Sentences("", "", "the {0} was {1}, and is {2}"),
+    "ways": _Sentences("", "", "the {0} was {1}, and is now {2}"),
     "routes": _Sentences("the route to {0} no longer exists", "", ""),
     "host routes": _Sentences(_HOST_ROUTES, _HOST_ROUTES, _HOST_ROUTES),
     "tables": _Sentences(
@@ -83,7 +83,7 @@ _CHANGES: Mapping[str, _Sentences] = {
         "the nftables table {0} was added",
         "the nftables table {0} was changed",
     ),
-    "settings": _Sentences("{0} was {1}, and no longer exists", "", "{0} was {1}, and is {2}"),
+    "settings": _Sentences("{0} was {1}, and no longer exists", "", "{0} was {1}, and is now {2}"),
 }
 
 
@@ -189,7 +189,7 @@ def check_unchanged(node: DutNode, since: SetUp) -> None:
         DutError: If something has, or the node was rebooted.
     """
     if boot_id(node) != since.boot_id:
-        raise DutError(f"{node.name} was rebooted since its set-up. Set it up again.")
+        raise DutError(f"{node.name} has been rebooted since its set-up. Set it up again.")
 
     lost = _differences(since.state, read_state(node, since.interfaces, since.changes.settings))
     if lost:

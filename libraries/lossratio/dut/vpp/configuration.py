@@ -234,12 +234,11 @@ def _usable_feature(name: str, owners: Mapping[str, str]) -> type[Feature]:
     for option, field in options.items():
         if option in owners:
             raise FEATURES.broken(
-                entry, f"has the option {option!r}, as {owners[option]} has: give it another name"
+                entry,
+                f"has an option {option!r} that {owners[option]} also has: rename one of them",
             )
         if field.default is PydanticUndefined:
-            problem = (
-                f"has no default for {option!r}: give it a default with which the feature is off"
-            )
+            problem = f"has no default for {option!r}: add one that leaves the feature off"
             raise FEATURES.broken(entry, problem)
 
     return kind

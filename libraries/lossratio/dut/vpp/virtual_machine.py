@@ -99,7 +99,7 @@ class VirtualMachine:
         architecture = self.node.run("uname", "-m").strip()
         if architecture != "x86_64":
             raise self.node.error(
-                f"the virtual machine needs a node with x86_64, and this one has {architecture}."
+                f"the virtual machine needs a node with x86_64, but this one has {architecture}."
             )
         self.find_kernel()
         if (
@@ -115,8 +115,9 @@ class VirtualMachine:
         usable = self.node.attempt("test", "-r", "/dev/kvm", "-a", "-w", "/dev/kvm")
         if usable.exit_status != 0:
             raise self.node.error(
-                "the virtual machine needs KVM, and this user cannot open /dev/kvm. Add the user to the group kvm, or "
-                "give 'vpp: {vm_emulated: true}' in the topology file: then QEMU emulates the CPUs, which is slow."
+                "the virtual machine needs KVM, but this user cannot open /dev/kvm. Add the user to the group kvm, "
+                "or give 'vpp: {vm_emulated: true}' in the topology file: then QEMU emulates the CPUs, which is "
+                "slow."
             )
 
     def find_kernel(self) -> str:
@@ -128,13 +129,13 @@ class VirtualMachine:
         path = self.kernel or self.node.run("sh", "-c", _NEWEST_KERNEL).strip()
         if not path:
             raise self.node.error(
-                "the virtual machine needs a kernel, and there is no /boot/vmlinuz-*. Install one (Debian: "
+                "the virtual machine needs a kernel, but there is no /boot/vmlinuz-*. Install one (Debian: "
                 "linux-image-amd64), or give 'vpp: {vm_kernel: PATH}' in the topology file."
             )
         if self.node.attempt("test", "-r", path).exit_status != 0:
             raise self.node.error(
-                f"the virtual machine needs the kernel {path}, and this user cannot read it. Give "
-                "'vpp: {vm_kernel: PATH}' in the topology file."
+                f"the virtual machine needs the kernel {path}, but this user cannot read it. Give 'vpp: "
+                f"{{vm_kernel: PATH}}' in the topology file."
             )
         return path
 

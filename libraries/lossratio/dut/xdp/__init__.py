@@ -103,19 +103,15 @@ class XdpOptions(DutOptions):
     @model_validator(mode="after")
     def _fits_together(self) -> "XdpOptions":
         if self.object is not None and self.pinned is not None:
-            raise ValueError("object and pinned name two programs: set one of them")
+            raise ValueError("object and pinned name two different programs: set only one of them")
         if self.rules is not None and self.forwarding != "filter":
             raise ValueError("rules need forwarding=filter")
         if (self.firewall is None) != (self.most_connections is None):
-            raise ValueError(
-                "firewall and most_connections go together: a table, and how many connections it has"
-            )
+            raise ValueError("firewall and most_connections go together: set both, or neither")
         if bool(self.faults) != (self.every is not None) or len(set(self.faults)) != len(
             self.faults
         ):
-            raise ValueError(
-                "faults and every go together: different faults, and one in how many frames has each of them"
-            )
+            raise ValueError("faults and every go together: set both, and name each fault once")
 
         fields = type(self).model_fields
         # Options that were written down have all fields.

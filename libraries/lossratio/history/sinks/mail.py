@@ -43,10 +43,10 @@ class Email(FileModel, Sink):
     @model_validator(mode="after")
     def _is_safe(self) -> "Email":
         if not self.to:
-            raise ValueError("a mail needs a receiver in 'to'")
+            raise ValueError("a mail needs a recipient in 'to'")
         if (self.user is None) != (self.password_from is None):
             raise ValueError(
-                "a log-in needs both, 'user' and 'password_from', the name of an environment variable"
+                "a log-in needs both 'user' and 'password_from' (the name of an environment variable)"
             )
         if self.user is not None and self.security == "none" and self.host not in _HERE:
             raise ValueError("a password is not sent without encryption; use security: starttls")

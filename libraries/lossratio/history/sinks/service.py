@@ -33,7 +33,7 @@ class Service(RootModel[Annotated[str, Field(min_length=1)]], Sink):
     def _has_no_password(cls, address: str) -> str:
         if not re.match(r"^([a-z0-9]+://\S*|\$\S+)$", address):
             raise ValueError(
-                "an address is one of apprise, such as slack://..., or the $NAME of a variable"
+                "must be an address for apprise, such as slack://..., or the $NAME of a variable"
             )
         if urlsplit(address).password and "$" not in address:
             raise ValueError("a password does not belong in a file; use the $NAME of a variable")

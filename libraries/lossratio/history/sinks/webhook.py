@@ -30,7 +30,7 @@ class Webhook(FileModel, Sink):
     @classmethod
     def _is_address(cls, url: str) -> str:
         if not re.match(r"^(https?://\S+|\$\S+)$", url):
-            raise ValueError("an address begins with http://, https:// or the $NAME of a variable")
+            raise ValueError("must begin with http://, https:// or the $NAME of a variable")
         callouts.refuse_password(url)
         return url
 

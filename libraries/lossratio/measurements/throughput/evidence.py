@@ -262,7 +262,7 @@ def _contradictions_of_goal(
     if report.is_as_before:
         # The result follows from earlier results.
         found = [field for field in _RATES if getattr(said, field) is not None]
-        yield from (f"goal {name}: has {field}, and there was no search" for field in found)
+        yield from (f"goal {name}: has {field}, although there was no search" for field in found)
         return
 
     least = result.min_load.per_interface_fps

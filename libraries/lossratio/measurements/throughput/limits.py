@@ -268,9 +268,9 @@ def check_generator(
             f"the largest load that was offered in full and lost nothing is {most} per interface"
         )
     raise StarvedGeneratorError(
-        "The search ends, and this shows nothing about the device's throughput: frames that it did not lose are "
-        f"missing at {format_frame_rate(trial.load)} per interface, a load that the generator can send; {largest}. "
-        f"The generator reports {faults}. {_help(trials)} A resumed run measures such trials again."
+        "The search ends, but shows nothing about the device's throughput: frames that it did not lose are missing "
+        f"at {format_frame_rate(trial.load)} per interface, a load that the generator can send; {largest}. The "
+        f"generator reports {faults}. {_help(trials)} A resumed run measures such trials again."
     )
 
 

@@ -132,9 +132,9 @@ class _Way:
             weights[size] = weights.get(size, 0) + weight
             if size != length + FCS_BYTES:
                 limit = "least" if size == least else "most"
-                remarks[f"Frames have at {limit} {size} bytes, with the frame check sequence."] = (
-                    None
-                )
+                remarks[
+                    f"Frames have at {limit} {size} bytes, including the frame check sequence."
+                ] = None
 
         if len(weights) == 1:
             return next(iter(weights))
@@ -162,7 +162,7 @@ def _some(weights: Mapping[int, int], remarks: dict[str, None]) -> Mapping[int, 
 def _reverse(eastward: _Way, westward: _Way) -> dict[str, Any]:
     has_streams = len(eastward.headers) > 1 or len(westward.headers) > 1
     if has_streams or westward.mixes not in ({}, eastward.mixes):
-        problem = "several streams have to be the same in both directions"
+        problem = "if there are several streams, both directions must have the same ones"
         raise ForeignFieldError("the second port", problem, westward.line, _ONE_PORT)
     reverse: dict[str, Any] = {}
     if westward.headers != eastward.headers:
@@ -217,7 +217,7 @@ def _proportions(streams: Sequence[ForeignStream], remarks: dict[str, None]) -> 
 
     shares = [round(_PARTS * one / sum(frames)) for one in frames]
     if min(shares) < 1:
-        problem = f"a stream has less than 1 of {2 * _PARTS} frames"
+        problem = f"a stream has fewer than one in {2 * _PARTS} frames"
         raise ForeignFieldError("the rate", problem, streams[0].line)
     if len(streams) > 1:
         remarks[f"Shares of the frames are rounded to {_PARTS} parts."] = None
@@ -239,7 +239,7 @@ def _described_headers(stream: ForeignStream, remarks: dict[str, None]) -> dict[
     for place, field in stream.steps:
         layer = stream.packet.layers[place]
         if field not in STEPPING:
-            problem = "only addresses and ports can be different in each frame"
+            problem = "only addresses and ports can change from frame to frame"
             raise ForeignFieldError(f"{layer.name}.{field}", problem, layer.line)
     return _with_inner(layers, stream, remarks)
 
@@ -265,7 +265,7 @@ def _with_inner(
             headers["dot1ad"] = headers.pop("dot1q")
         for name, value in described.items():
             if name in headers and name != "mpls":
-                problem = f"frames have one header of this kind, not two ({name})"
+                problem = f"frames can have only one header of the kind {name}"
                 raise ForeignFieldError(layer.name, problem, layer.line)
             headers[name] = [*headers.get(name, ()), *value] if name == "mpls" else value
 

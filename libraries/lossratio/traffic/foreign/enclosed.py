@@ -57,7 +57,7 @@ def run_enclosed(text: str, *, is_file: bool = True) -> Any:
             answer = json.load(output, object_hook=_decoded)
         except (ValueError, TypeError, KeyError) as error:
             place = _PLACE.search(errors.read())
-            problem = f"it does not end within {_SECONDS} s, or ends without an answer"
+            problem = f"it took longer than {_SECONDS} s, or ended without a result"
             line = 1 if place is None else int(place[1])
             raise ForeignFieldError("the file", problem, line) from error
 

@@ -31,7 +31,7 @@ from types import SimpleNamespace
 from typing import Any, NoReturn
 
 _FILE = "<profile>"
-_NO_RIGHTS = "a foreign profile runs without files, network and other programs"
+_NO_RIGHTS = "a foreign profile cannot use files, the network or other programs"
 _NOT_KNOWN = "its value is not known here"
 _MOST_MEMORY = 1 << 29
 _MOST_BYTES = 1 << 23
@@ -267,7 +267,7 @@ def enclose(seconds: int) -> None:
         or control(_NO_NEW_PRIVILEGES, 1, 0, 0, 0)
         or control(_SET_SECCOMP, _FILTER_MODE, ctypes.byref(program), 0, 0)
     ):
-        raise RefusedError("the file", "this machine cannot run it without rights (seccomp)", 1)
+        raise RefusedError("the file", "this machine cannot run it in isolation (seccomp)", 1)
     sys.addaudithook(_audited)
 
 
@@ -358,7 +358,7 @@ def _failed(error: BaseException, text: str) -> dict[str, Any]:
     what = text.split("\n")[line - 1].strip()[:80]
     problem = f"it fails with {error!r}"
     if isinstance(error, SystemExit):
-        problem = "it ends itself here; its options have their default values, and cannot be given"
+        problem = "it exits here, perhaps because an option is missing: options keep their defaults"
     return RefusedError(what, problem, line).answer
 
 

@@ -154,7 +154,9 @@ class FieldEngine:
         last = _number(fields.get("max_value", (1 << 8 * width) - 1), made)
         draw = Random(_number(fields.get("seed") or 0, made))
         count = min(_number(fields.get("limit", _USUAL_LIMIT), made), MOST_LISTED)
-        self.remarks["Random numbers of a repeated order are not TRex's, but as many."] = None
+        self.remarks[
+            "Random numbers in a repeated order differ from TRex's, but there are as many of them."
+        ] = None
         if fields.get("next_var") is not None:
             self._dependent.add(str(fields["next_var"]))
         numbers = [draw.randint(first, last) for _ in range(count)]
@@ -224,7 +226,7 @@ class FieldEngine:
                 raise ForeignFieldError(f"{made.kind}.{order}", problem, made.line)
         layer = self.packet.layers[place]
         if name not in STEPPING:
-            problem = "only addresses and ports can be different in each frame"
+            problem = "only addresses and ports can change from frame to frame"
             raise ForeignFieldError(f"{layer.name}.{name}", problem, layer.line)
         if str(fields.get("fv_name")) in self._dependent:
             problem = "it steps only when another variable ends"

@@ -206,7 +206,7 @@ class _Hlt:
             for kind in ("vlan_id", "vlan_priority"):
                 mode, count = own.get(f"{kind}_mode", "fixed"), int(own.get(f"{kind}_count", 1))
                 if mode != "fixed" and (count > 1 or mode == "random"):
-                    raise self._refused(f"{kind}_mode", "it is the same in all frames here")
+                    raise self._refused(f"{kind}_mode", "it must be the same in all frames")
                 self._known |= {f"{kind}_{part}" for part in ("mode", "count", "step")}
             yield {field: int(own.get(name, usual)) for name, (field, usual) in _TAGS.items()}
             self._known |= _TAGS.keys()

@@ -86,7 +86,7 @@ def _each_stream(found: Any) -> Iterator[Made]:
     elif isinstance(found, Made):
         raise ForeignFieldError(found.kind, "only STLStream can be read", found.line)
     elif found is not None:
-        raise ForeignFieldError("get_streams", f"it gives {found!r} instead of streams", 1)
+        raise ForeignFieldError("get_streams", f"it returns {found!r} instead of streams", 1)
 
 
 def _check_order(streams: Sequence[Mapping[str, Any]], made: Sequence[Made]) -> None:

@@ -71,9 +71,9 @@ def check_sends_streams(topology: Topology, profile: ProfileFile) -> None:
     nodes = topology.tg_names
     if len(nodes) > 1:
         raise ProfileError(
-            f"Topology {topology.name}: the 'streams' of traffic profile {profile.name} can be counted only where one "
-            f"node sends and receives, and this testbed has {len(nodes)} nodes of type TG: {', '.join(nodes)}. Give "
-            "both ports to one TG, or use a profile without streams."
+            f"Topology {topology.name}: the 'streams' of traffic profile {profile.name} can be counted only where "
+            f"one node sends and receives, but this testbed has {len(nodes)} nodes of type TG: {', '.join(nodes)}. "
+            "Give both ports to one TG, or use a profile without streams."
         )
 
 
@@ -96,11 +96,8 @@ def check_early_verdicts(settings: object) -> None:
     Raises:
         TrafficError: If it cannot.
     """
-    if isinstance(settings, RealGenerator) and not load_generator(
-        settings.kind
-    ).can_end_trials_early(settings):
+    if isinstance(settings, RealGenerator) and not load_generator(settings.kind).ends_trials_early:
         raise TrafficError(
             f"The generator {settings.kind} cannot end a trial early because its counters are not read while "
-            "traffic is running. Measure with early_verdict=off, or with the generator afpacket or xdp (or trex in "
-            "software mode)."
+            "traffic is running. Measure with early_verdict=off, or with the generator afpacket or xdp."
         )

@@ -20,7 +20,7 @@ def write_packet(spec: FramesSpec, source_mac: str, destination_mac: str) -> lis
     """
     if any(field.offset < MAC_BYTES * 2 for field in spec.fields):
         raise TrafficError(
-            "Frames have one pair of MAC addresses with the Open Traffic Generator here, and this profile has more "
+            "With the Open Traffic Generator, frames have one pair of MAC addresses, but this profile has more "
             "('ethernet'). Use another profile, or another generator."
         )
 
@@ -87,7 +87,7 @@ def _written(data: bytes, fields: Sequence[SteppingField]) -> Iterator[dict[str,
 
     if start != len(data):
         raise TrafficError(
-            "Flows of the Open Traffic Generator have the headers ethernet, vlan, ipv4, ipv6, udp and tcp here, and "
+            "Flows of the Open Traffic Generator can have the headers ethernet, vlan, ipv4, ipv6, udp and tcp, but "
             "this profile has others (such as vxlan). Use another profile, or another generator."
         )
 

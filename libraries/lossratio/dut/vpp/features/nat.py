@@ -86,7 +86,7 @@ class Nat(_Stateful):
                 "nat_addresses, nat_sessions and udp_timeout apply to a NAT; also set nat=nat44-ed"
             )
         if self.udp_timeout is not None and not self.udp_timeout.is_integer():
-            return "udp_timeout is in whole seconds"
+            return "udp_timeout must be in whole seconds"
         return None
 
     def commands(self, ports: Ports) -> Iterator[Command]:
@@ -140,7 +140,7 @@ class Det44(_Stateful):
         ):
             return "det44_hosts and det44_addresses must be powers of two, with more hosts than addresses"
         if getattr(self, "nat", None):
-            return "a VPP has one NAT: nat or det44_hosts"
+            return "VPP can have only one NAT: set either nat or det44_hosts"
         return None
 
     def commands(self, ports: Ports) -> Iterator[Command]:
@@ -187,7 +187,7 @@ class Sfdp(_Stateful):
             return "sfdp is not a NAT: set only one of sfdp, nat and det44_hosts"
         for name in ("police", "acl"):
             if getattr(self, name, None):
-                return f"{name} would do nothing: sfdp hands frames on before they meet it"
+                return f"{name} would have no effect: sfdp forwards frames before they reach it"
         return None
 
     @property

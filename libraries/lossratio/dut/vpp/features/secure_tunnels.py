@@ -274,7 +274,7 @@ class IpsecAsync(Feature):
         if not getattr(self, "ipsec", 0):
             return "ipsec_async needs ipsec, the number of tunnels"
         if self.cores < 2 or self.queues != 1:
-            return "ipsec_async has one queue, and needs another core that encrypts: set cores=2 and queues=1"
+            return "ipsec_async has one queue and needs another core for encryption: set cores=2 and queues=1"
         return None
 
     def commands(self, ports: Ports) -> Iterator[Command]:
