@@ -99,10 +99,13 @@ def _is_wrong_call(error: BaseException) -> bool:
 
     Its own keywords raise the same class of errors while they run, for example if an expression cannot be evaluated.
     """
-    if not isinstance(error, DataError | ValueError):
-        return False
     frames = [frame.f_code.co_filename for frame, _ in walk_tb(error.__traceback__)]
-    return bool(frames) and Path(frames[-1]).is_relative_to(Path(robot.running.__file__).parent)
+    if isinstance(error, ValueError):
+        # Robot Framework has removed its own frames, and a keyword of a library would be left.
+        return not frames
+    if not isinstance(error, DataError) or not frames:
+        return False
+    return Path(frames[-1]).is_relative_to(Path(robot.running.__file__).parent)
 
 
 def _is_interrupt(error: BaseException) -> bool:
