@@ -95,17 +95,14 @@ def failure_kind(error: BaseException, default: FailureKind = FailureKind.TEST) 
 
 
 def _is_wrong_call(error: BaseException) -> bool:
-    """Whether Robot Framework refused a call: there is no such keyword or argument, or the value has another type.
+    """Whether Robot Framework refused a call: there is no such keyword or argument.
 
     Its own keywords raise the same class of errors while they run, for example if an expression cannot be evaluated.
     """
-    frames = [frame.f_code.co_filename for frame, _ in walk_tb(error.__traceback__)]
-    if isinstance(error, ValueError):
-        # Robot Framework has removed its own frames, and a keyword of a library would be left.
-        return not frames
-    if not isinstance(error, DataError) or not frames:
+    if not isinstance(error, DataError):
         return False
-    return Path(frames[-1]).is_relative_to(Path(robot.running.__file__).parent)
+    frames = [frame.f_code.co_filename for frame, _ in walk_tb(error.__traceback__)]
+    return bool(frames) and Path(frames[-1]).is_relative_to(Path(robot.running.__file__).parent)
 
 
 def _is_interrupt(error: BaseException) -> bool:

@@ -46,8 +46,6 @@ def raises(error):
         (FAILS + "No keyword of this name\n    Nonsense\n", 2),
         ("No argument of this name\n    Measure MRR    64B    max_laod=1 kfps\n", 2),
         ("No such argument\n    Measure MRR    frame_size=64B    max_laod=1 kfps\n", 2),
-        ("No load\n    Measure MRR    frame_size=64B    max_load=soon\n", 2),
-        ("No number\n    Sleep    soon\n    No Operation\n", 2),
         ("No expression\n    Should Be True    1 / 0\n", 1),
     ],
 )
