@@ -193,6 +193,7 @@ class _Keeper:
         except NodeError as error:
             self.close()
             raise self._explained(error) from error
+
         event = None
         with suppress(ValueError):
             event = json.loads(line)
@@ -323,6 +324,7 @@ class Lease(AbstractContextManager["Lease"]):
             self._keeper = None
             if keeper is None:
                 return
+
             self._session.prefix = ()
             # If it cannot be asked, the lease ends with the connection.
             with suppress(NodeError, ReservationError):
@@ -374,6 +376,7 @@ def _queue_up(name: str, keeper: _Keeper, claim: Claim, wait: float) -> Mapping[
         left = deadline - time.monotonic()
         if left <= 0:
             return event
+
         holder = Holder.from_json(event["holder"])
         if holder is not None and holder.started != told:
             told = holder.started

@@ -86,6 +86,7 @@ class Keeper:
                 return {"event": "ended", "holder": described(lease)}
             # Another program may have put a copy in place of the file, which has no locks.
             self._file.lock(lease["ticket"])
+
             if request["op"] == "release":
                 _end_marked(MARK, token)
                 record["lease"] = None
@@ -112,6 +113,7 @@ def main() -> None:
     signal.signal(signal.SIGALRM, lambda *_: sys.exit())
     request = json.loads(sys.stdin.readline())
     place = f"{request['directory']}/{request['name']}"
+
     try:
         keeper = Keeper(ReservationFile(place))
         try:
