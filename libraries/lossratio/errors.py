@@ -57,6 +57,10 @@ class SearchError(LossRatioError):
     """A search has arguments that make no sense, or a journal that cannot be used."""
 
 
+class UnknownArgumentError(SearchError):
+    """A keyword was called with an argument that it does not have."""
+
+
 class DoubtError(LossRatioError):
     """There are doubts about a result, and the test requires a result without doubts."""
 

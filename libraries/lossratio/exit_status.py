@@ -54,7 +54,7 @@ class FailureKind(str, Enum):
     """A node, a link, the traffic generator, a disk or the archive failed: another attempt may succeed, and the failure
     says nothing about the DUT."""
     BAD_INPUT = "bad input"
-    """The topology does not fit the testbed."""
+    """The topology does not fit the testbed, or the suite calls what is not there."""
     TEST = "test"
     """Any other reason: a device that does not work, a demand that was not met."""
     NO_VERDICT = "no verdict"
@@ -67,7 +67,10 @@ _KINDS: tuple[tuple[FailureKind, tuple[type[BaseException], ...]], ...] = (
     (FailureKind.REGRESSION, (errors.RegressionError,)),
     (FailureKind.UNAVAILABLE, (errors.ReservationError,)),
     (FailureKind.TEST, (errors.DutError,)),
-    (FailureKind.BAD_INPUT, (errors.TopologyError, errors.ProfileError)),
+    (
+        FailureKind.BAD_INPUT,
+        (errors.TopologyError, errors.ProfileError, errors.UnknownArgumentError),
+    ),
     (
         FailureKind.INFRASTRUCTURE,
         (errors.NodeError, errors.TrafficError, errors.StorageError, errors.ArchiveError),

@@ -19,7 +19,7 @@ import lossratio
 from lossratio.dut.xdp import pack_device
 from lossratio.results.identity import suite_identity
 from lossratio.shipped import SUITES
-from lossratio.testbed.reservation.conversation import pack_keeper
+from lossratio.testbed.reservation.lease import pack_keeper
 from lossratio.traffic.client import pack_agent
 
 pytestmark = pytest.mark.whole

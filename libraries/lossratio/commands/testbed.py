@@ -407,8 +407,7 @@ def _show_holder(file: Path) -> None:
     if holder is None:
         click.echo(f"{file}: free")
         return
-    left = format_duration(holder.left)
-    click.echo(f"{file}: reserved for {holder}; ends in {left} unless it is renewed")
+    click.echo(f"{file}: reserved for {holder}; ends {holder.end}")
 
 
 def _opened(

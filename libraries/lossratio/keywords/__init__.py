@@ -6,6 +6,8 @@ Each name is imported on first use: the library needs every kind of measurement,
 import this module.
 """
 
+import gc
+
 import lazy_loader
 
 _public_name, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
@@ -17,4 +19,11 @@ def __getattr__(name: str) -> object:
         from lossratio.keywords.wrong_import import WrongImport
 
         return WrongImport
-    return _public_name(name)
+    # The library makes hundreds of classes. To look for garbage among them takes a quarter of the import.
+    is_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        return _public_name(name)
+    finally:
+        if is_enabled:
+            gc.enable()

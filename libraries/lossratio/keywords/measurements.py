@@ -17,7 +17,7 @@ from robot.api.deco import keyword
 from robot.libraries.BuiltIn import BuiltIn
 
 from lossratio.checked_arguments import shown_value
-from lossratio.errors import ReportError, SearchError
+from lossratio.errors import ReportError, SearchError, UnknownArgumentError
 from lossratio.keywords.arguments import FrameRate, FrameSize, Share, seconds
 from lossratio.keywords.course import describe_profile, measured
 from lossratio.keywords.groups import Keywords
@@ -165,7 +165,7 @@ def request_of(
             )
         # Some keywords have further arguments, which are in no request.
         near = did_you_mean(name, known) or f" The arguments include {', '.join(known)}."
-        raise SearchError(f"There is no argument {shown_value(name)}.{near}")
+        raise UnknownArgumentError(f"There is no argument {shown_value(name)}.{near}")
 
     traffic = load_profile(
         profile, frame_size=frame_size, bidirectional=fields.pop("bidirectional", None)

@@ -4,6 +4,7 @@ from contextlib import ExitStack
 from datetime import timedelta
 from pathlib import Path
 
+from robot.api import logger
 from robot.api.types import Secret
 from robot.libraries.BuiltIn import BuiltIn
 
@@ -13,7 +14,7 @@ from lossratio.keywords.groups import Keywords
 from lossratio.keywords.live_view import say
 from lossratio.keywords.planned_traffic import check_planned_streams, named_profiles
 from lossratio.measurements import MEMORY_REST, MEMORY_SECONDS
-from lossratio.topology import load_topology
+from lossratio.topology import Topology, load_topology
 
 
 class TestbedKeywords(Keywords):
@@ -120,9 +121,11 @@ class TestbedKeywords(Keywords):
                 "set-up."
             )
 
+        wanted = load_topology(topology)
+        _warn_of_another(wanted, topology)
         check_planned_streams(
             named_profiles(type(self), self.session.planned_tests),
-            load_topology(topology),
+            wanted,
             BuiltIn().replace_variables,
         )
         self.session.testbed = open_testbed(
@@ -162,3 +165,13 @@ class TestbedKeywords(Keywords):
                 undo.callback(testbed.close)
             if traffic is not None:
                 undo.callback(traffic.close)
+
+
+def _warn_of_another(topology: Topology, file: Path) -> None:
+    """Warns if the run was asked for another topology than the one that the suite sets up."""
+    given = BuiltIn().get_variable_value("${TOPOLOGY}")
+    if given is not None and load_topology(given) != topology:
+        logger.warn(
+            f"This suite sets up {file}, although the run was asked for {given} (--topology, or the variable "
+            "TOPOLOGY). To measure there, write ${TOPOLOGY} in the suite."
+        )

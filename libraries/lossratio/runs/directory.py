@@ -1,7 +1,6 @@
-"""The directory of a run: makes it, keeps other runs out of it, and finds the lease that a killed run left there."""
+"""The directory of a run: makes it, and keeps other runs out of it."""
 
 import fcntl
-import json
 import os
 import tempfile
 from collections.abc import Iterator
@@ -14,9 +13,8 @@ from lossratio.runs.record import MAKE_ROOM
 
 RESULTS = Path("results")
 """The folder of runs without a directory of their own."""
-_LEASE_FILE = ".lease.json"
-"""The token of a run's lease, in the run's directory while the run's process lives. Hidden files are not sent to an
-archive, because a token is a secret."""
+_LOCK_FILE = ".running"
+"""In the run's directory while the run's process lives. Hidden files are not sent to an archive."""
 
 
 def check_directory(directory: Path, option: str) -> None:
@@ -47,20 +45,18 @@ def new_directory(name: str) -> Path:
 
 
 @contextmanager
-def kept_for_this_run(directory: Path, token: str | None) -> Iterator[None]:
-    """Makes a directory if necessary, keeps other runs out of it during the block, and stores the token of a lease.
+def kept_for_this_run(directory: Path) -> Iterator[None]:
+    """Makes a directory if necessary, and keeps other runs out of it during the block.
 
     A lock on a file shows that this process lives. The kernel drops the lock when this process dies. Forked processes
     do not have the lock.
     """
-    file = directory / _LEASE_FILE
+    file = directory / _LOCK_FILE
     with storing(f"write to {directory}", MAKE_ROOM):
         directory.mkdir(parents=True, exist_ok=True)
         fd = _locked(file)
 
     try:
-        with storing(f"write to {directory}", MAKE_ROOM):
-            os.write(fd, json.dumps({"token": token, "boot": _boot()}).encode())
         yield
     finally:
         file.unlink(missing_ok=True)
@@ -88,28 +84,3 @@ def _locked(file: Path) -> int:
         way_out = "Wait until it ends, or choose another directory: --output DIR"
         raise JobError(f"Another run is writing to {file.parent}. {way_out}") from error
     return fd
-
-
-def lease_left_behind(directory: Path) -> str | None:
-    """The token of a run's lease if the run's process, on this machine, has ended; None: there is no such token."""
-    with (
-        suppress(OSError, ValueError, KeyError, TypeError),
-        open(directory / _LEASE_FILE, "r+b") as file,
-    ):
-        status = os.fstat(file.fileno())
-        # No other user can have written the file, or read the token.
-        if status.st_uid == os.geteuid() and not status.st_mode & 0o077:
-            # This lock fails while the run's process lives.
-            fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            kept = json.load(file)
-
-            # A lock of another machine may be invisible on this machine.
-            if kept["boot"] == _boot():
-                token: str | None = kept["token"]
-                return token
-    return None
-
-
-def _boot() -> str:
-    """An identifier of this machine, which changes whenever it starts."""
-    return Path("/proc/sys/kernel/random/boot_id").read_text().strip()

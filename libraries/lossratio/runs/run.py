@@ -1,8 +1,7 @@
 """A run from the topology to the exit status: check, reserve, run Robot Framework, release; and resuming a run.
 
 The request and the conditions of a run are kept beside its output. Resuming keeps finished tests, and combines all
-attempts into one run. If the earlier process was killed, the resumed run takes over its lease at once, and need not
-wait until the lease ends.
+attempts into one run.
 """
 
 from collections.abc import Callable, Container, Iterable, Mapping, Sequence
@@ -30,13 +29,7 @@ from lossratio.runs.attempts import (
     verdicts_of,
     write_result,
 )
-from lossratio.runs.directory import (
-    RESULTS,
-    check_directory,
-    kept_for_this_run,
-    lease_left_behind,
-    new_directory,
-)
+from lossratio.runs.directory import RESULTS, check_directory, kept_for_this_run, new_directory
 from lossratio.runs.record import ResumeError, make_record, read_record
 from lossratio.runs.robot_run import (
     NO_LIMITS,
@@ -248,7 +241,7 @@ def run(request: RunRequest) -> RunOutcome:
             now = f"{datetime.now(timezone.utc):%Y%m%dT%H%M%SZ}"
             directory = new_directory(request.name or f"{chosen.topology.name}-{now}")
 
-        with kept_for_this_run(directory, chosen.token):
+        with kept_for_this_run(directory):
             make_record(request, way.assignment, kernels).write(directory)
             FailureRecord(directory).begin()
             return_code, verdicts, troubles = run_robot(
@@ -319,7 +312,7 @@ def resume(
     _check_conditions(directory, record.differences(as_files_are), force=force)
 
     wanted = candidate(assignment.file, assignment.topology, purpose=assignment.name)
-    with reserved([wanted.succeeding(lease_left_behind(directory))], wait) as chosen:
+    with reserved([wanted], wait) as chosen:
         now = make_record(original, assignment, _check_nodes(chosen))
         differences = record.differences(now)
         _check_conditions(directory, differences, force=force)
@@ -328,7 +321,7 @@ def resume(
         else:
             forced = ""
 
-        with kept_for_this_run(directory, chosen.token):
+        with kept_for_this_run(directory):
             now.model_copy(update={"forced": (*record.forced, *differences)}).write(directory)
             keep_newest(directory)
             finished = frozenset(finished_in(directory))

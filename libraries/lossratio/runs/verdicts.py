@@ -9,9 +9,11 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from traceback import walk_tb
 from typing import Any
 
-from robot.errors import ExecutionFailed, ExecutionStatus
+import robot.running
+from robot.errors import DataError, ExecutionFailed, ExecutionStatus
 from robot.result import TestCase
 
 from lossratio.errors import storing
@@ -87,7 +89,20 @@ def failure_kind(error: BaseException, default: FailureKind = FailureKind.TEST) 
     # Another attempt does not help if a DUT duplicates frames: the trial was repeated before it failed.
     if isinstance(error, NegativeLossError):
         return FailureKind.TEST
+    if _is_wrong_call(error):
+        return FailureKind.BAD_INPUT
     return kind_of_error(error, default)
+
+
+def _is_wrong_call(error: BaseException) -> bool:
+    """Whether Robot Framework refused a call: there is no such keyword or argument.
+
+    Its own keywords raise the same class of errors while they run, for example if an expression cannot be evaluated.
+    """
+    if not isinstance(error, DataError):
+        return False
+    frames = [frame.f_code.co_filename for frame, _ in walk_tb(error.__traceback__)]
+    return bool(frames) and Path(frames[-1]).is_relative_to(Path(robot.running.__file__).parent)
 
 
 def _is_interrupt(error: BaseException) -> bool:

@@ -5,15 +5,15 @@ import os
 import threading
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from queue import SimpleQueue
 
 from lossratio.errors import LossRatioError, NodeError
 from lossratio.nodes import NO_CREDENTIALS, Credentials, NodeSession
 from lossratio.testbed.local import find
-from lossratio.testbed.reservation.claim import TOKEN_VARIABLE, Claim, make_claim
-from lossratio.testbed.reservation.lease import Lease, TestbedReservedError
+from lossratio.testbed.reservation import TOKEN_VARIABLE, Claim, Lease, make_claim
+from lossratio.testbed.reservation.lease import TestbedReservedError
 from lossratio.topology import Topology
 
 _LOG = logging.getLogger(__name__)
@@ -28,19 +28,7 @@ class Candidate:
     topology: Topology
     """The topology, complete with how the nodes are reached."""
     claim: Claim | None
-    """The claim on its lease; None: nobody else can use the testbed. As soon as the testbed is reserved, the claim has
-    the lease's token, unless the lease is borrowed."""
-
-    @property
-    def token(self) -> str | None:
-        """The lease's token; None: there is no lease, or it is borrowed."""
-        if self.claim is None:
-            return None
-        return self.claim.token
-
-    def succeeding(self, token: str | None) -> "Candidate":
-        """The same testbed, with a claim that takes over the lease with this token."""
-        return replace(self, claim=self.claim and replace(self.claim, succeeds=token))
+    """The claim on its lease; None: nobody else can use the testbed."""
 
 
 def candidate(
@@ -83,9 +71,8 @@ def reserved(
             return
         before = os.environ.get(TOKEN_VARIABLE)
         os.environ[TOKEN_VARIABLE] = lease.token
-        token = None if lease.is_borrowed else lease.token
         try:
-            yield replace(chosen, claim=chosen.claim and replace(chosen.claim, token=token))
+            yield chosen
         finally:
             os.environ.pop(TOKEN_VARIABLE)
             if before is not None:

@@ -105,23 +105,22 @@ class Host:
         """Logs in at this end.
 
         Raises:
-            NodeError: As `NodeSession.connect`; it names the namespace that a misspelt name may mean.
-            TopologyError: If the name, the user or the port of a host cannot be used.
+            NodeError: As `NodeSession.connect`.
+            TopologyError: If the name, the user or the port of a host cannot be used, or a network namespace is
+                misspelt; the message names the one that was meant.
         """
         try:
             return NodeSession.connect(self.name, self.node, credentials)
         except NodeError as error:
-            meant = nearest(self.name, _namespaces()) if "host" in self.fields else None
-            if meant is None:
+            namespaces = sorted(entry.name for entry in NETNS_DIRECTORY.glob("*"))
+            name = self.fields.get("netns", self.fields.get("host"))
+            meant = nearest(name, namespaces) if name is not None else None
+            if meant is None or meant == name:
                 raise
-            raise NodeError(
-                f"{error} There is no network namespace {self.name!r}, either. Did you mean {meant!r}?"
+            also = " either" if "host" in self.fields else ""
+            raise TopologyError(
+                f"{error} There is no network namespace {name!r}{also}. Did you mean {meant!r}?"
             ) from error
-
-
-def _namespaces() -> list[str]:
-    """The names of network namespaces on this machine."""
-    return sorted(entry.name for entry in NETNS_DIRECTORY.glob("*"))
 
 
 @dataclass(frozen=True)

@@ -54,8 +54,8 @@ TESTBEDS = (
     Mutation(
         "a lease is taken over without its token",
         "testbed/reservation/keeper/main.py",
-        'is_own = lease["token"] == self._request.get("succeeds")',
-        'is_own = "succeeds" in self._request',
+        'before["token"] == request["token"]',
+        '"token" in request',
         ("reservation/test_lease.py::test_a_lease_is_not_taken_over_with_another_token_than_its_own",),
     ),
     Mutation(

@@ -116,7 +116,9 @@ def test_a_name_that_is_none_is_refused(text):
         Host.named(text)
 
 
-@pytest.mark.parametrize(("text", "meant"), [("clab-lab-h2", True), ("clab-lba-h1", True), ("elsewhere", False)])
+@pytest.mark.parametrize(
+    ("text", "meant"), [("clab-lab-h2", True), ("clab-lba-h1", True), ("netns:clab-lba-h1", True), ("elsewhere", False)]
+)
 def test_a_misspelt_namespace_names_the_nearest(text, meant, tmp_path, monkeypatch):
     (tmp_path / "clab-lab-h1").touch()
     monkeypatch.setattr("lossratio.testbed.hosts.NETNS_DIRECTORY", tmp_path)
@@ -125,7 +127,7 @@ def test_a_misspelt_namespace_names_the_nearest(text, meant, tmp_path, monkeypat
         raise NodeError(f"Node {text}: the host name cannot be resolved.")
 
     monkeypatch.setattr("lossratio.testbed.hosts.NodeSession.connect", unknown)
-    with pytest.raises(NodeError) as error:
+    with pytest.raises(TopologyError if meant else NodeError) as error:
         Host.named(text).connect(NO_CREDENTIALS)
     assert ("Did you mean 'clab-lab-h1'?" in str(error.value)) is meant
 

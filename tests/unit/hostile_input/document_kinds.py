@@ -22,14 +22,7 @@ from lossratio.results.findings import message
 from lossratio.runs.job import load_job
 from lossratio.runs.record import read_record
 from lossratio.testbed.loads import read_record as read_limits
-from lossratio.testbed.reservation.keeper.record import (
-    DamagedRecordError,
-    Record,
-    described,
-    is_settled,
-    is_valid,
-    parsed,
-)
+from lossratio.testbed.reservation.keeper.record import DamagedRecordError, Record, described, parsed
 from lossratio.topology import Topology, load_topology
 from lossratio.topology.model import draw_topology
 from lossratio.traffic import TrafficProfile, load_profile
@@ -217,8 +210,8 @@ RUN = """\
 """
 
 RESERVATION = """\
-{"ticket": 5, "settled": 1.5, "lease": {"token": "0123456789abcdef", "owner": "alice@ci3", "process": 4711, \
-"purpose": "nightly", "started": "2026-03-01T22:00:04Z", "since": 100.25, "boot": "a boot", "expires": 160.5}}
+{"granted": 5, "lease": {"version": 3, "ticket": 5, "token": "0123456789abcdef", "owner": "alice@ci3", \
+"process": 4711, "purpose": "nightly", "started": "2026-03-01T22:00:04Z", "expires": 160.5}}
 """
 
 BUILDS = """\
@@ -254,7 +247,7 @@ def _read_reservation(path: Path) -> Record:
 
 
 def _work_with_reservation(record: Record) -> None:
-    json.dumps([described(record["lease"]), is_valid(record["lease"]), is_settled(record)], allow_nan=False).encode()
+    json.dumps(described(record["lease"]), allow_nan=False).encode()
 
 
 def _read_run(folder: str) -> Callable[[Path], Run]:

@@ -5,9 +5,10 @@ from __future__ import annotations
 import json
 import sys
 from contextlib import ExitStack
+from pathlib import Path
 
 from lossratio.testbed.reservation import Claim, Lease
-from lossratio.testbed.reservation.keeper.record import ReservationFile
+from lossratio.testbed.reservation.keeper.record import MUTEX, ReservationFile
 
 
 class Lab:
@@ -43,7 +44,13 @@ class Lab:
     def record(self):
         return json.loads(self.file.read_bytes())
 
+    def tickets(self):
+        """The tickets of the processes that wait for the testbed or have it."""
+        inode = str(self.file.stat().st_ino)
+        locks = [line.split() for line in Path("/proc/locks").read_text().splitlines()]
+        return {fields[-2] for fields in locks if fields[-3].rpartition(":")[2] == inode and int(fields[-2]) > MUTEX}
+
     def change_lease(self, **fields):
         """Writes into the file what a time or a reboot would."""
-        with ReservationFile(str(self.directory), "testbed").mutex() as record:
+        with ReservationFile(str(self.file)).mutex() as record:
             record["lease"].update(fields)

@@ -43,7 +43,10 @@ def raises(error):
         (raises("ProfileError"), 2),
         (PASSES + raises("NotMeasuredHereError"), 0),
         (FAILS + raises("NotMeasuredHereError"), 1),
-        ("No keyword of this name\n    Nonsense\n", 1),
+        (FAILS + "No keyword of this name\n    Nonsense\n", 2),
+        ("No argument of this name\n    Measure MRR    64B    max_laod=1 kfps\n", 2),
+        ("No such argument\n    Measure MRR    frame_size=64B    max_laod=1 kfps\n", 2),
+        ("No expression\n    Should Be True    1 / 0\n", 1),
     ],
 )
 def test_the_exit_status_shows_why_tests_failed(lossratio, tmp_path, tests, status):
@@ -51,6 +54,16 @@ def test_the_exit_status_shows_why_tests_failed(lossratio, tmp_path, tests, stat
     done = lossratio("run", "--topology", SIMULATED, file, "--", "--outputdir", tmp_path / "out")
     assert (done.status, f"Exit status {status}." in done.err) == (status, True)
     assert (tmp_path / "out" / "output.xml").exists()
+
+
+@pytest.mark.whole
+def test_a_suite_that_sets_up_another_topology_than_the_run_was_asked_for_is_a_warning(lossratio, tmp_path):
+    other = tmp_path / "other.yaml"
+    other.write_text(SIMULATED.read_text().replace("name: simulated", "name: other"))
+    for asked, is_other in ((SIMULATED, True), (other, False)):
+        file = write_suite(tmp_path, PASSES, settings=f"Suite Setup    Set Up Testbed    {other}")
+        done = lossratio("run", "--topology", asked, file, "--", "--outputdir", tmp_path / str(is_other))
+        assert (f"This suite sets up {other}, although the run was asked for {asked}" in done.err) is is_other
 
 
 @pytest.mark.whole

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import subprocess
@@ -93,15 +92,13 @@ def running(testbeds, tmp_path):
 @pytest.mark.smoke
 def test_a_run_that_was_killed_is_resumed_at_once(lossratio, running, testbeds):
     process, directory = running
-    assert (directory / ".lease.json").stat().st_mode & 0o777 == 0o600
     process.kill()
     process.wait()
     (directory.parent / "go").write_text("")
-    # Its lease would last for another minute.
-    assert "reserved for" in lossratio("lab", "status", testbeds[0]).out
+    wait_until(lambda: "free" in lossratio("lab", "status", testbeds[0]).out)
     done = lossratio("run", "--resume", directory)
     assert done.status == 0, done.err
-    assert not (directory / ".lease.json").exists()
+    assert not (directory / ".running").exists()
     assert "free" in lossratio("lab", "status", testbeds[0]).out
 
 
@@ -124,21 +121,6 @@ def test_no_other_run_writes_into_the_directory_of_a_run_that_lives(lossratio, r
     process.kill()
     process.wait()
     assert lossratio("run", "--topology", SIMULATED, other, "--", "--outputdir", directory).status == 0
-    lossratio("lab", "release", testbeds[0], "--force")
-
-
-def test_the_lease_of_a_run_that_may_live_elsewhere_is_waited_for(lossratio, running, testbeds):
-    process, directory = running
-    process.kill()
-    process.wait()
-    file = directory / ".lease.json"
-    ours = file.read_text()
-    elsewhere = json.dumps({**json.loads(ours), "boot": "that of another machine"})
-    for text, mode in ((elsewhere, 0o600), (ours, 0o644), ("{}", 0o600)):
-        file.write_text(text)
-        file.chmod(mode)
-        assert lossratio("run", "--resume", directory).status == 75
-    lossratio("lab", "release", testbeds[0], "--force")
 
 
 def test_a_reservation_by_hand_is_used_by_runs_that_know_its_token(lossratio, testbeds, tmp_path, monkeypatch):

@@ -1,4 +1,10 @@
-"""Reservation of a testbed that several users share: a lease that is kept on the TG node."""
+"""Reservation of a testbed that several users share: a lease that a connection to the TG node holds."""
 
-from lossratio.testbed.reservation.claim import TOKEN_VARIABLE, Claim, make_claim
-from lossratio.testbed.reservation.lease import Lease, clear, holder_of
+from lossratio.testbed.reservation.lease import (
+    TOKEN_VARIABLE,
+    Claim,
+    Lease,
+    clear,
+    holder_of,
+    make_claim,
+)

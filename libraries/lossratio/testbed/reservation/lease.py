@@ -1,23 +1,155 @@
-"""The lease of a testbed: taken, kept by a heartbeat over a connection, given back, or ended by force."""
+"""The lease of a testbed: held by a connection to the TG, given back, left for some time, or ended by force."""
 
+import json
 import logging
 import math
+import os
+import re
+import secrets
+import socket
 import threading
 import time
 from collections.abc import Mapping
 from contextlib import AbstractContextManager, closing, suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from datetime import datetime, timezone
+from functools import partial
 from typing import Any
 
 from lossratio.errors import NodeError, ReservationError
-from lossratio.nodes import NodeSession, Pulse
-from lossratio.testbed.reservation.claim import Claim
-from lossratio.testbed.reservation.conversation import ANSWER_SECONDS, Conversation, Holder
+from lossratio.nodes import (
+    NodeProcess,
+    NodeProgram,
+    NodeSession,
+    Pulse,
+    namespace_key,
+    own_name,
+    pack_program,
+)
+from lossratio.topology import Topology
 from lossratio.units import format_duration
 
+TOKEN_VARIABLE = "LOSSRATIO_RESERVATION"  # noqa: S105 (a name)
+"""Environment variable with the token of an existing reservation, which is used instead of a new one."""
+OWNER_VARIABLE = "LOSSRATIO_OWNER"
+"""Environment variable with the owner's name; useful where user and host say little, as in a pipeline."""
+_LAB_DIRECTORY = "/var/tmp/lossratio"  # noqa: S108 (shared by all users on purpose; the keeper follows no links there)
+_LOCAL_DIRECTORY = "/run/lossratio"
 BEATS = 4
-"""Number of renewals within the length of a lease."""
+"""Number of signs of life within the time after which the TG gives a silent holder up."""
+ANSWER_SECONDS = 30.0
+"""Seconds that an answer may take."""
+POLL_SECONDS = 0.5
+"""Seconds between two questions of somebody who waits."""
+_NOT_STARTED = (126, 127)
+"""Exit statuses of a shell for a program that it cannot start or find."""
 _LOG = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class Claim:
+    """A wish to reserve a testbed. Make it with `make_claim`."""
+
+    name: str
+    """Name of the reservation."""
+    directory: str
+    """The directory of the reservation's file on the TG node."""
+    python: str
+    """The Python on the TG node."""
+    seconds: float
+    """Seconds after which the TG gives a silent holder up, and for which a lease that is left stays."""
+    owner: str
+    """The owner of the lease."""
+    purpose: str = ""
+    """Its purpose, in the owner's words."""
+    token: str | None = None
+    """Token of a lease that the owner has already. If the lease is still there, the claim continues it."""
+
+    def request(self, operation: str, **fields: Any) -> dict[str, Any]:
+        """The request for an operation of the keeper."""
+        place = {"directory": self.directory, "name": self.name}
+        return {"op": operation, **place, "seconds": self.seconds, **fields}
+
+    def take(self) -> dict[str, Any]:
+        """The request for the lease."""
+        lease = {
+            "token": secrets.token_hex(16),
+            "owner": self.owner,
+            "process": os.getpid(),
+            "purpose": self.purpose,
+            "started": f"{datetime.now(timezone.utc):%Y-%m-%dT%H:%M:%SZ}",
+        }
+        return self.request("take", token=self.token, lease=lease)
+
+
+def make_claim(
+    topology: Topology,
+    *,
+    purpose: str = "",
+    seconds: float | None = None,
+    node_name: str | None = None,
+) -> Claim | None:
+    """The claim to a testbed, with the token from the environment; None: the topology has no reservation.
+
+    `Claim.seconds` are as given; None: as the topology says. The lease is kept on the given node; None: on the TG, or
+    the first of two.
+    """
+    reservation = topology.reservation
+    if reservation is None or topology.testbed == "simulated":
+        return None
+
+    default = _LOCAL_DIRECTORY if topology.testbed == "local" else _LAB_DIRECTORY
+    tg = topology.nodes[node_name or topology.tg_name]
+    # All namespaces of a machine share its directory of reservations.
+    place = tg.container if tg.netns is None else namespace_key(tg.netns)
+    name = reservation.name
+    if place is not None:
+        name = re.sub(r"[^A-Za-z0-9_-]", "-", f"{reservation.name}-{place}")[:100]
+
+    owner = os.environ.get(OWNER_VARIABLE)
+    if not owner:
+        owner = f"{own_name() or os.geteuid()}@{socket.gethostname()}"
+    return Claim(
+        name=name,
+        directory=reservation.directory or default,
+        python=getattr(topology.generator, "python", "python3"),
+        seconds=seconds or reservation.lease,
+        owner=owner,
+        purpose=purpose,
+        token=os.environ.get(TOKEN_VARIABLE) or None,
+    )
+
+
+@dataclass(frozen=True)
+class Holder:
+    """The holder of a lease."""
+
+    owner: str
+    """The owner, e.g. ``alice@ci3``."""
+    process: int
+    """Process id of the controller on the owner's machine."""
+    purpose: str
+    """Purpose of the lease."""
+    started: str
+    """Start of the lease by the clock of the owner's machine, RFC 3339."""
+    left: float
+    """Seconds until a lease ends that was left for some time; 0: it ends with its holder's connection."""
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any] | None) -> "Holder | None":
+        """Reads the keeper's report."""
+        return None if data is None else cls(**data)
+
+    @property
+    def end(self) -> str:
+        """When the lease ends, e.g. ``in 10 min``."""
+        if self.left:
+            return f"in {format_duration(math.ceil(self.left))}"
+        return "with the connection of that process"
+
+    def __str__(self) -> str:
+        purpose = f" for {self.purpose}" if self.purpose else ""
+        return f"{self.owner} (process {self.process}){purpose}, since {self.started}"
 
 
 class TestbedReservedError(ReservationError):
@@ -34,6 +166,64 @@ class ReservationLostError(ReservationError):
     """The testbed is no longer reserved for this run."""
 
 
+def pack_keeper() -> NodeProgram:
+    """Packs the keeper: the program on the TG node that holds a lease, and knows its holder."""
+    return pack_program("testbed/reservation/keeper", "lossratio-keeper", "main")
+
+
+class _Keeper:
+    """A keeper on the TG node, which answers requests."""
+
+    def __init__(self, session: NodeSession, claim: Claim) -> None:
+        self._node_name = session.name
+        self._python = claim.python
+        start = partial(session.start, plain=True)
+        self._process: NodeProcess = pack_keeper().start(start, claim.python, "-I", "-S")
+
+    def ask(self, request: Mapping[str, Any]) -> Mapping[str, Any]:
+        """The answer to a request.
+
+        Raises:
+            ReservationError: If the keeper refuses.
+            NodeError: If there is no answer in time; the keeper is ended.
+        """
+        try:
+            self._process.write_line(json.dumps(request))
+            line = self._process.read_line(ANSWER_SECONDS)
+        except NodeError as error:
+            self.close()
+            raise self._explained(error) from error
+
+        event = None
+        with suppress(ValueError):
+            event = json.loads(line)
+        if not isinstance(event, dict):
+            raise NodeError(
+                f"Node {self._node_name}: its reservation answered {line[:200]!r}, which is no JSON. Perhaps a log-in "
+                "script, such as .bashrc, wrote this."
+            )
+        if event["event"] == "error":
+            raise ReservationError(f"Node {self._node_name}: no reservation: {event['message']}.")
+        return event
+
+    def close(self) -> None:
+        """Ends the keeper, which no longer holds the lease."""
+        self._process.close()
+
+    def _explained(self, error: NodeError) -> NodeError:
+        """The explanation for the keeper's end or silence: often there is no such Python."""
+        words = self._process.stderr_tail().strip().splitlines()
+        if self._process.exit_status in _NOT_STARTED or (
+            words and words[-1].endswith("command not found")
+        ):
+            said = f" ({words[-1]})" if words else ""
+            return NodeError(
+                f"Node {self._node_name}: there is no Python {self._python!r} to keep the reservation{said}. Set the "
+                "generator's 'python' in the topology file to the path of a Python of that node."
+            )
+        return NodeError(f"Node {self._node_name}: its reservation does not answer. {error}")
+
+
 class Lease(AbstractContextManager["Lease"]):
     """A lease that this process holds; take it with `Lease.take`, and release it at the end."""
 
@@ -41,23 +231,21 @@ class Lease(AbstractContextManager["Lease"]):
         self,
         session: NodeSession,
         claim: Claim,
-        keeper: Conversation,
+        keeper: _Keeper,
         granted: Mapping[str, Any],
         restores: bool,
     ) -> None:
-        self.node_name = session.name
-        self.token: str = granted["lease"]["token"]
-        self.is_borrowed: bool = granted["adopted"]
+        self.token: str = granted["token"]
+        self._is_borrowed: bool = granted["adopted"]
         """Whether another process took the lease, so that releasing it here has no effect."""
         self._session = session
         self._claim = replace(claim, token=self.token)
-        self._keeper: Conversation | None = keeper
-        self._restores = restores
+        self._keeper: _Keeper | None = keeper
         self._lock = threading.Lock()
         self._lost: ReservationLostError | None = None
-        self._ends = math.inf
-        self._is_over = False
-        self._pulse = Pulse(claim.seconds / BEATS, self._beat)
+        self._pulse = Pulse(claim.seconds / BEATS, partial(self._beat, restores))
+        self._pulse.start()
+        session.prefix = tuple(granted["prefix"])
 
     @classmethod
     def take(
@@ -73,15 +261,14 @@ class Lease(AbstractContextManager["Lease"]):
             ReservationError: If the TG node cannot keep a reservation.
             NodeError: If the connection is lost.
         """
-        keeper, event = _ask(session, claim, wait)
+        keeper = _Keeper(session, claim)
+        event = _queue_up(session.name, keeper, claim, wait)
         if event["event"] != "granted":
+            keeper.close()
             holder = Holder.from_json(event["holder"])
-            if holder is None:
-                whose = "others have waited for it longer"
-            else:
-                ends = f"Unless it is renewed, it ends in {format_duration(math.ceil(holder.left))}"
-                whose = f"it is reserved for {holder}. {ends}"
-
+            whose = "others have waited for it longer"
+            if holder is not None:
+                whose = f"it is reserved for {holder}. The reservation ends {holder.end}"
             waited = f" {wait:g} s were not enough." if wait else ""
             raise TestbedReservedError(
                 f"Node {session.name}: the testbed is not available: {whose}.{waited} 'lossratio run' can wait for "
@@ -93,16 +280,11 @@ class Lease(AbstractContextManager["Lease"]):
         before = Holder.from_json(event["taken_over"])
         if before is not None:
             _LOG.warning(
-                "The reservation of %s has run out and is taken over. Its holder: %s.",
+                "Node %s: the last holder of the testbed is gone without releasing it: %s.",
                 session.name,
                 before,
             )
-        lease = cls(session, claim, keeper, event, restores)
-        # The lease began on the TG at an unknown moment of the wait, so the first renewal shows when it ends.
-        lease.confirm()
-        lease._pulse.start()
-
-        return lease
+        return cls(session, claim, keeper, event, restores)
 
     def __exit__(self, *exception: object) -> None:
         self.release()
@@ -113,12 +295,6 @@ class Lease(AbstractContextManager["Lease"]):
         Raises:
             ReservationError: If it is lost; the message says who now has the testbed, if that is known.
         """
-        keeper = self._keeper
-        if self._lost is None and keeper is not None and keeper.ended is not None:
-            self._take_in(keeper.ended, 0.0)
-        if self._lost is None and time.monotonic() >= self._ends:
-            # The TG began to count later than this side, so no other holder can have the testbed yet.
-            self._lose("it could not be renewed in time because the TG node did not answer")
         if self._lost is not None:
             raise self._lost
 
@@ -130,110 +306,91 @@ class Lease(AbstractContextManager["Lease"]):
             NodeError: If the node cannot be asked; the lease may still be held.
         """
         with self._lock:
-            self._renew()
+            self._renew(may_restart=True)
         self.check()
 
     def release(self) -> None:
         """Gives the lease back, unless it is borrowed; a second call changes nothing."""
-        self._pulse.stop()
-        with self._lock:
-            if self._is_over:
-                return
-            try:
-                # A lost lease cannot be given back.
-                with suppress(ReservationLostError):
-                    self.check()
-                    if not self.is_borrowed:
-                        self._give_back()
-            except (NodeError, ReservationError) as error:
-                _LOG.warning("The reservation cannot be released, and will expire: %s", error)
-            self._end()
+        self._end(None if self._is_borrowed else "release")
 
     def leave(self) -> None:
-        """Ends the heartbeat, and leaves the lease until it expires."""
+        """Leaves the lease without a holder, until the claim's seconds are over."""
+        self._end("leave")
+
+    def _end(self, operation: str | None) -> None:
         self._pulse.stop()
         with self._lock:
-            self._end()
-
-    def _end(self) -> None:
-        keeper = self._keeper
-        self._keeper = None
-        self._is_over = True
-        self._session.prefix = ()
-        if keeper is not None:
-            keeper.close()
-
-    def _give_back(self) -> None:
-        try:
-            self._request("release")
-        except NodeError:
-            # This is worth another log-in: otherwise, the next owner in the queue waits until the lease has expired.
-            self._session.restore()
-            self._renew()
-            self.check()
-            self._request("release")
-
-    def _request(self, operation: str) -> Mapping[str, Any]:
-        if self._keeper is None:
-            raise NodeError(f"Node {self.node_name}: its reservation is not held.")
-        self._keeper.send({"op": operation})
-        return self._keeper.answer()
-
-    def _beat(self) -> None:
-        with self._lock:
-            if self._lost is not None:
-                return
-            try:
-                self._renew(may_restart=self._restores)
-            except NodeError:
-                # A log-in during a trial would cost frames. The next user of the session logs in.
-                if self._restores:
-                    self._session.restore()
-                    self._renew()
-
-    def _renew(self, *, may_restart: bool = True) -> None:
-        asked = time.monotonic()
-        try:
-            event = self._request("renew")
-        except NodeError:
             keeper = self._keeper
             self._keeper = None
-            if keeper is not None and keeper.ended is not None:
-                event = keeper.ended
-            elif may_restart:
-                self._keeper, event = _ask(self._session, self._claim, 0.0)
-            else:
-                raise
-        self._take_in(event, asked)
+            if keeper is None:
+                return
 
-    def _take_in(self, event: Mapping[str, Any], asked: float) -> None:
-        if event["event"] == "renewed" or event.get("adopted"):
-            self._ends = asked + self._claim.seconds
-            self._session.prefix = tuple(event["prefix"])
+            self._session.prefix = ()
+            # If it cannot be asked, the lease ends with the connection.
+            with suppress(NodeError, ReservationError):
+                if operation is not None:
+                    keeper.ask(self._claim.request(operation))
+            keeper.close()
+
+    def _beat(self, restores: bool) -> None:
+        with self._lock:
+            # A log-in during a trial would cost frames. Usually, the next user of the session logs in.
+            if restores:
+                self._session.restore()
+            self._renew(may_restart=restores)
+
+    def _renew(self, *, may_restart: bool) -> None:
+        """Shows the keeper that this process lives, or continues the lease with another keeper."""
+        if self._keeper is None or self._lost is not None:
             return
-        if event["event"] == "granted" and self._keeper is not None:
-            # A new lease, because the old one was lost. In between, another holder may have changed the testbed.
-            self._keeper.send({"op": "release"})
-        holder = Holder.from_json(event.get("holder"))
-        reason = event.get("reason") or "somebody has released it"
-        self._lose(reason if holder is None else f"its holder is now {holder}")
+        try:
+            event = self._keeper.ask(self._claim.request("renew"))
+        except NodeError:
+            if not may_restart:
+                raise
+            self._keeper = _Keeper(self._session, self._claim)
+            event = self._keeper.ask(self._claim.take())
+        if event["event"] == "kept" or event.get("adopted"):
+            return
 
-    def _lose(self, why: str) -> None:
+        if event["event"] == "granted":
+            # A new lease, because the old one was lost. In between, another holder may have changed the testbed.
+            self._keeper.ask(self._claim.request("release"))
+        self._keeper.close()
+
+        holder = Holder.from_json(event.get("holder"))
+        why = "somebody has released it, or removed its file"
+        if holder is not None:
+            why = f"its holder is now {holder}"
         self._lost = ReservationLostError(
-            f"Node {self.node_name}: the reservation of this testbed was lost: {why}. This run has stopped. Start "
-            "it again when the testbed is free."
+            f"Node {self._session.name}: the reservation of this testbed was lost: {why}. This run has stopped. "
+            "Start it again when the testbed is free."
         )
 
 
-def _ask(session: NodeSession, claim: Claim, wait: float) -> tuple[Conversation, Mapping[str, Any]]:
-    keeper = Conversation(session, claim.python, claim.take(wait))
-    with Pulse(claim.seconds / BEATS, lambda: keeper.send({"op": "wait"})):
-        return keeper, keeper.answer(ANSWER_SECONDS + claim.seconds)
+def _queue_up(name: str, keeper: _Keeper, claim: Claim, wait: float) -> Mapping[str, Any]:
+    """Asks for the lease until it is granted or the time is over, and logs for whom it waits; the last answer."""
+    deadline = time.monotonic() + wait
+    told = None
+    while (event := keeper.ask(claim.take()))["event"] == "waiting":
+        left = deadline - time.monotonic()
+        if left <= 0:
+            return event
+
+        holder = Holder.from_json(event["holder"])
+        if holder is not None and holder.started != told:
+            told = holder.started
+            _LOG.warning(
+                "Node %s: waiting for the testbed, which is reserved for %s.", name, holder
+            )
+        time.sleep(min(POLL_SECONDS, left))
+    return event
 
 
 def holder_of(session: NodeSession, claim: Claim) -> Holder | None:
     """The holder of the testbed; None: it is free. Errors of node and connection are those of `Lease.take`."""
-    return Holder.from_json(_answer(session, claim, claim.request("status"))["holder"])
+    with closing(_Keeper(session, claim)) as keeper:
+        return Holder.from_json(keeper.ask(claim.request("status"))["holder"])
 
 
 def clear(session: NodeSession, claim: Claim, *, force: bool) -> Holder | None:
@@ -244,15 +401,8 @@ def clear(session: NodeSession, claim: Claim, *, force: bool) -> Holder | None:
     Raises:
         TestbedReservedError: If another owner has the lease; other errors are those of `Lease.take`.
     """
-    answer = _answer(session, claim, claim.request("clear", owner=claim.owner, force=force))
-    if answer["damage"] is not None:
-        _LOG.warning(
-            "Node %s: the record of the reservation was damaged (%s). It was repaired, and programs that ran under "
-            "it were ended.",
-            session.name,
-            answer["damage"],
-        )
-
+    with closing(_Keeper(session, claim)) as keeper:
+        answer = keeper.ask(claim.request("clear", owner=claim.owner, force=force))
     holder = Holder.from_json(answer["holder"])
     if answer["event"] == "refused":
         raise TestbedReservedError(
@@ -261,8 +411,3 @@ def clear(session: NodeSession, claim: Claim, *, force: bool) -> Holder | None:
             holder,
         )
     return holder
-
-
-def _answer(session: NodeSession, claim: Claim, request: Mapping[str, Any]) -> Mapping[str, Any]:
-    with closing(Conversation(session, claim.python, request)) as conversation:
-        return conversation.answer()

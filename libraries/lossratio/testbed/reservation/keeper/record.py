@@ -1,34 +1,30 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The file of a reservation: one record of a fixed size, and locks on it.
+"""The file of a reservation: who has the testbed, and the locks of the processes that have it or wait for it.
 
-Locks on bytes far beyond the record are the record's mutex, and the queue: the kernel drops them when a process dies.
-Times are seconds since the boot of this node, so setting the clock does no harm; a lease from before the boot is void.
+The file is one record of a fixed size. Each keeper locks the byte of its ticket, far beyond the record, for as long as
+it lives: the kernel drops the lock when it dies. Keepers of one lease share its byte.
 """
 
 from __future__ import annotations
 
 import fcntl
-import hashlib
 import json
 import os
-import stat
 import time
 from contextlib import contextmanager, suppress
 from typing import Any, Dict, Iterator
 
 RECORD_BYTES = 4096
-"""Size of the record. It never changes, so that renewing a lease works on a full disk."""
 MUTEX = 1 << 20
-VERSION = 2
-"""Version of a lease in a record. Leases of version 1 have neither a version nor a checksum."""
-SETTLE_SECONDS = 0.5
-"""Seconds in which nobody takes a lease in a new record while the guard of another lease is alive, because the file of
-that lease was removed. The guard notices the removal long before these seconds have passed, and ends with all traffic
-of its lease."""
-_TEXTS = ("token", "owner", "purpose", "started", "boot")
-_NUMBERS = ("process", "since", "expires")
-_LARGEST = 1e15
-_LAST_TICKET = 1 << 60
+FIRST_TICKET = MUTEX + 1
+VERSION = 3
+"""Version of a lease in a record."""
+_FIELDS = {
+    **dict.fromkeys(("token", "owner", "purpose", "started"), str),
+    **dict.fromkeys(("process", "ticket", "version"), int),
+    "expires": float,
+}
+_LARGEST = 1 << 62
 Lease = Dict[str, Any]
 Record = Dict[str, Any]
 
@@ -46,75 +42,86 @@ class DamagedRecordError(Exception):
 class ReservationFile:
     """The file of a reservation, made if it is missing; all users that can log in may use it."""
 
-    tickets = MUTEX + 1
-    """The byte of the first ticket."""
-
-    def __init__(self, directory: str, name: str) -> None:
-        self.path = os.path.join(directory, name)
+    def __init__(self, path: str) -> None:
+        self.path = path
+        directory = os.path.dirname(path)
         if not os.path.isdir(directory):
             with suppress(FileExistsError):
                 os.makedirs(directory)
                 os.chmod(directory, 0o1777)  # noqa: S103 (all users that log in may reserve)
-        self.fd = self._open()
-        """Its descriptor. This process must not open and close another descriptor of the file, because that drops the
-        locks."""
+        self._fd = self._open()
+        """This process must not open and close another descriptor of the file, because that drops the locks."""
 
     @contextmanager
     def mutex(self, *, repair: bool = False) -> Iterator[Record]:
-        """Locks the record, yields it for changes, and writes it back at the end."""
-        while True:
-            fcntl.lockf(self.fd, fcntl.LOCK_EX, 1, MUTEX)
-            if self.is_in_place():
-                break
+        """Locks the record, yields it for changes, and writes it back at the end; `repair` replaces a damaged one."""
+        fcntl.lockf(self._fd, fcntl.LOCK_EX, 1, MUTEX)
+        while not self._is_in_place():
             # Somebody has removed the file, and other processes now open a new file. Closing drops the locks.
-            os.close(self.fd)
-            self.fd = self._open()
+            os.close(self._fd)
+            self._fd = self._open()
+            fcntl.lockf(self._fd, fcntl.LOCK_EX, 1, MUTEX)
 
         try:
-            before = os.pread(self.fd, RECORD_BYTES, 0)
+            before = os.pread(self._fd, RECORD_BYTES, 0)
             try:
                 record = parsed(before)
             except DamagedRecordError as error:
                 if not (repair and error.may_repair):
                     raise
-                record = {**_new_record(), "repaired": error.why}
+                record = {"lease": None, "granted": time.time_ns()}
 
             yield record
-            after = _written(record)
+            after = json.dumps(record).encode().ljust(RECORD_BYTES)
             if after != before:
-                os.pwrite(self.fd, after, 0)
+                os.pwrite(self._fd, after, 0)
         finally:
-            fcntl.lockf(self.fd, fcntl.LOCK_UN, 1, MUTEX)
+            fcntl.lockf(self._fd, fcntl.LOCK_UN, 1, MUTEX)
 
-    def glance(self) -> Record:
-        """Reads the record without the mutex."""
-        tries = 3
-        while True:
-            try:
-                return parsed(os.pread(self.fd, RECORD_BYTES, 0))
-            except DamagedRecordError:
-                # Another process may be writing.
-                tries -= 1
-                if not tries:
-                    raise
-                time.sleep(0.002)
+    def lock(self, ticket: int) -> None:
+        """Locks the byte of a ticket until this process ends, together with others that have the same ticket."""
+        fcntl.lockf(self._fd, fcntl.LOCK_SH, 1, FIRST_TICKET + ticket)
 
-    def is_in_place(self) -> bool:
-        """Whether other processes that open the path get this file."""
+    def is_turn(self, ticket: int, record: Record) -> bool:
+        """Whether no other process has an earlier ticket than this that is later than those of all leases so far."""
+        return self._is_free(record["granted"] + 1, ticket)
+
+    def is_held(self, lease: Lease | None) -> bool:
+        """Whether another process holds a lease, or it was left for a time that is not over."""
+        return lease is not None and (lease["expires"] > time.time() or not self.is_only(lease))
+
+    def is_only(self, lease: Lease) -> bool:
+        """Whether no other process holds a lease. If this process holds it, it does not do so any more."""
+        return self._is_free(lease["ticket"], lease["ticket"] + 1)
+
+    def mark(self) -> str:
+        """The file and the file system that it is on, for the environment of processes.
+
+        Testbeds in namespaces of one machine may see each other's processes, and have the same paths.
+        """
+        return f"{self.path}@{os.fstat(self._fd).st_dev}"
+
+    def _is_free(self, first: int, end: int) -> bool:
+        if first >= end:
+            return True
+        place = (end - first, FIRST_TICKET + first)
         try:
-            there = os.stat(self.path, follow_symlinks=False)
-        except OSError:
+            fcntl.lockf(self._fd, fcntl.LOCK_EX | fcntl.LOCK_NB, *place)
+        except (BlockingIOError, PermissionError):
             return False
-        return os.path.samestat(there, os.fstat(self.fd))
+        fcntl.lockf(self._fd, fcntl.LOCK_UN, *place)
+        return True
+
+    def _is_in_place(self) -> bool:
+        """Whether other processes that open the path get this file."""
+        with suppress(OSError):
+            return os.path.samestat(os.lstat(self.path), os.fstat(self._fd))
+        return False
 
     def _open(self) -> int:
         while True:
             with suppress(FileNotFoundError):
-                fd = os.open(self.path, os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
-                if stat.S_ISREG(os.fstat(fd).st_mode):
-                    return fd
-                os.close(fd)
-                raise OSError(0, "it is not a regular file: remove it")
+                return os.open(self.path, os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
             with suppress(FileExistsError):
                 fd = os.open(self.path, os.O_RDWR | os.O_CLOEXEC | os.O_CREAT | os.O_EXCL, 0o666)
                 os.fchmod(fd, 0o666)
@@ -122,100 +129,31 @@ class ReservationFile:
 
 
 def parsed(data: bytes) -> Record:
-    """Reads a record of this version or of an earlier one; without data, makes a new one.
+    """Reads a record; without data, makes a new one.
 
     Raises:
         DamagedRecordError: If the data are not a record.
     """
     if not data:
-        return _new_record()
-    try:
+        return {"lease": None, "granted": 0}
+    with suppress(ValueError, RecursionError, LookupError, TypeError, AttributeError, ArithmeticError):
         record = json.loads(data)
-    except (ValueError, RecursionError):
-        raise DamagedRecordError("it is not JSON") from None
-    if not isinstance(record, dict) or "lease" not in record:
-        raise DamagedRecordError("it does not say who has the testbed")
-    _check(record["lease"])
-    ticket = record.get("ticket")
-    if type(ticket) is not int or not 0 <= ticket < _LAST_TICKET:
-        record["ticket"] = _new_ticket()
-    return record
+        lease = record["lease"]
+        if lease is None or _is_sound(lease):
+            return {"lease": lease, "granted": int(record.get("granted", 0))}
+    raise DamagedRecordError("it does not say who has the testbed")
 
 
-def is_valid(lease: Lease | None) -> bool:
-    """Whether a lease is valid: of this boot, and not expired."""
-    return lease is not None and lease["boot"] == boot() and lease["expires"] > uptime()
+def _is_sound(lease: Lease) -> bool:
+    if lease["version"] > VERSION:
+        raise DamagedRecordError("a newer version of lossratio has written it: use that one", may_repair=False)
+    are_types_right = all(type(lease[name]) is kind for name, kind in _FIELDS.items())
+    return are_types_right and max(abs(lease["ticket"]), abs(lease["expires"])) < _LARGEST
 
 
 def described(lease: Lease | None) -> dict[str, Any] | None:
-    """A lease as other users see it: its owner, the seconds that it has been held, and the seconds left."""
+    """A lease as other users see it, with the seconds left; 0: it is there only while somebody holds it."""
     if lease is None:
         return None
     fields = {key: lease[key] for key in ("owner", "process", "purpose", "started")}
-    same_boot = lease["boot"] == boot()
-    held = uptime() - lease["since"] if same_boot else None
-    return {**fields, "held": held, "left": max(0.0, lease["expires"] - uptime()) if same_boot else 0.0}
-
-
-def is_settled(record: Record) -> bool:
-    """Whether a record is old enough for a lease."""
-    until = record.get("settled", 0.0)
-    # A value of more than a few tenths of a second is ignored: it may be from before the boot.
-    return not (isinstance(until, float) and uptime() < until <= uptime() + SETTLE_SECONDS)
-
-
-def uptime() -> float:
-    """Seconds since the boot, including the time in which the node slept."""
-    return time.clock_gettime(time.CLOCK_BOOTTIME)
-
-
-def boot() -> str:
-    """Identifier of this boot."""
-    with open("/proc/sys/kernel/random/boot_id", encoding="ascii") as file:
-        return file.read().strip()
-
-
-def _new_record() -> Record:
-    return {"ticket": _new_ticket(), "lease": None, "settled": uptime() + SETTLE_SECONDS}
-
-
-def _new_ticket() -> int:
-    # All earlier tickets are lower.
-    return int(uptime() * 1e6)
-
-
-def _check(lease: object) -> None:
-    if lease is None:
-        return
-    if not isinstance(lease, dict):
-        raise DamagedRecordError("its lease is not valid")
-
-    version = lease.get("version")
-    if type(version) is int and version > VERSION:
-        raise DamagedRecordError("a newer version of lossratio has written it: use that one", may_repair=False)
-
-    for name in _TEXTS:
-        if not isinstance(lease.get(name), str):
-            raise DamagedRecordError(f"its lease has no {name!r}")
-
-    for name in _NUMBERS:
-        value = lease.get(name)
-        if isinstance(value, bool) or not isinstance(value, (int, float)) or not abs(value) < _LARGEST:
-            raise DamagedRecordError(f"its lease has no {name!r}")
-
-    if lease.get("checksum") != _checksum(lease):
-        raise DamagedRecordError("its checksum is wrong")
-
-
-def _checksum(lease: Lease) -> str:
-    covered = {name: value for name, value in lease.items() if name != "checksum"}
-    return hashlib.sha256(json.dumps(covered, sort_keys=True).encode()).hexdigest()
-
-
-def _written(record: Record) -> bytes:
-    lease = record["lease"]
-    if lease is not None:
-        record.pop("repaired", None)
-        lease = {**lease, "version": VERSION}
-        lease = {**lease, "checksum": _checksum(lease)}
-    return json.dumps({**record, "lease": lease}).encode().ljust(RECORD_BYTES)
+    return {**fields, "left": max(0.0, lease["expires"] - time.time())}
