@@ -175,7 +175,8 @@ class TestNamespaces:
 
     def test_a_namespace_that_is_not_there_is_named_beside_those_that_are(self, namespace, monkeypatch):
         with pytest.raises(
-            NodeError, match=r"Node DUT1: there is no network namespace 'lba' .*The namespaces are lab\. Did you mean 'lab'\?"
+            NodeError,
+            match=r"Node DUT1: there is no network namespace 'lba' .*The namespaces are lab\. Did you mean 'lab'\?",
         ):
             opened(namespace, monkeypatch, netns="lba")
 
