@@ -32,7 +32,7 @@ test:
 tests: compiled packages
 	$(PYTEST) $(CHOSEN)
 
-# Each night and before a release: all tests, and laws of chance over all of their searches.
+# Each night and before a release: all tests.
 whole:
 	$(MAKE) --no-print-directory --jobs=3 lint dry-run tests CHOSEN=--whole
 

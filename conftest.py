@@ -9,7 +9,7 @@ import resource
 import time
 import zlib
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -43,16 +43,9 @@ BEFORE_RERUN = 1.0
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Adds options for the tests that are left out by default."""
-    parser.addoption("--whole", action="store_true", help="All tests, and laws of chance over all of their searches.")
+    parser.addoption("--whole", action="store_true", help="All tests.")
     thirds = range(1, THIRDS + 1)
     parser.addoption("--rest", type=int, choices=thirds, help="Only this third of the tests that are left out.")
-
-
-@pytest.fixture
-def how_many(pytestconfig: pytest.Config) -> Callable[[int, int], int]:
-    """The first of two numbers of searches; the second one with ``--whole``."""
-    is_whole = pytestconfig.getoption("whole")
-    return lambda few, all_of_them: all_of_them if is_whole else few
 
 
 def pytest_configure(config: pytest.Config) -> None:

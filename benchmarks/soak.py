@@ -28,7 +28,8 @@ from zlib import crc32
 import numpy as np
 import soak_nights
 import soak_real_frames
-from soak_devices import CAPACITY, FAMILIES, KINDS, SEED, Family, Pause, family_named
+from soak_devices import CAPACITY, FAMILIES, KINDS, Family, Pause
+from soak_drawn import SEED, family_named
 
 from lossratio.plrsearch import CountedLoad, SearchByCounts
 from lossratio.simulation import SimulatedMeasurer

@@ -18,6 +18,7 @@ import numpy as np
 import numpy.typing as npt
 from steps import timed
 
+from lossratio.history import trend_page
 from lossratio.history.analysis import TrendRequest, analyse
 from lossratio.history.entries import Entry
 from lossratio.history.series import Series, SeriesKey, series_of
@@ -64,7 +65,9 @@ def time_it(results: int, nights: int, jumpavg_series: int) -> None:
         series = timed("divide into series", lambda: list(series_of(stored.table, nights)))
         values = [one_series.values for one_series in series]
         ours = timed("find steps (lossratio)", lambda: group_starts(values))
-        timed("all: read, divide, find, judge", lambda: analyse(history, TrendRequest(last=nights)))
+        analysis = timed("all: read, divide, find, judge", lambda: analyse(history, TrendRequest(last=nights)))
+        page = timed("draw the page of the lab", lambda: trend_page(analysis, "lab"))
+        click.echo(f"The page has {len(page.encode()) / 1e6:.0f} MB.")
         theirs = timed(
             f"find steps (jumpavg), {jumpavg_series} series", lambda: [starts(row) for row in values[:jumpavg_series]]
         )

@@ -225,10 +225,8 @@ FIGURES = {
     "too low with a memory": Figure(
         "changing-suts.md", r"had a regular result for RFC 2544's goal, # % below", "{:.0f} %"
     ),
-    "write the site": Figure(
-        "site.md", r"write the site \| # s [^|]+\| # s", lambda *seconds: f"{_range('{:.0f}', *seconds)} s"
-    ),
-    "open a view": Figure("site.md", r"two builds compared .\d s \| (\.\d) to # s", "{:.1f} to {:.1f} s"),
+    "judge a lab": Figure("trends.md", r"busy cores: # s to read and judge", "{:.1f} s"),
+    "draw a lab": Figure("trends.md", r"judge them, # s to draw", "{:.1f} s"),
     "searches that digests compare": Figure("changing-suts.md", r"results in all of # searches", "{:,.0f}"),
     "false alarms of trends": Figure("trends.md", r"\| 2 \(default\) \| [\d.]+ % \| # %", "{:.2f} %"),
     "request to TRex": Figure(

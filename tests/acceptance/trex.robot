@@ -14,9 +14,9 @@ Test Tags        trex
 
 *** Variables ***
 ${TREX}       ${CURDIR}/../../topologies/local-trex.yaml
-# In software mode TRex sends batches of a millisecond, or a bit more where it gets no realtime priority, so that the
-# policer's rate counts for less time.
-${BATCHES}    ${1e-3}
+# In software mode TRex sends batches of some milliseconds, and nothing shows a stall, so that the policer's rate counts
+# for less time, or for more.
+${BATCHES}    ${1e-2}
 
 
 *** Test Cases ***
@@ -68,11 +68,6 @@ All Connections Are Established Through A NAT
     END
     ${result}    Measure MRR    100B    ethip4-udp-hosts    max_load=2 kpps    trials=2    bidirectional=no
     Should Be Equal As Integers    ${{sum(trial.lost_frames for trial in $result.trials)}}    0
-
-An Early Verdict Is That Of The Full Trial
-    [Documentation]    The search ends trials as soon as enough frames are lost, and finds the same.
-    Set Up Testbed    ${TREX}    dut=linux_bridge    police=10 kfps    burst=1000
-    Wait Until Keyword Succeeds    ${ATTEMPTS}    1 s    Truth Is Found    ${10250}    early_verdict=on
 
 Latency Is Measured With The Search
     [Documentation]    At five shares of PDR, for each direction; and the DUT is asked about a trial at PDR.

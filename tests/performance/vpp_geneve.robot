@@ -1,8 +1,7 @@
 *** Settings ***
 Documentation     [Top] TG-DUT1-TG. [Enc] Eth-IPv4; on the east link Eth-IPv4-UDP-GENEVE-Eth-IPv4. [Cfg] VPP IPv4 router
-...               with GENEVE tunnels to the east, one for each destination. [Ver] NDR and PDR by RFC 9971, MRR at
+...               with GENEVE tunnels to the east, one for each network. [Ver] NDR and PDR by RFC 9971, MRR at
 ...               maximum load, critical load by counts. [Ref] RFC 2544, RFC 8926.
-Metadata          Differs From CSIT    frames
 Metadata          Frame Sizes    64B 128B 256B 512B 1024B 1280B 1518B IMIX
 Metadata          Cores    1 2 4
 Metadata          Tunnels 1    base

@@ -41,6 +41,12 @@ def streams(fields: str) -> FramesSpec:
     return make_configuration(profile, [ports], settle_time=0.1).directions[0].frames
 
 
+STREAMS = streams(
+    "{name: voice, share: 1, dscp: 46, priority: 5}, {name: video, share: 1, dscp: 34, priority: 5}, "
+    "{name: data, share: 2, frame_size: 512}"
+)
+
+
 def whole_trial(number: int, load: float, duration: float, ways: Sequence[DirectionCounters]) -> Trial:
     """The record of a trial in which all frames were sent."""
     sent = sum(way.sent_frames for way in ways)

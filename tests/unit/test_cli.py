@@ -383,7 +383,7 @@ def test_the_doctor_lists_every_extra_of_users_and_what_a_study_needs(lossratio,
     extras = set(re.findall(r"^(\w+) = \[", declared, re.MULTILINE)) - {"docs", "test"}
     assert {line.split()[2] for line in lines if line.startswith("   no  extra ")} == extras
     way_out = "pip install 'robotframework-lossratio[history]' (in a clone: pip install '.[history]')"
-    assert f"   no  extra history (trends, an archive and a dashboard of many runs): {way_out}" in lines
+    assert f"   no  extra history (trends and an archive of many runs): {way_out}" in lines
     (study,) = (line for line in lines if line.startswith("   no  lossratio-study"))
     assert study.endswith(" -m pip install ./study)")
 

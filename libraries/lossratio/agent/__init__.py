@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The traffic agent: the program that runs on the TG node.
 
-The node needs nothing but Python 3.8 or later (and what the generators need: numpy for `afpacket`). The controller
+The node needs nothing but Python 3.8 or later; with numpy, the generator `afpacket` is faster. The controller
 sends this package to the node as `lossratio_agent`, so the package imports no other part of lossratio. Programs of
 added generators import the names below from it.
 """
@@ -22,13 +22,15 @@ from .core.frames_spec import (
 )
 from .core.generator import Generator, program_module
 from .core.headers import ETHERNET, IPV4, IPV6, MAC, MPLS, TCP, UDP, VLAN, VXLAN, Header, HeaderField
+from .core.links import Link
 from .core.neighbours import Question
 from .core.pacing import frames_within
 from .core.packets import ETH_P_ALL, StampedFrame, have_stamps, open_packets, overlooked, receive_stamped
 from .core.passes import passes_of, why_not_in_kernel
-from .core.plan import Answer, Exchange, Plan
+from .core.plan import Answer, Exchange, Note, Plan
 from .core.ports import links_in_use
-from .core.protocol import PROTOCOL, AgentError, Message
+from .core.protocol import PROTOCOL, AgentError, Check, Message
+from .core.requests import Clock, Configure, Hello, Perform, Probe, Resolve, Through, Wait
 from .core.wire import (
     ARP_ETHERTYPE,
     ETHERNET_HEADER_BYTES,
@@ -48,4 +50,4 @@ from .core.wire import (
     word_sum,
 )
 
-__all__ = ["AgentError", "Answer", "Configuration", "Direction", "Generator", "Message", "Plan"]
+__all__ = ["AgentError", "Answer", "Check", "Configuration", "Direction", "Generator", "Message", "Note", "Plan"]

@@ -10,15 +10,15 @@ import sys
 import time
 from contextlib import ExitStack, closing, suppress
 from dataclasses import asdict
-from typing import Callable, Collection, Sequence, TypeVar, cast
+from typing import Callable, Collection, Sequence, cast
 
-from .core.configuration import PARTS, Configuration, Speaker
+from .core.configuration import Speaker
 from .core.generator import Generator, MeetingGenerator, make_generator, open_cards
 from .core.links import read_links
 from .core.meeting import Meeting
-from .core.neighbours import AnsweringWire, Question, Responder, open_wire, resolve
+from .core.neighbours import AnsweringWire, Responder, open_wire, resolve
 from .core.packets import ETH_P_ALL, PacketWire, Wire, open_packets, probe
-from .core.plan import ABILITIES, TWO_NODES, VERDICTS, Exchange, Plan
+from .core.plan import ABILITIES, TWO_NODES, VERDICTS, Plan
 from .core.ports import free_ports, links_in_use, usable_links
 from .core.protocol import (
     PROTOCOL,
@@ -31,8 +31,18 @@ from .core.protocol import (
     read_record,
     unsupported,
 )
-
-ItemT = TypeVar("ItemT")
+from .core.requests import (
+    PARTS_OF_REQUESTS,
+    REQUESTS,
+    Clock,
+    Configure,
+    Hello,
+    Perform,
+    Probe,
+    Resolve,
+    SingleFrames,
+    Wait,
+)
 
 _TEND_SECONDS = 0.05
 
@@ -63,10 +73,6 @@ def main() -> None:
         agent.close()
 
 
-_OPERATIONS = (*("hello", "configure", "run", "hold", "stop", "late"), *("clock", "resolve", "probe"))
-"""Operations of requests: each is a method of `Agent`, with an underscore before its name."""
-
-
 class Agent:
     """Fulfils requests with one generator.
 
@@ -93,11 +99,13 @@ class Agent:
         Raises:
             AgentError: If there is no such operation, or it fails.
         """
-        if request["op"] not in _OPERATIONS:
-            there = ", ".join(_OPERATIONS)
-            raise AgentError("bad_request", f"There is no operation {request['op']!r}. The operations are {there}.")
+        operation = request["op"]
+        if operation not in REQUESTS:
+            there = ", ".join(REQUESTS)
+            raise AgentError("bad_request", f"There is no operation {operation!r}. The operations are {there}.")
         self._request_id = request.get("id")
-        answer: Message = getattr(self, f"_{request['op']}")(request)
+        fields = {name: value for name, value in request.items() if name not in ("id", "op")}
+        answer: Message = getattr(self, f"_{operation}")(read_record(REQUESTS[operation], fields, PARTS_OF_REQUESTS))
         return answer
 
     def tend(self) -> float | None:
@@ -118,11 +126,10 @@ class Agent:
         self._responder = None
         self._is_running = False
 
-    def _hello(self, request: Message) -> Message:
-        if request.get("protocol") != PROTOCOL:
+    def _hello(self, asked: Hello) -> Message:
+        if asked.protocol != PROTOCOL:
             raise AgentError(
-                "protocol",
-                f"This agent speaks protocol {PROTOCOL}, but the request is for {request.get('protocol')!r}.",
+                "protocol", f"This agent speaks protocol {PROTOCOL}, but the request is for {asked.protocol}."
             )
         with open("/proc/cpuinfo", encoding="utf-8", errors="replace") as file:
             models = [line.partition(":")[2].strip() for line in file if line.startswith("model name")]
@@ -143,27 +150,21 @@ class Agent:
             "interfaces": {link.name: link.mac.hex(":") for link in read_links().values()},
         }
 
-    def _configure(self, request: Message) -> Message:
+    def _configure(self, asked: Configure) -> Message:
         self.close()
-        configuration = read_record(Configuration, request.get("configuration"), PARTS)
-        name = str(request.get("generator"))
-        options = request.get("options", {})
-        if not isinstance(options, dict):
-            raise AgentError("bad_request", f"The options must be an object, not {options!r}.")
-        program = request.get("program")
-
+        configuration = asked.configuration
         with ExitStack() as undo:
             undo.callback(self.close)
             if configuration.speakers:
                 # This comes first because some generators have threads, and a process with threads should not be
                 # forked.
                 self._responder = Responder(configuration.speakers, usable_links(configuration))
-            self._generator = make_generator(name, configuration, options, program)
+            self._generator = make_generator(asked.generator, configuration, asked.options, asked.program)
             facts = self._generator.facts()
             # It is for plans; results state everything else.
             self._can = facts.pop("can", ())
             if configuration.has_other_end:
-                self._join(name, _whole(request, "first_tag"))
+                self._join(asked.generator, asked.first_tag)
             undo.pop_all()
         return facts
 
@@ -183,85 +184,73 @@ class Agent:
             raise AgentError("other_end", "The other end of the path cannot continue.")
         return answer
 
-    def _run(self, request: Message) -> Message:
-        generator, plan = self._able_generator(request)
+    def _run(self, asked: Perform) -> Message:
+        plan = asked.plan
+        generator = self._able_generator(plan)
         if plan.is_endless:
             raise AgentError("bad_request", "A plan without an end cannot be run. Hold it, and stop it.")
-        request_id = request.get("id")
+        request_id = self._request_id
 
         def note(sent: int, received: int) -> None:
             self._reply({"id": request_id, "note": {"sent": sent, "received": received}})
 
         return asdict(generator.run(plan, self._check, note))
 
-    def _hold(self, request: Message) -> Message:
-        generator, plan = self._able_generator(request)
-        generator.hold(plan)
+    def _hold(self, asked: Perform) -> Message:
+        self._able_generator(asked.plan).hold(asked.plan)
         self._is_running = True
         return {}
 
-    def _stop(self, request: Message) -> Message:
+    def _stop(self, asked: Wait) -> Message:
         if self._generator is None or not self._is_running:
             raise AgentError("not_running", "There is no traffic to stop.")
-        late_wait = _seconds(request, "late_wait")
         self._is_running = False
-        return asdict(self._generator.stop(late_wait, self._check_open))
+        return asdict(self._generator.stop(asked.wait, self._check_open))
 
-    def _late(self, request: Message) -> Message:
-        return {"late": self._idle_generator().late(_seconds(request, "wait"), self._check_open)}
+    def _late(self, asked: Wait) -> Message:
+        return {"late": self._idle_generator().late(asked.wait, self._check_open)}
 
-    def _clock(self, request: Message) -> Message:
+    def _clock(self, asked: Clock) -> Message:
         return {"now": time.monotonic()}
 
-    def _resolve(self, request: Message) -> Message:
+    def _resolve(self, asked: Resolve) -> Message:
         self._check_idle()
-        questions = [read_record(Question, question) for question in _records(request, "questions")]
-        seconds = _positive(request, "seconds")
-        loads_default_route = _flag(request, "loads_default_route")
 
         def kernel() -> Wire:
-            ports = [question.port for question in questions]
-            return open_wire(questions, links_in_use(ports, loads_default_route=loads_default_route))
+            ports = [question.port for question in asked.questions]
+            return open_wire(asked.questions, links_in_use(ports, loads_default_route=asked.loads_default_route))
 
-        with closing(self._wire(request, kernel)) as wire:
-            return {"macs": resolve(questions, wire, seconds)}
+        with closing(self._wire(asked, kernel)) as wire:
+            return {"macs": resolve(asked.questions, wire, asked.seconds)}
 
-    def _probe(self, request: Message) -> Message:
+    def _probe(self, asked: Probe) -> Message:
         self._check_idle()
-        ports, networks, listen = (_texts(request, field) for field in ("ports", "networks", "listen"))
-        sends = [(str(port), str(frame)) for port, frame in _pairs(request, "sends")]
-        speakers = [read_record(Speaker, speaker) for speaker in _records(request, "speakers")]
-        seconds = _positive(request, "seconds")
         undo = ExitStack()
 
         def kernel() -> Wire:
-            links = links_in_use(ports, networks, loads_default_route=_flag(request, "loads_default_route"))
-            if speakers:
-                undo.callback(Responder(speakers, links).close)
-            listening = [*ports, *free_ports(listen, links)]
+            links = links_in_use(asked.ports, asked.networks, loads_default_route=asked.loads_default_route)
+            if asked.speakers:
+                undo.callback(Responder(asked.speakers, links).close)
+            listening = [*asked.ports, *free_ports(asked.listen, links)]
             return PacketWire(links, {port: [open_packets(links[port], ETH_P_ALL)] for port in listening})
 
-        with undo, closing(self._wire(request, kernel, speakers)) as wire:
-            if _flag(request, "meet"):
+        with undo, closing(self._wire(asked, kernel, asked.speakers)) as wire:
+            if asked.meet:
                 # By now, the other end of the path also listens.
                 Meeting(self._exchange).ready(0)
-            return probe(wire, sends, seconds)
+            return probe(wire, asked.sends, asked.seconds)
 
-    def _wire(self, request: Message, kernel: Callable[[], Wire], speakers: Sequence[Speaker] = ()) -> Wire:
+    def _wire(self, asked: SingleFrames, kernel: Callable[[], Wire], speakers: Sequence[Speaker] = ()) -> Wire:
         """The ports for single frames: those of a generator that has taken its cards, or else the kernel's.
 
         A generator's wire answers for the addresses of the speakers itself.
         """
-        through = request.get("through")
+        through = asked.through
         if through is None:
             return kernel()
-        if not isinstance(through, dict) or not isinstance(through.get("options"), dict):
-            raise AgentError(
-                "bad_request", f"Cards can only be reached through a generator with options, not {through!r}."
-            )
         # The generator's connection, if there is one, has the ports.
         self.close()
-        return AnsweringWire(open_cards(str(through.get("generator")), through["options"]), speakers)
+        return AnsweringWire(open_cards(through.generator, through.options), speakers)
 
     def _idle_generator(self) -> Generator:
         if self._generator is None:
@@ -273,64 +262,11 @@ class Agent:
         if self._is_running:
             raise AgentError("busy", "Traffic is running. Stop it first.")
 
-    def _able_generator(self, request: Message) -> tuple[Generator, Plan]:
-        """The idle generator, and the plan of a request; raises an error that says what the generator cannot do."""
-        plan = read_record(Plan, request.get("plan"), {"exchange": Exchange})
+    def _able_generator(self, plan: Plan) -> Generator:
+        """The idle generator; raises an error that says what it cannot do of a plan."""
         generator = self._idle_generator()
         lacking = [ability for ability in plan.needs if ability not in self._can]
         if lacking:
             way_out = "Measure with early_verdict=off, or use" if lacking == [VERDICTS] else "Use"
             raise unsupported(f"This generator cannot {ABILITIES[lacking[0]]}. {way_out} 'kind: afpacket'.")
-        return generator, plan
-
-
-def _positive(request: Message, field: str) -> float:
-    value = request.get(field)
-    # A whole number of JSON may be larger than any float.
-    if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 < value <= sys.float_info.max:
-        raise AgentError("bad_request", f"The {field} must be a positive, finite number, not {value!r}.")
-    return float(value)
-
-
-def _seconds(request: Message, field: str) -> float:
-    value = request.get(field, 0)
-    if value == 0 and not isinstance(value, bool):
-        return 0.0
-    return _positive(request, field)
-
-
-def _whole(request: Message, field: str) -> int:
-    value = _positive(request, field)
-    if not value.is_integer():
-        raise AgentError("bad_request", f"The {field} must be a whole number, not {value!r}.")
-    return int(value)
-
-
-def _flag(request: Message, field: str, *, default: bool = False) -> bool:
-    value = request.get(field, default)
-    if not isinstance(value, bool):
-        raise AgentError("bad_request", f"The {field} must be true or false, not {value!r}.")
-    return value
-
-
-def _records(request: Message, field: str) -> list[Message]:
-    return _listed(request, field, dict)
-
-
-def _texts(request: Message, field: str) -> list[str]:
-    return _listed(request, field, str)
-
-
-def _pairs(request: Message, field: str) -> list[list[object]]:
-    pairs: list[list[object]] = _listed(request, field, list)
-    if any(len(pair) != 2 for pair in pairs):
-        raise AgentError("bad_request", f"The {field} must be pairs, not {pairs!r}.")
-    return pairs
-
-
-def _listed(request: Message, field: str, kind: type[ItemT]) -> list[ItemT]:
-    values = request.get(field)
-    if not isinstance(values, list) or not all(isinstance(value, kind) for value in values):
-        wanted = f"a list with items of type {kind.__name__}"
-        raise AgentError("bad_request", f"The {field} must be {wanted}, not {values!r}.")
-    return values
+        return generator

@@ -86,7 +86,9 @@ def between(
         type=LocalPath(path_type=Path, exists=True, dir_okay=False),
     ),
     python: str = option(
-        "The Python on hosts: 3.8 or later, with numpy.", default="python3", metavar="PROGRAM"
+        "The Python on hosts: 3.8 or later. With numpy, they send more.",
+        default="python3",
+        metavar="PROGRAM",
     ),
     save: Path | None = option(
         "Write the topology file here without measuring.", metavar="FILE", type=FILE_TO_WRITE

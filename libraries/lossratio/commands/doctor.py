@@ -17,7 +17,7 @@ from lossratio.errors import DutError
 from lossratio.plugins import how_to_install, how_to_install_package
 
 _EXTRAS = {
-    "history": ("trends, an archive and a dashboard of many runs", ("pyarrow", "duckdb", "fsspec")),
+    "history": ("trends and an archive of many runs", ("pyarrow", "duckdb", "fsspec")),
     "s3": ("an archive in an S3 object store", ("s3fs",)),
     "alerts": ("alerts by chat, mail and other services", ("apprise",)),
     "trex": ("the client of TRex", ("trex_stl_lib",)),

@@ -75,11 +75,10 @@ SUBJECTS = {
         },
     ),
     "archive": Subject(
-        "Keep results, show them as a site, and repair or replay their journals.",
+        "Keep results, and repair or replay their journals.",
         {
             "send": "night:send",
             "fetch": "night:fetch",
-            "site": "trend:site",
             "ack": "trend:ack",
             "replay": "replay:replay",
             "repair": "report:repair",

@@ -1,11 +1,9 @@
-"""The commands that read a history: ``lossratio trend``, ``lossratio archive ack`` and ``lossratio archive site``."""
+"""The commands that read a history: ``lossratio trend`` and ``lossratio archive ack``."""
 
 import getpass
 import os
 import sys
-import tempfile
 from collections.abc import Sequence
-from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -16,7 +14,6 @@ from lossratio import history as histories
 from lossratio.commands.parameters import (
     FILE_TO_WRITE,
     ONLY_QUANTITY,
-    LocalPath,
     PerCent,
     WholeNumber,
     argument,
@@ -24,11 +21,9 @@ from lossratio.commands.parameters import (
     command,
     option,
 )
-from lossratio.dashboard import SiteRequest, serve_site, write_site
 from lossratio.exit_status import ExitStatus
 from lossratio.history import LOOK_AT, TrendRequest, TrendVerdict
 from lossratio.report import PAGE, junit_xml, report_format, write_report
-from lossratio.units import counted, results_counted
 
 _USUAL = TrendRequest()
 
@@ -202,64 +197,3 @@ def _own_name() -> str:
         raise click.UsageError(
             "Your user has no name on this machine. Name the author of the reason: --by NAME"
         ) from None
-
-
-def _address(_: click.Context, __: click.Parameter, value: str | None) -> str | None:
-    scheme = (value or "").partition(":")[0].lower() if ":" in (value or "") else ""
-    if scheme not in ("", "http", "https", "file"):
-        raise click.BadParameter(
-            "begins with http://, https:// or file://, or is relative to the site."
-        )
-    return value
-
-
-@command()
-def site(
-    history: str = argument(),
-    *,
-    output: Path | None = option(
-        "Folder of the site.", metavar="DIR", type=LocalPath(path_type=Path, file_okay=False)
-    ),
-    runs: tuple[Path, ...] = _runs_to_add(),
-    title: str | None = option("Title of the site. Default: the name of HISTORY."),
-    pages: str | None = option(
-        "Address of the pages of runs. {run} is the name of a run; without it: URL/{run}/lossratio.html.",
-        "--runs",
-        metavar="URL",
-        callback=_address,
-    ),
-    serve: bool = option("Serve the site to browsers on this machine until Ctrl-C."),
-    port: int = option(
-        "Port for --serve.", type=WholeNumber(0, 65535), default=0, show_default="any"
-    ),
-    rules: RuleOptions,
-) -> None:
-    """Write a site that needs no server, with the trends, coverage and comparisons of HISTORY.
-
-    HISTORY is a folder that --add fills, an archive in a folder, or an archive's URL (e.g. s3://bucket/path).
-
-    Exit status: 0 if the site is written. Files of the history that cannot be read are named, and left out.
-    """
-    if output is None and not serve:
-        raise click.UsageError(
-            "Give a folder for the site with --output, or serve it with --serve."
-        )
-
-    folder = _opened(history, runs)
-    name = title or history.rstrip("/").rpartition("/")[2] or history
-    with ExitStack() as stack:
-        place = output or Path(
-            stack.enter_context(tempfile.TemporaryDirectory(prefix="lossratio-site-"))
-        )
-        written = write_site(folder, place, SiteRequest(name, rules.request(), pages))
-        for problem in written.problems:
-            click.echo(f"Not read: {problem}", err=True)
-        click.echo(
-            f"{written.page}: {results_counted(written.results)} in {written.series:,} series, "
-            f"{written.alarms} of them alarms; {counted(written.written, 'file')} changed."
-        )
-
-        if serve:
-            # Ctrl-C ends the display of the site, and is no failure.
-            stack.enter_context(suppress(KeyboardInterrupt))
-            serve_site(place, port, lambda address: click.echo(f"{address}  (Ctrl-C ends it)"))

@@ -35,8 +35,8 @@ class OptionValues(TypedDict, total=False):
     testpmd: Number of frames that the program takes from a queue at once. Default: 32.
     vpp: Bytes that a full bucket of the policer holds. Default: 20 ms of its rate."""
     classify: bool | str
-    """vpp: Whether there is a table of allowed destinations (the first host of each network). Frames to other
-    destinations are dropped where they enter the path. With `ip4` or `ip6`."""
+    """vpp: Whether there is a table of allowed destinations: as in FD.io CSIT, the /24 (IPv6: /112) of each side's first
+    host. Frames to other destinations are dropped where they enter the path. With `ip4` or `ip6`."""
     container: bool | str
     """vpp: Whether a second VPP with the same number of cores takes the place of testpmd: a cross-connect in a container
     with its own namespaces for mounts, network, IPC and host name. With `process=memif` or `srv6_proxy`."""
@@ -80,9 +80,9 @@ class OptionValues(TypedDict, total=False):
     """grout: Descriptors of each queue.
     vpp: Descriptors of each queue of a card or of an AF_XDP socket (1024). Packet sockets have none."""
     geneve: int | str
-    """vpp: Number of GENEVE tunnels on the east link, one for each of the first hosts in the east. With `ip4`, and
-    traffic profiles such as `ethip4-geneve16`. On that link, the TG sends and receives frames that are 50 bytes
-    longer."""
+    """vpp: Number of GENEVE tunnels on the east link, one for each of the first networks (/24) of 244.0.0.0/6, whose
+    packets come from as many networks of 240.0.0.0/6. With `ip4`, and traffic profiles such as `ethip4-geneve16`. On
+    that link, the TG sends and receives frames that are 50 bytes longer."""
     gtpu: bool | str
     """vpp: Whether packets between the two VPPs of the path are in a GTP-U tunnel. With `ip4`."""
     gtpu_mtu: int | str

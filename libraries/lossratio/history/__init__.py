@@ -6,13 +6,10 @@ from lossratio.history.analysis import (
     TrendRequest,
     add_runs,
     analyse,
-    analyse_entries,
     explain_alarms,
-    known_changes,
     require_no_regression,
 )
 from lossratio.history.archive import (
-    RUNS,
     ObjectStore,
     Outbox,
     fetch_newest,
@@ -20,11 +17,9 @@ from lossratio.history.archive import (
     open_history,
     put_annotations,
 )
-from lossratio.history.devices import LINE
-from lossratio.history.entries import FAILED, IRREGULAR
+from lossratio.history.entries import FAILED
 from lossratio.history.page_of_trends import address_of_run, trend_page
-from lossratio.history.readings import BETWEEN, TELEMETRY, series_of_readings
-from lossratio.history.series import Series, with_rates_per_interface
+from lossratio.history.series import Series
 from lossratio.history.store import History
 from lossratio.history.trend import LOOK_AT, NO_VERDICT, Trend, TrendVerdict
 from lossratio.history.trend_formats import trend_cases, trend_json, trend_text

@@ -93,28 +93,7 @@ def analyse(history: History, request: TrendRequest) -> Analysis:
     stored = history.read(testbed=request.testbed, readings=request.readings)
     if request.testbed is not None:
         _check_known("testbed", request.testbed, history.testbeds())
-    known = stored.names.followed(known_changes(history, request.annotations))
-    return analyse_entries(stored, known, request)
-
-
-def _check_known(what: str, wanted: str, names: Sequence[str]) -> None:
-    """Refuses a name, or a pattern with ``*``, that fits none of the names."""
-    if any(fnmatchcase(name, wanted) for name in names):
-        return
-    rest = ", ..." if len(names) > _MOST_SHOWN else ""
-    known = f" It has: {', '.join(names[:_MOST_SHOWN])}{rest}."
-    meant = did_you_mean(wanted, names) or known
-    raise ReportError(f"The history has no {what} {shown_value(wanted)}.{meant}")
-
-
-def analyse_entries(
-    stored: StoredEntries, known: tuple[KnownChange, ...], request: TrendRequest
-) -> Analysis:
-    """Computes the trends of entries that were read.
-
-    Raises:
-        ReportError: If there is no such test, quantity or device.
-    """
+    known = stored.names.followed(_known_changes(history, request.annotations))
     whole = list(series_of(stored.table, request.last))
     # The latest time of a testbed comes last, and is kept.
     newest = dict(sorted((series.key.testbed, series.times[-1]) for series in whole))
@@ -138,6 +117,16 @@ def analyse_entries(
     judged = with_testers(trends, _twins(whole, known, request), request)
     unmeasured = tuple(_last_unmeasured(stored, whole, request.test))
     return Analysis(tuple(judged), known, stored.problems, tuple(explaining), unmeasured)
+
+
+def _check_known(what: str, wanted: str, names: Sequence[str]) -> None:
+    """Refuses a name, or a pattern with ``*``, that fits none of the names."""
+    if any(fnmatchcase(name, wanted) for name in names):
+        return
+    rest = ", ..." if len(names) > _MOST_SHOWN else ""
+    known = f" It has: {', '.join(names[:_MOST_SHOWN])}{rest}."
+    meant = did_you_mean(wanted, names) or known
+    raise ReportError(f"The history has no {what} {shown_value(wanted)}.{meant}")
 
 
 def _asked_trends(
@@ -192,7 +181,7 @@ def _last_unmeasured(
             yield each
 
 
-def known_changes(history: History, file: Path | None) -> tuple[KnownChange, ...]:
+def _known_changes(history: History, file: Path | None) -> tuple[KnownChange, ...]:
     """The known changes of a history.
 
     Raises:
@@ -277,7 +266,7 @@ def require_no_regression(
         for one in found
         if (one.key.testbed, one.key.test, one.key.quantity, one.times[-1]) in mine
     ]
-    known = stored.names.followed(known_changes(history, None))
+    known = stored.names.followed(_known_changes(history, None))
     rules = TrendRules(fresh, least_change, confirm=1)
     trends = with_testers(trends_of(series, known, rules), _twins(found, known, rules), rules)
     chosen = [trend for trend in trends if quantity in (None, trend.series.key.quantity)]

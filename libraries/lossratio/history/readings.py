@@ -9,10 +9,7 @@ from lossratio.history.devices import Identity, lines_of
 from lossratio.history.result_readings import CLOCKS, OF_NODES, Reading, latency_readings
 from lossratio.history.series import Series, groups_of, made_series
 
-LATENCY, TELEMETRY = "latency", "telemetry"
-"""The sources of readings."""
-BETWEEN = ", "
-"""The text between the quantity and the place in the name of a series of readings."""
+_LATENCY, _TELEMETRY = "latency", "telemetry"
 TOP_NODES = 8
 """How many graph nodes of a device are followed: those with the most clocks per packet."""
 _OF_READINGS = [
@@ -31,9 +28,7 @@ _Key = tuple[str, str]
 _Result = tuple[Mapping[str, Any], Mapping[str, Mapping[_Key, Reading]]]
 
 
-def series_of_readings(
-    table: Any, last: int, fresh: int, sources: Sequence[str] = (LATENCY, TELEMETRY)
-) -> Iterator[Series]:
+def series_of_readings(table: Any, last: int, fresh: int) -> Iterator[Series]:
     """The series of the readings in a table of entries.
 
     Readings that the newest results do not have are left out, and so are graph nodes beyond the first `TOP_NODES`.
@@ -48,7 +43,7 @@ def series_of_readings(
             lines.setdefault(number, []).append(result)
 
         for line in lines.values():
-            found = _of_test(key, line[-last:], fresh, sources)
+            found = _of_test(key, line[-last:], fresh)
             yield from (
                 (replace(series, mark=series.key.device) for series in found)
                 if len(lines) > 1
@@ -66,8 +61,8 @@ def _results_of_test(rows: Any) -> list[_Result]:
         (
             entry,
             {
-                LATENCY: _by_key(latency_readings(entry["latency"] or ())),
-                TELEMETRY: _by_key(Reading(**reading) for reading in entry["readings"] or ()),
+                _LATENCY: _by_key(latency_readings(entry["latency"] or ())),
+                _TELEMETRY: _by_key(Reading(**reading) for reading in entry["readings"] or ()),
             },
         )
         for _, entry in sorted(by_time.items())
@@ -78,10 +73,8 @@ def _by_key(readings: Iterable[Reading]) -> dict[_Key, Reading]:
     return {(reading.quantity, reading.place): reading for reading in readings}
 
 
-def _of_test(
-    test: tuple[str, str], rows: Sequence[_Result], fresh: int, sources: Sequence[str]
-) -> Iterator[Series]:
-    for source in sources:
+def _of_test(test: tuple[str, str], rows: Sequence[_Result], fresh: int) -> Iterator[Series]:
+    for source in (_LATENCY, _TELEMETRY):
         found = [(entry, by_source[source]) for entry, by_source in rows if by_source[source]]
         newest: dict[_Key, Reading] = {}
         for _, readings in found[-fresh:]:
@@ -114,6 +107,4 @@ def _reading_series(
     columns["value"] = [None if each is None else each.value for _, each in found]
     columns["reason"] = ["it has no such reading" if each is None else None for _, each in found]
     columns["unit"] = [reading.unit] * len(found)
-    return made_series(
-        (*test, f"{reading.quantity}{BETWEEN}{reading.place}"), columns, is_reading=True
-    )
+    return made_series((*test, f"{reading.quantity}, {reading.place}"), columns, is_reading=True)

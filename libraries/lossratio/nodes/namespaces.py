@@ -7,6 +7,7 @@ network is entered.
 
 import fcntl
 import os
+import re
 import select
 import subprocess
 import threading
@@ -21,6 +22,8 @@ from lossratio.topology import Node
 
 NETNS_DIRECTORY = Path("/run/netns")
 """The directory with the names of network namespaces."""
+_LOG_LINE = re.compile(r"[EWI]\d{4} ")
+"""The beginning of a line of a log of Kubernetes: the level, month and day."""
 _INSPECT_SECONDS = 20.0
 _STATE = ("inspect", "--type", "container", "-f", "{{.State.Pid}}")
 _INSPECT = {
@@ -307,14 +310,17 @@ def open_pod(name: str, node: Node) -> Client:
         ) from error
     if done.stdout.strip():
         return Client(enter)
-    said = " ".join(done.stderr.split()).rstrip(".")
+    # kubectl logs what its library tried before it says what is wrong.
+    lines = done.stderr.splitlines()
+    lines = [line for line in lines if not _LOG_LINE.match(line)] or lines
+    said = " ".join(" ".join(lines).split()).rstrip(".?")
     if said and "exit code" not in said:
         raise NodeError(
             f"Node {name}: kubectl cannot run commands in pod {node.pod}: {said}. See 'kubectl get pods'."
         )
     raise NodeError(
         f"Node {name}: the container in pod {node.pod} has no 'ip' (Debian package iproute2)"
-        f"{f': {said}' if said else ''}. Use an image with Python 3.8, numpy and iproute2, and the capability NET_RAW."
+        f"{f': {said}' if said else ''}. Use an image with Python 3.8 and iproute2, and the capability NET_RAW."
     )
 
 

@@ -18,7 +18,7 @@ import numpy as np
 from lossratio.checked_arguments import checked
 from lossratio.errors import SearchError
 from lossratio.plrsearch.bounds import LossBounds
-from lossratio.plrsearch.bracketing import AIM, HALF, bracket, bracketed, losing_little
+from lossratio.plrsearch.bracketing import HALF, bracket, bracketed, losing_little
 from lossratio.plrsearch.counted_load import CountedLoad, LimitReached, SeenBucketRate
 from lossratio.plrsearch.counting import FINE, NEAR, Evidence, FixedPause
 from lossratio.plrsearch.counts import OVERLOAD, Row, count, why_set_aside
@@ -36,14 +36,15 @@ TIME_FOR_RARE = 6.0
 load, and three of them have to be expected there (see `CountedLoad.rarest_s`)."""
 _LONG, _LONG_SHARE = 20.0, 1.0 / 12.0
 """Seconds of a long trial, and its largest share of the search's time."""
-_STEPS = (0.005, 0.01, 0.02, 0.04, 0.1, 0.2)
-"""Steps down, as shares of the load, where the load decides about losses."""
-_EVENT_STEPS = (0.05, 0.1, 0.2)
-"""The same where events do: fewer than half of the trials lose frames."""
+_STEP, _EVENT_STEP, _LONGEST_STEP = 0.005, 0.05, 0.2
+"""The first step down, as a share of the load, where the load decides about losses, and where events do: fewer than
+half of the trials lose frames. Each further step is twice as long, up to the longest one."""
+_AIM = 0.35
+"""The next load should lose this share of the target."""
 _REFERENCE = 1.1
 """The overload that is measured again and again, as a multiple of the forwarded rate."""
-_REFERENCES, _MORE_REFERENCES, _REFERENCE_SHARE = 3, 5, 0.1
-"""Trials in this overload, more of them if the capacity varies, and their share of the search's trials."""
+_REFERENCES, _REFERENCE_SHARE = 3, 0.1
+"""Trials in this overload, and their share of the search's trials."""
 _CHECKS = (0.4, 0.75)
 """Shares of the search's time after which they are repeated."""
 _CHANGE, _SPREADS = 0.001, 4.0
@@ -136,8 +137,7 @@ class SearchByCounts:
         self.elapsed = 0.0
         self.trials = 0
         self._rows: list[Row] = []
-        self._once: float = 0.0
-        self._is_once_asked = False
+        self._once: float | None = None
         self._pause: FixedPause | None = None
         self._bucket: SeenBucketRate | None = None
         self._changes: tuple[float, ...] = ()
@@ -151,7 +151,7 @@ class SearchByCounts:
         self._since = len(self._rows)
         self._begin = self._clamped(begin)
         self._held: float | None = None
-        self._failed: list[float] = []
+        self._ceiling = math.inf
         self._cap = math.inf
         self._downs = 0
         self._reference: float | None = None
@@ -208,7 +208,7 @@ class SearchByCounts:
     @property
     def _evidence(self) -> Evidence:
         free = 0.0 if self._pause is None else self._pause.free_load
-        return Evidence.of(self._rows[self._since :], self._target, self._once, free)
+        return Evidence.of(self._rows[self._since :], self._target, self._once or 0.0, free)
 
     def _reason_to_stop(self) -> StopReason | None:
         if self._timeout - self.elapsed < self._duration and self.trials:
@@ -242,14 +242,9 @@ class SearchByCounts:
         if self.trials < len(self._warm_loads):
             return self._warm_loads[self.trials], _Purpose.BRACKET
         if self._held is None:
-            load = bracketed(evidence, self._question, self._begin)
-            if load is not None:
-                few = None if self._is_once_asked else losing_little(evidence)
-                if few is not None and self._timeout - self.elapsed > self._long_duration:
-                    return few, _Purpose.ONCE
-                return self._clamped(load), _Purpose.BRACKET
-            if self._wants_reference(evidence) and self._reference is not None:
-                return self._reference, _Purpose.REFERENCE
+            found = self._before_holding(evidence)
+            if found is not None:
+                return found
             self._hold(evidence)
 
         held = self._held or self._question.min_load
@@ -260,49 +255,50 @@ class SearchByCounts:
             return held, _Purpose.LONG
         return self._kept(evidence, held), _Purpose.HOLD
 
+    def _before_holding(self, evidence: Evidence) -> tuple[float, _Purpose] | None:
+        """The next trial of the bracket, or in overload; None: both are known."""
+        load = bracketed(evidence, self._begin)
+        if load is not None and self._clamped(load) not in evidence.loads:
+            few = losing_little(evidence)
+            can_ask = self._once is None and self._timeout - self.elapsed > self._long_duration
+            if few is not None and can_ask:
+                return few, _Purpose.ONCE
+            return self._clamped(load), _Purpose.BRACKET
+
+        counts = evidence.counts
+        if counts.is_overload.any() and self._reference is None:
+            most = float(counts.forwarding_rate[counts.is_overload].max())
+            ceiling = bracket(evidence)[1] or 0.0
+            self._reference = self._clamped(max(_REFERENCE * most, ceiling))
+        affordable = int(_REFERENCE_SHARE * self._timeout * self.trials / self.elapsed)
+        if self._reference is None or len(self._goodputs) >= min(_REFERENCES, max(affordable, 2)):
+            return None
+        return self._reference, _Purpose.REFERENCE
+
     def _see_once(self, row: Row) -> None:
         """Compares what a long trial lost with short trials at loads that lose a little."""
-        self._is_once_asked = True
         counts = self._evidence.counts
         little = counts.lost[counts.lost < NEAR * OVERLOAD * counts.sent]
-        if row[2] < HALF * row[4] / self._duration * float(little.mean()):
-            self._once = _ONCE_ROOM * max(float(little.max()), row[2])
-
-    # The overload.
-
-    def _wants_reference(self, evidence: Evidence) -> bool:
-        """Whether trials are missing that show how much is forwarded in overload, and how much that varies."""
-        goodput = evidence.best_goodput()
-        if self._reference is None and goodput is not None:
-            ceiling = bracket(evidence)[1] or 0.0
-            self._reference = self._clamped(max(_REFERENCE * goodput, ceiling))
-        if self._reference is None:
-            return False
-        wanted = _REFERENCES + _MORE_REFERENCES * evidence.varies(self._reference)
-        affordable = int(_REFERENCE_SHARE * self._timeout * self.trials / self.elapsed)
-        return len(self._goodputs) < min(wanted, max(affordable, 2))
+        once = row[2] < HALF * row[4] / self._duration * float(little.mean())
+        self._once = once * _ONCE_ROOM * max(float(little.max()), row[2])
 
     def _compare(self, row: Row) -> None:
         """Compares a trial in overload with earlier ones. If the device has changed, the past is forgotten."""
         load, exposure, lost, *_ = row
-        if self._held is not None:
-            self._checks_left = self._checks_left[1:]
-        if lost <= self._target * load * exposure:
-            if self._goodputs:
-                self._changes += (load / float(np.mean(self._goodputs)) - 1.0,)
-            self._forget(load)
-            self._since -= 1
+        goodput = load - lost / exposure
+        mean = float(np.mean(self._goodputs or [goodput]))
+        change = goodput / mean - 1.0
+        spread = self._spread
+        self._goodputs.append(goodput)
+        if self._held is None:
+            if lost <= self._target * load * exposure:
+                self._forget(load)
             return
 
-        goodput = load - lost / exposure
-        if self._held is not None:
-            mean = float(np.mean(self._goodputs))
-            change = goodput / mean - 1.0
-            if abs(change) > max(_CHANGE, _SPREADS * self._spread / mean):
-                self._changes += (change,)
-                self._forget((1.0 + change) * self._held)
-                self._reference = self._clamped((1.0 + change) * load)
-        self._goodputs.append(goodput)
+        self._checks_left = self._checks_left[1:]
+        if abs(change) > max(_CHANGE, _SPREADS * spread / mean):
+            self._changes += (change,)
+            self._forget((1.0 + change) * self._held)
 
     @property
     def _spread(self) -> float:
@@ -314,8 +310,7 @@ class SearchByCounts:
     def _hold(self, evidence: Evidence) -> None:
         """Begins to hold the highest load that passed."""
         floor, ceiling = bracket(evidence)
-        self._failed = [] if ceiling is None else [ceiling]
-        self._downs = 0
+        self._ceiling = ceiling or math.inf
         if self._reference is not None and evidence.varies(self._reference):
             mean = float(np.mean(self._goodputs))
             self._cap = max(mean - _TAIL * self._spread, _LEAST * min(self._goodputs))
@@ -326,7 +321,7 @@ class SearchByCounts:
         left = self._timeout - self.elapsed
         passed = any(row[0] >= held and not self._is_lossy(row) for row in self._longs)
         at_held = sum(row[0] == held for row in self._longs)
-        if left < self._long_duration or passed or at_held >= 2:
+        if passed or at_held >= 2 or left < self._long_duration:
             return False
         if self._longs and left >= 4.0 * self._long_duration and self._bucket is None:
             return at_held > 0 or self._is_narrow
@@ -334,16 +329,16 @@ class SearchByCounts:
 
     def _is_lossy(self, row: Row) -> bool:
         load, exposure, lost, *_ = row
-        return lost - self._once > _LONG_TARGETS * self._target * load * exposure + _CHANCE
+        lost -= self._once or 0.0
+        return lost > _LONG_TARGETS * self._target * load * exposure + _CHANCE
 
     def _kept(self, evidence: Evidence, held: float) -> float:
         """The load to hold next: lower if it failed, higher if it is verified."""
         here = evidence.at(held, _LOOKS)
         longs = [row for row in self._longs if row[0] == held and self._is_lossy(row)]
-        left = (self._timeout - self.elapsed) / max(self.elapsed / self.trials, self._duration)
         if len(longs) >= 2 or (longs and self._bucket is not None):
             self._held = self._in_long_run(held, longs, here)
-        elif here.trials and self._is_failed(here, left):
+        elif self._is_failed(here):
             self._held = self._lowered(evidence, held, here)
         elif evidence.is_verified(held):
             return self._raised(evidence, held)
@@ -352,65 +347,57 @@ class SearchByCounts:
     def _in_long_run(self, held: float, longs: list[Row], short: LossBounds) -> float:
         """The load to hold after long trials have lost frames: the rate in the long run, if a bucket explains them."""
         lost = [row[2] for row in longs]
-        self._failed = [held]
-        self._cap = (1.0 - self._step(_STEPS)) * held
+        self._ceiling = held
+        self._cap = self._step_below(held, _STEP)
+        goodput = float(np.mean(self._goodputs or [math.inf]))
         is_alike = min(lost) > _ALIKE * max(lost) and not short.lossy
-        if is_alike and self._goodputs and self._bucket is None:
-            in_short = float(np.mean(self._goodputs)) * self._duration
+        if is_alike and held > (1.0 - 2.0 * FINE) * goodput and self._bucket is None:
+            in_short = goodput * self._duration
             in_long = (held - lost[-1] / longs[-1][1]) * self._long_duration
             long_run = (in_long - in_short) / (self._long_duration - self._duration)
             self._bucket = SeenBucketRate(long_run, in_short - long_run * self._duration)
             self._cap = (1.0 - 0.02 * FINE) * long_run
         return self._clamped(self._cap)
 
-    def _is_failed(self, here: LossBounds, trials_left: float) -> bool:
+    def _is_failed(self, here: LossBounds) -> bool:
         """Whether the trials at a load lose too much to verify it."""
-        if here.lost <= self._target * here.frames:
-            return False
-        frames = (
-            here.burst * LossBounds.most_of(here.lost / here.burst) / self._target - here.frames
-        )
-        return (
-            here.least > self._target
-            or frames > _PATIENCE * trials_left * here.frames / here.trials
-        )
+        if here.least > self._target or here.lost <= self._target * here.frames:
+            return here.least > self._target
+        clumps = LossBounds.most_of(here.lost / here.burst)
+        left = (self._timeout - self.elapsed) / max(self.elapsed / self.trials, self._duration)
+        frames = here.burst * clumps / self._target - here.frames
+        return frames > _PATIENCE * left * here.frames / here.trials
 
-    def _step(self, steps: tuple[float, ...]) -> float:
-        """The next step, which is longer than the one before."""
+    def _step_below(self, held: float, step: float) -> float:
+        """A load below the held one, in frames per second; the next step is twice as long."""
         self._downs += 1
-        return steps[min(self._downs, len(steps)) - 1]
+        return held * (1.0 - min(step * 2.0 ** (self._downs - 1), _LONGEST_STEP))
 
     def _lowered(self, evidence: Evidence, held: float, here: LossBounds) -> float:
-        """A lower load to hold: a step down, where lines point to, or a verified load in between."""
+        """A lower load to hold: a step down, or where lines point to."""
         is_event = here.lossy <= HALF * here.trials
-        steps = _EVENT_STEPS if is_event else _STEPS
-        step = self._step(steps)
-        self._failed = [held]
+        lower = self._step_below(held, _EVENT_STEP if is_event else _STEP)
+        self._ceiling = held
         pause = evidence.fixed_pause() if is_event else None
+        crossing = None if is_event else evidence.crossing(_AIM * self._target)
         if pause is not None:
             self._pause = pause
             self._cap = min(self._cap, pause.free_load)
-            if held > self._cap:
-                return self._clamped(self._cap)
-
-        between = (load for load in evidence.loads if (1.0 - step) * held < load < held)
-        verified = max((load for load in between if evidence.is_verified(load)), default=None)
-        if verified is not None:
-            return verified
-        crossing = None if is_event else evidence.crossing(AIM * self._target)
+            lower = self._cap if held > self._cap else lower
         if crossing is not None:
-            step = min(max(1.0 - crossing / held, steps[0]), 4.0 * step)
-        return self._clamped((1.0 - step) * held)
+            lower = min(max(crossing, held - 4.0 * (held - lower)), (1.0 - _STEP) * held)
+        return self._clamped(lower)
 
     def _raised(self, evidence: Evidence, held: float) -> float:
         """The load of the next trial after the held load is verified: the middle of the bracket, or its upper end."""
         self._downs = 0
-        self._failed = [load for load in self._failed if load > held]
-        ceiling = min([*self._failed, self._question.max_load])
+        if self._ceiling <= held:
+            self._ceiling = math.inf
+        ceiling = min(self._ceiling, self._question.max_load)
         middle = min(HALF * (held + ceiling), self._cap)
         if ceiling - held > FINE * ceiling and middle > (1.0 + 0.25 * FINE) * held:
             self._held = self._clamped(middle)
-        elif self._failed and self._cap == math.inf:
+        elif self._ceiling < self._cap == math.inf:
             return self._just_above(evidence, held)
         return self._held or held
 
@@ -420,10 +407,10 @@ class SearchByCounts:
         above = evidence.at(higher)
         if above.least > self._target:
             return held
-        if above.trials < LEAST_TRIALS:
-            return higher
         if evidence.is_verified(higher):
             self._held = higher
+        elif above.trials < max(LEAST_TRIALS, HALF * evidence.at(held).trials):
+            return higher
         elif self._precision is not None:
             self._held = self._clamped(HALF * (held + higher))
         return self._held or held
@@ -465,7 +452,7 @@ class SearchByCounts:
             bucket=self._bucket,
             pause=self._pause,
             batch=evidence.batch(stated),
-            once=self._once,
+            once=self._once or 0.0,
             stopped_by=self._stopped_by,
         )
 

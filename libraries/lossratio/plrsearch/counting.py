@@ -39,6 +39,8 @@ _PAUSE_FRAMES = 16.0
 """A pause loses more frames than this in a trial."""
 _FREE = 0.998
 """At this share of the load that fills the ring in a pause, pauses lose nothing."""
+_STEEPEST = 1e5
+"""The loss ratio grows by at most this power of the load."""
 _SAME = 1e-9
 """Relative distance of equal loads."""
 
@@ -193,11 +195,6 @@ class Evidence:
         here = self.within(low, high)
         return LossBounds.of(self.counts.sent[here], self.counts.lost[here], looks, batch)
 
-    def best_goodput(self) -> float | None:
-        """Most frames per second that a trial in overload forwarded; None: there was no overload."""
-        rates = self.counts.forwarding_rate[self.counts.is_overload]
-        return float(rates.max()) if len(rates) else None
-
     def batch(self, load: float) -> float | None:
         """Number of frames that are lost at a time near a load: all counts are its multiples. None: they are not."""
         near = self.within((1.0 - NEAR) * load, (1.0 + NEAR) * load) & self.is_quiet
@@ -236,37 +233,30 @@ class Evidence:
     def crossing(self, ratio: float) -> float | None:
         """The load in frames per second at which a line reaches a loss ratio; None: no loss, or no growth of it.
 
-        The logarithm of the loss ratio is a line over 1/load (a Poisson regression, by Newton's steps), as for pauses
-        of random length. It uses trials that lose little.
+        The logarithm of the loss ratio is a line over 1/load (a Poisson regression), as for pauses of random length. It
+        uses trials that lose little.
         """
         little = self.counts.lost < 0.1 * OVERLOAD * self.counts.sent
         load, lost, sent = (
             column[little] for column in (self.counts.load, self.counts.lost, self.counts.sent)
         )
-        if not lost.any() or load[lost > 0.0].max() <= load.min():
+        if not lost.any():
             return None
 
         middle = float(load[lost > 0.0].min())
         x = middle / load - 1.0
-        level = math.log(lost.sum() / sent.sum())
-        slope = -10.0
-        for _ in range(30):
-            mean = sent * np.exp(np.clip(level + slope * x, -60.0, 0.0))
-            rest = lost - mean
-            inner, mixed, outer = mean.sum(), mean @ x, mean @ x**2 + 1e-12
-            determinant = inner * outer - mixed**2
-            if determinant <= 0.0:
-                return None
-            up = (outer * rest.sum() - mixed * (rest @ x)) / determinant
-            steeper = (inner * (rest @ x) - mixed * rest.sum()) / determinant
-            # Steps are limited, because the first ones may be far too long.
-            share = min(
-                1.0, 3.0 / max(abs(up), 1e-9), 0.7 * (abs(slope) + 5.0) / max(abs(steeper), 1e-9)
-            )
-            level += share * up
-            slope += share * steeper
-            if abs(up) < 1e-3 and abs(steeper) < 1e-3 * abs(slope):
-                break
 
-        place = 1.0 + (math.log(ratio) - level) / slope if slope < 0.0 else 0.0
-        return float(middle / place) if place > 0.0 else None
+        def too_low(slope: float) -> float:
+            """How far the mean place of the losses that a slope expects is from the one that is seen."""
+            expected = sent * np.exp(slope * x - (slope * x).max())
+            return float(expected @ x / expected.sum() - lost @ x / lost.sum())
+
+        slope = -_STEEPEST
+        if too_low(0.0) <= 0.0:
+            return None
+        if too_low(slope) < 0.0:
+            slope = float(scipy.optimize.brentq(too_low, slope, 0.0))
+        most = float((slope * x).max())
+        level = math.log(lost.sum() / (sent * np.exp(slope * x - most)).sum()) - most
+        place = 1.0 + (math.log(ratio) - level) / slope
+        return middle / place if place > 0.0 else None

@@ -42,6 +42,7 @@ from lossratio.results.loss_words import (
     whose,
 )
 from lossratio.results.losses import LEVEL, Examined, LossPattern, LossPlaces
+from lossratio.results.offered import offered_in
 from lossratio.results.trials import Trial
 from lossratio.trials import most_lost_in_bursts
 
@@ -95,6 +96,7 @@ def loss_places(trials: Sequence[Trial], deciding: Iterable[float] = ()) -> Loss
     patterns = _without_doubles(found)
     # One trial says little: whatever hit it may be regular.
     is_clear = len(used) > 1 and bool(seen) and not patterns and not any(map(has_outage, seen))
+    loads = [one.load * one.sent / one.intended for one in offered_in(used) if one.intended]
     # Record: what is known about the places.
     return LossPlaces(
         located_frames=sum(one.losses.lost_frames for one in seen),
@@ -102,6 +104,8 @@ def loss_places(trials: Sequence[Trial], deciding: Iterable[float] = ()) -> Loss
         looked_at=asked,
         patterns=patterns,
         nothing_in=_nothing_in(answers) if is_clear else (),
+        least_offered_per_interface_fps=min(loads, default=None),
+        most_offered_per_interface_fps=max(loads, default=None),
     )
 
 

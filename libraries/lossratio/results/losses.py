@@ -5,7 +5,7 @@ from typing import Literal, TypeAlias
 from pydantic import Field
 
 from lossratio.records import Ratio, Record
-from lossratio.units import format_ratio
+from lossratio.units import format_frame_rate, format_ratio, range_in_words
 
 LEVEL = 1e-3
 """The probability of chance, over all questions asked of a result, below which a pattern is reported."""
@@ -75,13 +75,18 @@ class LossPlaces(Record):
     """What losses do not seem to depend on. A question that these trials could not have answered is not among them."""
     without_pattern: str | None = None
     """In results of earlier versions: the sentence that there is no pattern."""
+    least_offered_per_interface_fps: float | None = None
+    """The smallest load that was offered in these trials; null: an earlier version did not say it."""
+    most_offered_per_interface_fps: float | None = None
+    """The largest load, likewise."""
 
     @property
     def sentences(self) -> tuple[str, ...]:
         """The statements, with the probability of chance."""
+        loads = self._loads_in_words
         if self.patterns:
             return tuple(
-                f"{pattern.sentence} (chance: {_in_words(pattern.chance)})"
+                f"{pattern.sentence} ({loads}chance: {_in_words(pattern.chance)})"
                 for pattern in self.patterns
             )
         if not self.nothing_in:
@@ -92,6 +97,13 @@ class LossPlaces(Record):
             f"Nothing found in {names}, of {self.located_frames:,} lost frames; a difference of "
             f"{format_ratio(most)} would have shown",
         )
+
+    @property
+    def _loads_in_words(self) -> str:
+        """The loads of the trials, before the chance; empty: they are not known."""
+        ends = (self.least_offered_per_interface_fps, self.most_offered_per_interface_fps)
+        loads = [format_frame_rate(end) for end in ends if end is not None]
+        return f"at {range_in_words(loads[0], loads[-1])}; " if loads else ""
 
 
 def _in_words(chance: float) -> str:

@@ -270,6 +270,9 @@ def _way_in_words(headers: Headers) -> str:
         protocols += [f"VLAN {vlan}" for vlan in packet.vlans if vlan is not None]
         protocols.append(f"IPv{packet.ip.version} {packet.protocol}")
 
+    if headers.geneve is not None:
+        protocols.insert(1, "checksum")
+
     changes = []
     for name, values in headers.ranges():
         step = f" by {values.step}" if values.step else ""

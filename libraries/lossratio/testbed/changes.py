@@ -68,6 +68,7 @@ _HELD = "interface {name} of {node} received {after} of PAUSE or PFC, and had to
 _HOLDS = "interface {name} of {node} sent {after} of PAUSE or PFC, so that its neighbour had to stop sending"
 _ALLOWANCE = "the cloud queued or dropped {after} of interface {name} of {node} beyond an allowance"
 _OVERRUN = "the receive ring of interface {name} of {node} had no room for {after}"
+_ONE_CPU = "one CPU got all interrupts of interface {name} of {node}, {after}, and its receive ring had no room"
 _QUOTA = "the CPU quota of the cgroup of {node} stopped its programs {after}"
 _BACKLOG = "the backlog of the kernel of {node} had no room for {after} (softnet)"
 _CLOCK = "the time of day of {node} was set by {after} s"
@@ -87,6 +88,7 @@ _INSTANCE = (
     "Choose an instance with a larger allowance, or measure below it (ethtool -S {name} shows it)."
 )
 _RING = "Enlarge the ring (ethtool -G {name} rx 4096), or give the generator more CPUs."
+_SPREAD = "Give it more queues (ethtool -L {name} combined 4), or spread its interrupts over more CPUs (irqbalance)."
 _RAISE = "Raise the quota (cpu.max of the cgroup, --cpus of docker, or the CPU limit of the pod)."
 _LONGER = "Enlarge the backlog (sysctl net.core.netdev_max_backlog), or spread the interrupts over more CPUs."
 
@@ -122,6 +124,7 @@ RULES = (
     *(Rule(side, "held", "note", _HELD, _NO_PAUSE) for side in _SIDES),
     *(Rule(side, "holds", "note", _HOLDS, _NO_PAUSE) for side in _SIDES),
     *(Rule(side, "allowance", "note", _ALLOWANCE, _INSTANCE) for side in _SIDES),
+    Rule("TG", "one_cpu", "note", _ONE_CPU, _SPREAD),
     Rule("TG", "overrun", "note", _OVERRUN, _RING),
     Rule("TG", "backlog", "note", _BACKLOG, _LONGER),
     Rule("controller", "clock", "note", _CLOCK, _ALONE),

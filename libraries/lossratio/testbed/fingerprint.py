@@ -46,6 +46,17 @@ while read -r programs; do
                     printf 'count %s %s;' "$name/${counter%:}" "$value"
                 done
             )"
+            interrupts=" "
+            for file in "/sys/class/net/$name/device"/msi_irqs/* "/sys/class/net/$name/device"/../msi_irqs/*; do
+                interrupts="$interrupts${file##*/}: "
+            done
+            answer="$answer$(
+                [ "$interrupts" = " *: *: " ] || awk -v name="$name" -v interrupts="$interrupts" '
+                    NR == 1 { cpus = NF; next }
+                    index(interrupts, " " $1 " ") { for (cpu = 0; cpu < cpus; cpu++) count[cpu] += $(cpu + 2) }
+                    END { for (cpu in count) printf "count %s/interrupts_of_cpu_%d %d;", name, cpu, count[cpu] }
+                ' /proc/interrupts
+            )"
         done
         throttled=0
         while IFS=: read -r _ kind group; do

@@ -9,7 +9,22 @@ from functools import partial
 from operator import attrgetter
 from typing import Any, TypeVar
 
-from lossratio.agent import PROTOCOL, Configuration, Plan, Question, Speaker, passes_of
+from lossratio.agent import (
+    PROTOCOL,
+    Clock,
+    Configuration,
+    Configure,
+    Hello,
+    Perform,
+    Plan,
+    Probe,
+    Question,
+    Resolve,
+    Speaker,
+    Through,
+    Wait,
+    passes_of,
+)
 from lossratio.errors import NodeError, TrafficError
 from lossratio.nodes import NodeProgram, NodeSession, Pulse, pack_program, was_killed
 from lossratio.topology import RealGenerator
@@ -90,9 +105,9 @@ class Conversation:
         self._pulse: Pulse | None = None
 
     def ask(
-        self, operation: str, busy: float = 0.0, advice: str = _AFTER_THE_END, **request: Any
+        self, operation: str, request: Any, busy: float = 0.0, advice: str = _AFTER_THE_END
     ) -> Mapping[str, Any]:
-        """The answer to a request, which may take `busy` seconds and the patience.
+        """The answer to a request, one of `lossratio.agent`'s, which may take `busy` seconds and the patience.
 
         Raises:
             AgentRefusalError: If the agent refuses it.
@@ -105,7 +120,9 @@ class Conversation:
 
         self._last_id += 1
         try:
-            self.process.write_line(json.dumps({"id": self._last_id, "op": operation, **request}))
+            self.process.write_line(
+                json.dumps({"id": self._last_id, "op": operation, **asdict(request)})
+            )
             line = self.process.read_line(busy + self.patience, self._show_life)
             while self.see is not None and (note := _note_in(line)) is not None:
                 self.see(*note)
@@ -267,7 +284,7 @@ class AgentClient(AbstractContextManager["AgentClient"]):
     def is_alive(self) -> bool:
         """Whether the agent, at both ends if there are two, still answers: news of its end may be on the way."""
         try:
-            self._ask("hello", protocol=PROTOCOL)
+            self._ask("hello", Hello(PROTOCOL))
         except TrafficError:
             return False
         return True
@@ -289,12 +306,8 @@ class AgentClient(AbstractContextManager["AgentClient"]):
         self.flows = {
             direction.name: direction.frames.flows for direction in configuration.directions
         }
-        request: dict[str, Any] = {
-            "generator": generator,
-            "options": dict(options or {}),
-            "program": program,
-        }
-        facts = self._ask("configure", **request, configuration=asdict(configuration))
+        request = Configure(generator, configuration, dict(options or {}), program)
+        facts = self._ask("configure", request)
         has_handshakes = any(each.frames.handshake is not None for each in configuration.directions)
         self.has_connections = has_handshakes or facts.get("connects_only", False)
         return facts
@@ -310,7 +323,7 @@ class AgentClient(AbstractContextManager["AgentClient"]):
             rounds = 1.0 + (passes - 1) / plan.exchange.answer_ratio
             busy = plan.connections / plan.load * rounds + passes * self.settle_time
 
-        answer = self._ask("run", busy=busy, plan=asdict(plan))
+        answer = self._ask("run", Perform(plan), busy)
         observed = self._read(partial(answers.read_answer, plan=plan), answer)
         if plan.locates:
             return replace(observed, timelines=self._timelines(answer, observed.directions))
@@ -318,7 +331,7 @@ class AgentClient(AbstractContextManager["AgentClient"]):
 
     def hold(self, plan: Plan) -> None:
         """Begins the traffic of a plan without an end, until `stop`."""
-        self._ask("hold", plan=asdict(plan))
+        self._ask("hold", Perform(plan))
         self._is_watched = plan.locates
         self._conversation.begin_pulse()
 
@@ -329,7 +342,7 @@ class AgentClient(AbstractContextManager["AgentClient"]):
             late_wait: Seconds after that in which frames are late; they are counted separately.
         """
         self._conversation.end_pulse()
-        answer = self._ask("stop", busy=self.settle_time + late_wait, late_wait=late_wait)
+        answer = self._ask("stop", Wait(late_wait), self.settle_time + late_wait)
         stopped = self._read(answers.read_stop, answer)
         if self._is_watched:
             return replace(stopped, timelines=self._timelines(answer, stopped.directions))
@@ -341,7 +354,7 @@ class AgentClient(AbstractContextManager["AgentClient"]):
         Args:
             wait: Seconds to wait for them.
         """
-        return self._read(answers.read_late, self._ask("late", busy=wait, wait=wait))
+        return self._read(answers.read_late, self._ask("late", Wait(wait), wait))
 
     def resolve(
         self,
@@ -354,17 +367,11 @@ class AgentClient(AbstractContextManager["AgentClient"]):
 
         `through` are ``generator`` and ``options`` of the generator that took the ports; None: the kernel has them.
         """
-        asked = [asdict(question) for question in questions]
-        answer = self._ask(
-            "resolve",
-            busy=seconds,
-            questions=asked,
-            seconds=seconds,
-            through=through,
-            loads_default_route=self.loads_default_route,
-        )
+        taken = None if through is None else Through(**through)
+        request = Resolve(seconds, taken, self.loads_default_route, tuple(questions))
         return self._read(
-            lambda answer, _: tuple(tuple(map(str, macs)) for macs in answer["macs"]), answer
+            lambda answer, _: tuple(tuple(map(str, macs)) for macs in answer["macs"]),
+            self._ask("resolve", request, seconds),
         )
 
     def probe(
@@ -384,23 +391,19 @@ class AgentClient(AbstractContextManager["AgentClient"]):
         interfaces on which frames may arrive; those that do not exist, are down or are in use are left out. Nothing is
         sent from them. `through` is as for `resolve`.
         """
-        busy = seconds + 0.01 * len(sends)
-        frames = [(port, frame.hex()) for port, frame in sends]
-        request: dict[str, Any] = {
-            "ports": list(ports),
-            "sends": frames,
-            "networks": list(networks),
-        }
-        request |= {
-            "speakers": [asdict(speaker) for speaker in speakers],
-            "through": through,
-            "listen": list(listen),
-            "loads_default_route": self.loads_default_route,
-        }
-
-        return self._read(
-            answers.read_probe, self._ask("probe", busy=busy, seconds=seconds, **request)
+        # Record: what is sent, and what answers.
+        request = Probe(
+            seconds,
+            None if through is None else Through(**through),
+            self.loads_default_route,
+            ports=tuple(ports),
+            sends=tuple((port, frame.hex()) for port, frame in sends),
+            networks=tuple(networks),
+            listen=tuple(listen),
+            speakers=tuple(speakers),
         )
+        busy = seconds + 0.01 * len(sends)
+        return self._read(answers.read_probe, self._ask("probe", request, busy))
 
     def close(self) -> None:
         """Ends the agent, and with it all traffic; a second call changes nothing."""
@@ -413,14 +416,14 @@ class AgentClient(AbstractContextManager["AgentClient"]):
         readings = []
         for _ in range(_CLOCK_READINGS):
             before = time.monotonic()
-            now = self._read(lambda answer, _: float(answer["now"]), self._ask("clock"))
+            now = self._read(lambda answer, _: float(answer["now"]), self._ask("clock", Clock()))
             after = time.monotonic()
             readings.append(answers.AgentClock((before + after) / 2 - now, (after - before) / 2))
         clock = min(readings, key=attrgetter("error"))
         return self._read(lambda answer, _: answers.read_timelines(answer, counters, clock), answer)
 
     def _hello(self) -> AgentFacts:
-        answer = self._ask("hello", START_SECONDS, _IF_IT_NEVER_STARTED, protocol=PROTOCOL)
+        answer = self._ask("hello", Hello(PROTOCOL), START_SECONDS, _IF_IT_NEVER_STARTED)
         if answer.get("protocol") != PROTOCOL:
             self.close()
             raise TrafficError(

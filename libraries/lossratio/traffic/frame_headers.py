@@ -17,6 +17,7 @@ from lossratio.agent import (
     TAG_BYTES,
     TCP,
     UDP,
+    UDP_PROTOCOL,
     WORD_BYTES,
     ChecksumField,
     FramesSpec,
@@ -217,11 +218,12 @@ class _Frame(FrameHeaders):
             self._add_transport(transport)
 
     def add_tunnel(self, tunnel: Vxlan | Geneve, *, of_device: bool = False) -> None:
-        """UDP without a checksum, the tunnel's header, and the frame within.
+        """UDP, the tunnel's header, and the frame within.
 
         If a device begins the tunnel, everything is compared except what the device may choose itself.
         """
         start = len(self.data)
+        pseudo_header = (*self.covered, UDP_PROTOCOL)
         self._add_field(2, tunnel.source_port.first, tunnel.source_port)
         self.data += tunnel.port.to_bytes(2, "big") + bytes(4) + tunnel.start
         self.lengths.append(LengthField(start + 4, start))
@@ -257,6 +259,8 @@ class _Frame(FrameHeaders):
         self.rewritable = [(0, len(self.data))]
         self.addresses = []
         self.add_headers(tunnel.inner, _inner_mac(source))
+        # The last one to be computed, because it covers the others.
+        self.checksums.append(ChecksumField(start + 6, start, pseudo_header=pseudo_header))
 
     def _leave_choices(self, start: int) -> None:
         """Leaves out the parts of outer headers that a tunnel's first device chooses; `start` is where UDP is."""

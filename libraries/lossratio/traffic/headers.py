@@ -311,7 +311,7 @@ class TunnelledHeaders(InnerHeaders):
 
 
 class TunnelHeader(FileModel):
-    """UDP without a checksum, a header of eight bytes, and frames within."""
+    """UDP, a header of eight bytes, and frames within."""
 
     port: ClassVar[int]
     """Destination port of UDP."""
@@ -329,7 +329,7 @@ class TunnelHeader(FileModel):
 
 
 class Vxlan(TunnelHeader):
-    """VXLAN (RFC 7348)."""
+    """VXLAN (RFC 7348), in UDP without a checksum."""
 
     port = VXLAN.number
     start = b"\x08\0\0\0"
@@ -338,7 +338,7 @@ class Vxlan(TunnelHeader):
 
 
 class Geneve(TunnelHeader):
-    """GENEVE (RFC 8926) without options, to a device that ends the tunnels and routes the inner packets."""
+    """GENEVE (RFC 8926) without options, in UDP with a checksum, to a device that ends tunnels and routes packets."""
 
     port = 6081
     start = b"\0\0\x65\x58"

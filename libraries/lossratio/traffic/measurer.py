@@ -203,7 +203,6 @@ class TrafficMeasurer:
                 change = _IN_FLIGHT_DECAY
             else:
                 change = 2.0
-
             seen = 2.0 * answer.were_in_flight / trial.load
             self._in_flight = max(trials.IN_FLIGHT, seen, change * self._in_flight)
 

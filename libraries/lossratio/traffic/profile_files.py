@@ -17,6 +17,7 @@ from lossratio.shipped import did_you_mean
 from lossratio.topology import WEST
 from lossratio.traffic.frame_sizes import IMIX, parse_frame_size
 from lossratio.traffic.profile import ProfileFile, TrafficProfile
+from lossratio.traffic.ranges import PORTS
 from lossratio.traffic.streams import StreamError
 from lossratio.wrong_values import in_words
 from lossratio.yaml_file import describe_problem, load_yaml_file
@@ -149,12 +150,17 @@ def _counted_fields(counted: re.Match[str]) -> dict[str, Any]:
         fields["ipv4"]["source"]["count"] = count
         destinations["count"] = count if counted["way"] == "ip4net" else 1
         return fields
-    if counted["way"] in ("ip4dst", "geneve"):
+    if counted["way"] == "ip4dst":
         destinations["count"] = count
-        if fields["reverse"]["headers"] is not None:
-            tunnel = fields["reverse"]["headers"]["geneve"]
-            tunnel["vni"]["count"] = count
-            tunnel["inner"]["ipv4"]["source"]["count"] = count
+        return fields
+    if counted["way"] == "geneve":
+        tunnel = fields["reverse"]["headers"]["geneve"]
+        flows = count * tunnel["vni"]["repeat"]
+        for addresses in (fields["ipv4"], tunnel["inner"]["ipv4"]):
+            addresses["source"]["count"] = addresses["destination"]["count"] = flows
+        tunnel["vni"]["count"] = count
+        ports = min(flows, PORTS)
+        tunnel["source_port"] |= {"first": PORTS - ports, "count": ports}
         return fields
 
     fields["ipv4"]["source"]["count"] = count

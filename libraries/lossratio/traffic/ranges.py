@@ -99,6 +99,9 @@ class AddressRange(Range):
 class PortRange(Range):
     """Ports of UDP or TCP."""
 
+    first: int = Field(ge=0)
+    """The first port; 0 as a source of UDP means that nobody answers (RFC 768)."""
+
     @model_validator(mode="after")
     def _fits(self) -> "PortRange":
         if self.last >= PORTS:

@@ -4,15 +4,6 @@ from mutations.mutation import Mutation
 
 TESTBEDS = (
     Mutation(
-        "a single look says when TRex's traffic began, even if TRex was late then",
-        "agent/trex/pace.py",
-        "if last - first < 0.5 * self._duration:",
-        "if False:",
-        (
-            "traffic/test_trex_pace.py::test_frames_after_the_begin_show_when_it_was_unless_they_are_late_or_seldom_looked_at",
-        ),
-    ),
-    Mutation(
         "members of a structure in Python are in another order than in C",
         "agent/xdp/send_program.py",
         '"u64 left, number, index, fraction"',

@@ -52,9 +52,8 @@ def test_another_package_adds_a_kind_by_an_entry_point(install):
 
 
 def test_an_unknown_kind_is_reported_with_the_known_kinds():
-    with pytest.raises(
-        DutError, match=r"no kind of DUT 'linux_brige'. Choose one of these: .*linux_bridge.*mean 'linux_bridge'"
-    ):
+    known = r"no kind of DUT 'linux_brige'. Choose one of these: .*linux_bridge.*mean 'linux_bridge'"
+    with pytest.raises(DutError, match=known):
         load_kind("linux_brige")
 
 

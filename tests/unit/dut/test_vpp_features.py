@@ -48,7 +48,7 @@ def geneve(source: str, destination: str) -> Packet:
     """What comes from the east is in a tunnel, to the end that VPP has there."""
     if source < destination:
         return ip4(source, destination)
-    outer = IP(src="198.19.128.0", dst="198.18.128.0") / UDP(dport=6081, chksum=0)
+    outer = IP(src="198.19.128.0", dst="198.18.128.0") / UDP(dport=6081)
     inner = Ether(dst="d0:0b:ee:d0:00:00", src="02:01:00:00:00:01") / ip4(source, destination)
     return outer / GENEVE(proto=0x6558, vni=1) / inner
 
@@ -110,6 +110,7 @@ CASES = {
         {"forwarding": "ip4", "geneve": 64},
         geneve,
         lambda packet: (packet[IP].dst, packet[GENEVE].vni, packet[GENEVE][IP].ttl) == ("198.19.128.0", 1, 63),
+        hosts=("240.0.0.255", "244.0.0.255"),
     ),
     "routes": Case(
         {"forwarding": "ip6", "routes": 20000},
@@ -131,13 +132,14 @@ CASES = {
     },
     "classify": Case(
         {"forwarding": "ip4", "classify": True},
-        dropped=lambda source, sink: ip4(source, sink[:-1] + "9"),
+        lambda source, sink: ip4(source, f"{sink}9"),
+        dropped=lambda source, sink: ip4(source, sink[:-3] + "1.1"),
         place="ip4-input: input ACL table-miss drops",
     ),
     "classify ip6": Case(
         {"forwarding": "ip6", "classify": True},
-        ip6,
-        dropped=lambda source, sink: ip6(source, sink[:-1] + "9"),
+        lambda source, sink: ip6(source, f"{sink}9"),
+        dropped=lambda source, sink: ip6(source, f"{sink}:1"),
         place="ip6-input: input ACL table-miss drops",
         hosts=HOSTS6,
     ),

@@ -10,7 +10,7 @@ from examples import examples_in
 from lossratio.commands.night import fetch, send
 from lossratio.commands.replay import replay
 from lossratio.commands.report import compare, csit, report
-from lossratio.commands.trend import ack, site, trend
+from lossratio.commands.trend import ack, trend
 from lossratio.history.annotations import load_known_changes
 from lossratio.history.entries import Entry
 from lossratio.results.kinds import built_in_kinds
@@ -30,7 +30,6 @@ COMMANDS = {
     "archive fetch": fetch,
     "trend": trend,
     "archive ack": ack,
-    "archive site": site,
 }
 SHOWN = re.findall(r"^\$ lossratio (?!builds )(.*)$", HOW_TO, flags=re.MULTILINE)
 

@@ -46,14 +46,9 @@ def test_its_paths_are_those_of_the_guide(lab):
 
 @pytest.mark.netns
 @needs_testbed
-@pytest.mark.parametrize(
-    ("catalogue", "include", "tests"),
-    [
-        ("our-lab.yaml", "3_node_single_link_topoANDmrr", ["64B-1c-eth-l2bdlong-mrr", "IMIX-1c-eth-l2bdlong-mrr"]),
-        ("our-lab.yaml:duts=1", "64b", ["64B-1c-eth-l2bdlong-mrr"]),
-    ],
-)
-def test_its_suite_measures_on_it(lab, catalogue, include, tests):
+def test_its_suite_measures_on_it(lab):
+    catalogue, include = "our-lab.yaml:duts=1", "64b"
+    assert "lossratio.keywords.Catalogue:our-lab.yaml --include 3_node_single_link_topoANDmrr our_suite.robot" in TEXT
     assert f"lossratio.keywords.Catalogue:{catalogue} --include {include} our_suite.robot" in TEXT
     with tempfile.TemporaryDirectory(prefix="lossratio-state-") as state:
         path = os.pathsep.join((str(ROOT / "libraries"), str(lab)))
@@ -69,4 +64,4 @@ def test_its_suite_measures_on_it(lab, catalogue, include, tests):
             text=True,
         )
     assert run.returncode == 0, run.stdout + run.stderr
-    assert list(RobotRun(lab / "out", run.returncode).tests) == tests
+    assert list(RobotRun(lab / "out", run.returncode).tests) == ["64B-1c-eth-l2bdlong-mrr"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import warnings
+from functools import cache
 
 import pytest
 
@@ -30,12 +31,23 @@ def searched(goals, seed, zone=ZONE, *, journal=(), **settings):
     return controller.result(), trials
 
 
+@cache
+def ended(seed):
+    """The result of a search that may end at a coin, and its trials."""
+    return searched([PDR], seed, end_at_coin=True)
+
+
+@cache
+def whole(seed):
+    """The trials of the same search without that end."""
+    return searched([PDR], seed)[1]
+
+
 @pytest.mark.parametrize("seed", range(6))
 def test_a_search_ends_with_the_zone_where_a_coin_would_decide(seed):
-    result, trials = searched([PDR], seed, end_at_coin=True)
-    _, whole = searched([PDR], seed)
+    result, trials = ended(seed)
     assert result.finished
-    assert len(trials) <= len(whole)
+    assert len(trials) <= len(whole(seed))
     if result[PDR].regular:
         return
     assert result[PDR].reason is IrregularReason.COIN
@@ -46,11 +58,10 @@ def test_a_search_ends_with_the_zone_where_a_coin_would_decide(seed):
 
 
 def test_most_such_searches_end_so_and_in_half_of_the_trials():
-    ended = [searched([PDR], seed, end_at_coin=True) for seed in range(12)]
-    whole = [searched([PDR], seed)[1] for seed in range(12)]
-    coins = [result[PDR].reason is IrregularReason.COIN for result, _ in ended]
+    seeds = range(12)
+    coins = [result[PDR].reason is IrregularReason.COIN for result, _ in map(ended, seeds)]
     assert sum(coins) >= 6
-    assert sum(len(trials) for _, trials in ended) < 0.7 * sum(map(len, whole))
+    assert sum(len(trials) for _, trials in map(ended, seeds)) < 0.7 * sum(map(len, map(whole, seeds)))
 
 
 def test_where_no_coin_decides_the_search_is_the_same():
@@ -63,7 +74,7 @@ def test_one_goal_is_given_up_and_the_other_one_is_found():
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         large = SearchGoal(0.05, 0.5, 1.0, 21.0, 0.005, 1.0, name="large loss")
-    found = [searched([PDR, large], seed, end_at_coin=True)[0] for seed in range(6)]
+    found = [searched([PDR, large], seed, end_at_coin=True)[0] for seed in range(3)]
     assert any(result[PDR].reason is IrregularReason.COIN for result in found)
     assert all(result[large].reason is IrregularReason.MAX_LOAD_IS_LOWER_BOUND for result in found)
 

@@ -55,9 +55,9 @@ def test_a_trend_is_seen_over_different_loads(per_trial, change):
 
 
 @pytest.mark.whole
-def test_nothing_is_seen_in_trials_of_quiet_suts(how_many):
+def test_nothing_is_seen_in_trials_of_quiet_suts():
     families = [family for family in (*FAMILIES.values(), *HELD_OUT_FAMILIES.values()) if family.group == "quiet"]
-    subjects = [family.subject(seed) for family in families for seed in range(40, how_many(41, 43))]
+    subjects = [family.subject(seed) for family in families for seed in range(40, 42)]
     # A queue that is full after a loss is a memory of loss, and so is a bucket that is empty.
     without_queue = [subject for subject in subjects if not isinstance(subject.sut, Buffer | Policer)]
     searches = [
@@ -66,7 +66,7 @@ def test_nothing_is_seen_in_trials_of_quiet_suts(how_many):
         for goals in ("G1", "G2", "G3", "G4")
         for algorithm in (OURS, EARLY)
     ]
-    assert len(searches) >= how_many(30, 90)
+    assert len(searches) >= 60
     assert [search for search in searches if inconstancy_in(search) is not None or level_loss_in(search)] == []
 
 

@@ -64,10 +64,9 @@ def test_a_burst_that_hides_loss_in_short_trials_is_seen_through(goal):
 
 @pytest.mark.whole
 @pytest.mark.parametrize("goals", [GOAL_SETS["NDR and PDR"], GOAL_SETS["different widths"]])
-@pytest.mark.parametrize("seed", range(2))
-def test_the_order_of_goals_changes_no_trial(goals, seed):
+def test_the_order_of_goals_changes_no_trial(goals):
     forwards, backwards = (MLRsearch(order, MIN, MAX) for order in (goals, goals[::-1]))
-    first, second = drive(forwards, noisy(1e6, 0.01, seed)), drive(backwards, noisy(1e6, 0.01, seed))
+    first, second = drive(forwards, noisy(1e6, 0.01, 0)), drive(backwards, noisy(1e6, 0.01, 0))
     assert forwards.evidence == backwards.evidence
     assert dict(first) == dict(second)
 
@@ -107,7 +106,7 @@ def test_the_timeout_counts_what_trials_took():
 
 @pytest.mark.whole
 @pytest.mark.parametrize("goals", [[NDR, PDR], [TST009]], ids=["CSIT", "TST009"])
-def test_a_timeout_at_any_moment_leaves_what_the_trials_prove(goals, how_many):
+def test_a_timeout_at_any_moment_leaves_what_the_trials_prove(goals):
     free = MLRsearch(goals, MIN, MAX)
     drive(free, noisy(1e6, 0.01, 3))
     seconds = 0.5
@@ -121,7 +120,7 @@ def test_a_timeout_at_any_moment_leaves_what_the_trials_prove(goals, how_many):
                 goal, controller.evidence, min_load=MIN, max_load=MAX, unfinished=IrregularReason.TIMEOUT
             )
             assert search_result == again
-        seconds += how_many(10, 3)
+        seconds += 10.0
 
 
 def test_results_found_before_the_timeout_stay_regular():
@@ -290,7 +289,7 @@ def test_loads_that_differ_by_rounding_are_one_load(load):
 
 
 @pytest.mark.whole
-@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("seed", range(7))
 def test_any_trials_that_were_not_asked_for_are_taken_at_loads_that_nearly_meet(seed):
     chance = random.Random(seed)
     loads = [chance.uniform(MIN, MAX) for _ in range(3)]

@@ -37,8 +37,8 @@ def zone_of(sut, goal=NDR):
 
 
 @pytest.mark.whole
-def test_most_searches_in_a_zone_of_chance_name_it_and_the_zone_holds_their_bound(how_many):
-    found = [zone_of(coin(seed)) for seed in range(how_many(6, 12))]
+def test_most_searches_in_a_zone_of_chance_name_it_and_the_zone_holds_their_bound():
+    found = [zone_of(coin(seed)) for seed in range(6)]
     seen = [(zone.loads, result) for zone, result in found if zone is not None]
     assert 2 * len(seen) >= len(found)
     for (low, high), result in seen:

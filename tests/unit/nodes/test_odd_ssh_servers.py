@@ -166,6 +166,19 @@ def test_a_server_behind_a_bastion_answers_for_itself(server, tmp_path, monkeypa
         pass
 
 
+@contextmanager
+def standing_at(server, directory, settings):
+    """The port of a server with these settings, of one that never answers, or of none."""
+    if settings == "closed":
+        yield free_port()
+    elif settings == "slow":
+        with socket.create_server(("127.0.0.1", 0)) as slow:
+            yield slow.getsockname()[1]
+    else:
+        with odd_server(server, directory, *settings) as port:
+            yield port
+
+
 SUITE = """*** Settings ***
 Library    lossratio    dut=black_box
 *** Test Cases ***
@@ -181,10 +194,12 @@ Search
         (["MaxSessions 1"], "user_key", "its sshd refuses a further session; cannot run `true`. Raise MaxSessions"),
         ([], "other_key", "). Is the user right, and the key in its authorized_keys?"),
         (['ForceCommand echo hi; sh -c "$SSH_ORIGINAL_COMMAND"'], "user_key", "its shell writes 'hi' before"),
+        ("closed", "user_key", "connection refused. Is sshd running there, and is this its port?"),
+        ("slow", "user_key", "the log-in was not finished within 10 s. Look at its load and at the network to it"),
     ],
 )
 def test_check_run_and_between_say_the_same(server, tmp_path, settings, key, why):
-    with odd_server(server, tmp_path, *settings) as port:
+    with standing_at(server, tmp_path, settings) as port:
         known = tmp_path / "known"
         known.write_text("".join(f"[127.0.0.1]:{each} {server.host_key}\n" for each in (port, server.port)))
         file = server.directory / key

@@ -174,10 +174,8 @@ class TestNamespaces:
             assert session.run("ls", "/sys/class/net").stdout.split() == ["lo"]
 
     def test_a_namespace_that_is_not_there_is_named_beside_those_that_are(self, namespace, monkeypatch):
-        with pytest.raises(
-            NodeError,
-            match=r"Node DUT1: there is no network namespace 'lba' .*The namespaces are lab\. Did you mean 'lab'\?",
-        ):
+        known = r"Node DUT1: there is no network namespace 'lba' .*The namespaces are lab\. Did you mean 'lab'\?"
+        with pytest.raises(NodeError, match=known):
             opened(namespace, monkeypatch, netns="lba")
 
     @pytest.mark.parametrize(
@@ -245,8 +243,13 @@ class TestNamespaces:
                 "cannot run commands in pod web: pods .* not found. See 'kube",
             ),
             (
+                "echo 'E1201 18:22:29.211392 9939 memcache.go:265] \"Unhandled Error\"' >&2\n"
+                "echo 'The connection to the server was refused - did you specify the right port?' >&2; exit 1",
+                r"in pod web: The connection to the server was refused - did you specify the right port\. See 'kube",
+            ),
+            (
                 "echo 'command terminated with exit code 127' >&2; exit 127",
-                "has no 'ip' .*numpy and iproute2, and the cap",
+                "has no 'ip' .*Python 3.8 and iproute2, and the cap",
             ),
             ("sleep 5", "kubectl did not answer within 0.2 s. Is the cluster up"),
         ],

@@ -147,6 +147,11 @@ def test_a_generator_that_only_counts_is_checked_by_its_latency_frames_and_the_r
     assert "Not checked in frames that came back: anything in trials." in provenance(checked)
 
 
+def test_a_generator_without_numpy_says_what_that_costs():
+    said = [provenance(result(generator={"kind": "afpacket", "numpy": numpy})) for numpy in (None, "2.0")]
+    assert ["it sends less there, and examines fewer frames" in text for text in said] == [True, False]
+
+
 def test_a_generator_that_examines_trials_is_not_asked_for_latency():
     examining = {"integrity": {**COUNTING, "in_trials": True}}
     assert check_at_low_rate(None, examining, idle_time=0.0) == examining["integrity"]

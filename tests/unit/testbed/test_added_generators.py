@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import re
+import subprocess
 import sys
 from pathlib import Path
 from types import SimpleNamespace
@@ -12,6 +14,7 @@ from examples import examples_in
 from local_testbeds import local_topology, needs_testbed, own_state
 from measurement_examples import PROFILE, place
 
+import lossratio.agent
 from lossratio import load_profile, open_testbed
 from lossratio.commands.main import main
 from lossratio.errors import SearchError, TopologyError, TrafficError
@@ -106,24 +109,24 @@ def topology(directory, generator, name="added"):
 def test_its_settings_are_fields_of_the_topology_file(our_generators, tmp_path):
     (line,) = example("yaml")
     settings = load_topology(topology(tmp_path, line.removeprefix("generator: ").strip())).nodes["TG"].generator
-    assert (settings.kind, settings.load, settings.duration, settings.python) == ("warmed_up", 2000.0, 0.05, "python3")
-    assert settings.model_dump(exclude_unset=True) == {"kind": "warmed_up", "load": 2000.0, "duration": 0.05}
+    assert (settings.kind, settings.most, settings.python) == ("plain", 2000.0, "python3")
+    assert settings.model_dump(exclude_unset=True) == {"kind": "plain", "most": 2000.0}
 
 
 def test_a_wrong_setting_is_refused_with_file_line_and_field(our_generators, tmp_path):
-    file = topology(tmp_path, "\n      kind: warmed_up\n      load: lots\n      lode: 1 kfps")
+    file = topology(tmp_path, "\n      kind: plain\n      most: lots\n      mast: 1 kfps")
     with pytest.raises(TopologyError) as raised:
         load_topology(file)
     first, second = str(raised.value).splitlines()
-    assert re.search(rf"{file}:13: nodes\.TG\.generator\.load: .*'lots'", first)
-    assert f"{file}:14: nodes.TG.generator.lode: unknown field" in second
+    assert re.search(rf"{file}:13: nodes\.TG\.generator\.most: .*'lots'", first)
+    assert f"{file}:14: nodes.TG.generator.mast: unknown field" in second
 
 
 def test_an_unknown_generator_is_refused_with_those_that_there_are(our_generators, tmp_path):
     with pytest.raises(
-        TopologyError, match=r"afpacket, auto, otg, simulated, trex, warmed_up, xdp\. Did you mean 'warmed_up'\?"
+        TopologyError, match=r"afpacket, auto, otg, plain, simulated, trex, xdp\. Did you mean 'plain'\?"
     ):
-        load_topology(topology(tmp_path, "{kind: warmd_up, load: 1}"))
+        load_topology(topology(tmp_path, "{kind: plane, most: 1}"))
 
 
 @pytest.mark.parametrize(
@@ -162,11 +165,9 @@ def test_other_testbeds_work_beside_a_broken_package(broken, tmp_path, capsys, m
 
 
 def test_a_second_package_with_the_same_generator_is_refused(our_generators, install):
-    install("other_generators", ["warmed_up = others:WarmedUp", "afpacket = others:AfPacket"])
-    with pytest.raises(
-        TopologyError, match=r"Several packages have a generator 'warmed_up': .*\(our_generators 1\.0\)"
-    ):
-        load_generator("warmed_up")
+    install("other_generators", ["plain = others:Plain", "afpacket = others:AfPacket"])
+    with pytest.raises(TopologyError, match=r"Several packages have a generator 'plain': .*\(our_generators 1\.0\)"):
+        load_generator("plain")
     with pytest.raises(TopologyError, match=r"'afpacket': .*\(lossratio\), .*\(other_generators 1\.0\)"):
         load_generator("afpacket")
 
@@ -186,15 +187,28 @@ def state_home():
 @pytest.mark.netns
 @needs_testbed
 def test_a_generator_of_another_package_measures(our_generators, state_home, tmp_path):
-    file = topology(tmp_path, "{kind: warmed_up, load: 1 kfps, duration: 400 ms}")
+    file = topology(tmp_path, "{kind: plain, most: 3 kfps}")
     request = MrrRequest(profile=PROFILE, max_load=2e3, trials=2, trial_duration=0.1)
     with open_testbed(file, dut="linux_bridge") as testbed:
         result = measure_mrr(testbed, request, place(tmp_path / "results"))
-    assert [direction.intended_frames for trial in result.trials for direction in trial.directions] == [200] * 4
-    assert min(trial.elapsed_s for trial in result.trials) > 0.5
+    ways = [direction for trial in result.trials for direction in trial.directions]
+    assert [direction.intended_frames for direction in ways] == [200] * 4
+    assert [direction.received_frames for direction in ways] == [direction.sent_frames for direction in ways]
     generator = result.conditions.generator
-    assert (generator["kind"], generator["load"], generator["duration"]) == ("warmed_up", 1000.0, 0.4)
-    assert (generator["generator"], generator["version"]) == ("warmed_up", "our_generators 1.0")
+    assert (generator["kind"], generator["most"]) == ("plain", 3000.0)
+    assert (generator["generator"], generator["version"]) == ("plain", "our_generators 1.0")
+
+
+@pytest.mark.whole
+def test_the_example_has_types(our_generators, tmp_path):
+    """The agent's package has another name on the node."""
+    (tmp_path / "lossratio_agent").symlink_to(Path(lossratio.agent.__file__).parent)
+    files = [str(tmp_path / f"our_generators{name}.py") for name in ("", "_program")]
+    options = ("--strict", "--implicit-reexport", "--follow-imports=silent", f"--cache-dir={tmp_path}")
+    command = [sys.executable, "-m", "mypy", *options, *files]
+    paths = os.pathsep.join((str(tmp_path), str(Path(lossratio.__file__).parents[1])))
+    done = subprocess.run(command, capture_output=True, text=True, env={**os.environ, "MYPYPATH": paths}, check=False)
+    assert done.stdout.startswith("Success"), done.stdout
 
 
 @pytest.mark.netns
@@ -202,7 +216,7 @@ def test_a_generator_of_another_package_measures(our_generators, state_home, tmp
 @pytest.mark.parametrize(
     ("generator", "package", "problem"),
     [
-        ("{kind: warmed_up, load: 1 Mfps}", "our_generators", "A warm-up has at most 100,000 frames per second"),
+        ("{kind: plain, most: 1 Mfps}", "our_generators", "Python sends at most 100,000 frames per second"),
         ("{kind: no_program}", "broken", "there is no Python module 'no_such_program'"),
         ("{kind: broken_program}", "broken", "program of generator broken_program cannot be used .* 'Nothing'"),
     ],

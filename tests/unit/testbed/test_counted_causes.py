@@ -25,6 +25,11 @@ NAMED = [
     ("mlx5", "rx_pause_ctrl_phy", "received 17 frames of PAUSE or PFC"),
     ("ixgbe", "rx_flow_control_xoff", "received 17 frames of PAUSE or PFC"),
     ("i40e", "port.link_xoff_rx", "received 17 frames of PAUSE or PFC"),
+    ("i40e", "port.rx_priority_3_xoff", "received 17 frames of PAUSE or PFC"),
+    ("ice", "tx_priority_3_xoff.nic", "sent 17 frames of PAUSE or PFC"),
+    ("ice", "link_xoff_rx.nic", "received 17 frames of PAUSE or PFC"),
+    ("hns3", "mac_rx_pfc_pri3_pkt_num", "received 17 frames of PAUSE or PFC"),
+    ("cxgb4", "rx_ppp3_frames", "received 17 frames of PAUSE or PFC"),
     ("bnxt", "tx_pfc_ena_frames_pri0", "sent 17 frames of PAUSE or PFC"),
     ("tg3", "tx_xoff_sent", "sent 17 frames of PAUSE or PFC"),
     ("ena", "pps_allowance_exceeded", "beyond an allowance"),
@@ -64,6 +69,7 @@ class Machine:
             "/sys/class/net": "net",
             "/proc/self/cgroup": "self",
             "/proc/net/softnet_stat": "softnet",
+            "/proc/interrupts": "interrupts",
         }.items():
             script = script.replace(real, str(path / fake))
         monkeypatch.setattr(fingerprint, "_SCRIPT", script)
@@ -140,6 +146,38 @@ def test_files_of_the_kernel_name_a_cause(machine, file, text, words, side):
     assert str(change).startswith(words)
 
 
+@pytest.mark.parametrize(
+    ("after", "missed", "named"),
+    [
+        ([(900, 5), (7, 0)], 4, ["one_cpu"]),
+        # A card with room has no problem, and neither has one whose interrupts go to both CPUs.
+        ([(900, 5), (7, 0)], 0, []),
+        ([(900, 5), (7, 80)], 4, ["overrun"]),
+        # Other cards, and interrupts without a number, do not count.
+        ([(100, 5), (7, 0)], 4, ["overrun"]),
+    ],
+)
+def test_a_full_ring_whose_interrupts_one_cpu_gets_is_named_with_what_spreads_them(machine, after, missed, named):
+    (machine.path / "net/eth0/device/msi_irqs").mkdir()
+    for number in (25, 126):
+        machine.write(f"net/eth0/device/msi_irqs/{number}", "msix")
+
+    def interrupts(first, second):
+        rows = ((25, *first), (126, *second), (26, 1, sum(first)), ("NMI", 3, sum(second)))
+        lines = [f" {number}:  {' '.join(map(str, counts))}  PCI-MSIX  eth0-rx" for number, *counts in rows]
+        machine.write("interrupts", "\n".join(("      CPU0  CPU1", *lines)))
+
+    def work():
+        interrupts(*after)
+        machine.write("net/eth0/statistics/rx_missed_errors", str(missed))
+
+    machine.write("net/eth0/statistics/rx_missed_errors", "0")
+    interrupts((100, 5), (7, 0))
+    changes = machine.told(work)
+    assert [change.rule.change for change in changes] == named
+    assert all("ethtool -L eth0" in change.way_out for change in changes if change.rule.change == "one_cpu")
+
+
 def test_the_counters_of_cgroup_v1_are_read_too(machine):
     for place in ("", "/pod"):
         (machine.path / f"cgroup/{V1}{place}").mkdir()
@@ -174,7 +212,15 @@ def test_a_shared_machine_says_nothing_of_one_node(machine):
 
 
 def test_each_cause_has_its_rows():
-    assert {cause.change for cause in CAUSES} == {"held", "holds", "allowance", "overrun", "quota", "backlog"}
+    assert {cause.change for cause in CAUSES} == {
+        "held",
+        "holds",
+        "allowance",
+        "overrun",
+        "quota",
+        "one_cpu",
+        "backlog",
+    }
 
 
 LIMITS = {"cpu.cfs_quota_us": ("-1", "25000"), "cpu.max": ("max 100000", "25000 100000")}

@@ -99,3 +99,11 @@ class LocalSession:
 
 
 PYTHON = sys.executable
+
+
+def bare_python(directory: Path) -> str:
+    """A Python without numpy, in a new file of a directory."""
+    python = directory / "bare-python"
+    python.write_text(f'#!/bin/sh\nexec {PYTHON} -I -S "$@"\n')
+    python.chmod(0o755)
+    return str(python)

@@ -19,6 +19,7 @@ class Closable:
     """Something that has to be closed."""
 
     opened: ClassVar[list[Closable]] = []
+    returns = None
 
     def __init__(self, *_: object, **__: object) -> None:
         self.is_closed = False
@@ -66,7 +67,7 @@ def test_if_an_end_is_refused_the_other_end_is_closed(monkeypatch, opened):
     monkeypatch.setattr(direction, "SendingEnd", refuse)
     first = configuration().directions[0]
     with pytest.raises(AgentError, match="Too many flows"):
-        direction.ActiveDirection(first, links(), (0,), 1.0, examines=True)
+        direction.ActiveDirection(first, SimpleNamespace(before=links()), (0,), 1.0, examines=True)
     assert [one.is_closed for one in opened] == [True]
 
 

@@ -157,13 +157,13 @@ def test_late_frames_are_not_examined_with_those_that_came_in_time():
             came.append("frames are counted")
             return 5
 
-        def counters(self, reports, sent, received, before, after):
+        def counters(self, reports, received, after):
             return {"received_frames": received}
 
     generator = AfPacketGenerator.__new__(AfPacketGenerator)
     generator._directions, generator._links_may_change = [Returning(), Returning()], False
     generator._ports = SimpleNamespace(before={}, after=lambda may_go_down: {})
-    generator._sent_elsewhere = {"east": None}
-    assert generator._counters({}) == [{"received_frames": 5}] * 2
+    generator._reports = {}
+    assert generator._counters(None) == [{"received_frames": 5}] * 2
     # A frame between the two is counted, and not examined.
     assert came == ["the examination ends"] * 2 + ["frames are counted"] * 2

@@ -28,6 +28,7 @@ from lossratio.agent.core.protocol import (
     ControllerGoneError,
     read_record,
 )
+from lossratio.agent.core.requests import Hello
 from lossratio.agent.server import Agent
 from lossratio.errors import NodeError, TrafficError
 from lossratio.topology import AfPacketGenerator
@@ -275,7 +276,7 @@ def test_stopped_traffic_has_its_late_frames_apart():
     agent, process = configured({"id": 3, "result": {}}, answered(4, {**COUNTERS, "late": 1}))
     hold_load(agent, 9.0)
     stopped = agent.stop(0.5)
-    assert process.written[3] == {"id": 4, "op": "stop", "late_wait": 0.5}
+    assert process.written[3] == {"id": 4, "op": "stop", "wait": 0.5}
     assert (stopped.sent, stopped.received, stopped.late, stopped.lost, stopped.unsent) == (8, 7, 1, 0, 1)
 
 
@@ -371,7 +372,7 @@ def test_the_agent_leaves_no_file_on_the_node(session):
 @pytest.mark.netns
 def test_the_agent_refuses_another_version_of_the_protocol(agent):
     with pytest.raises(TrafficError, match=f"speaks protocol {PROTOCOL}, but the request is for 99"):
-        agent._ask("hello", protocol=99)
+        agent._ask("hello", Hello(99))
 
 
 @pytest.mark.netns

@@ -6,16 +6,16 @@ import subprocess
 import sys
 import threading
 import time
-from dataclasses import asdict
+from dataclasses import asdict, make_dataclass
 
 import faulty_device
 import pytest
 from at_least_one import at_least_one
-from local_session import PYTHON, LocalSession
+from local_session import PYTHON, LocalSession, bare_python
 from processes import children_of
 from traffic_lab import PAIR, configure, drop, received_by
 from waiting import is_running, wait_until
-from whole_trials import hold_load, run_trial, whole
+from whole_trials import hold_load, run_latency, run_trial, whole
 
 from lossratio.errors import TrafficError
 from lossratio.traffic import (
@@ -30,6 +30,11 @@ from lossratio.traffic import (
 from lossratio.trials import Exchange
 
 pytestmark = pytest.mark.netns
+
+
+def ask(agent, operation, **fields):
+    """Sends a request with any fields."""
+    return agent._ask(operation, make_dataclass("Request", fields)(**fields))
 
 
 def refusal(action, *arguments, **options):
@@ -81,7 +86,7 @@ def test_frames_larger_than_the_mtu_are_refused(agent, bridged):
 def test_a_trial_without_a_load_or_a_duration_is_refused(agent):
     configure(agent)
     for load, duration in ((0, 1), (-5.0, 1), (1000, 0), (1000, -1), (float("inf"), 1), ("x", 1), (None, None)):
-        assert refusal(agent._ask, "trial", load=load, duration=duration)[0] == "bad_request"
+        assert refusal(ask, agent, "trial", load=load, duration=duration)[0] == "bad_request"
 
 
 def test_operations_in_the_wrong_order_are_refused(agent):
@@ -97,16 +102,16 @@ def test_operations_in_the_wrong_order_are_refused(agent):
 
 def test_requests_that_make_no_sense_are_answered_and_change_nothing(agent):
     configure(agent)
-    assert refusal(agent._ask, "dance")[0] == "bad_request"
+    assert refusal(ask, agent, "dance")[0] == "bad_request"
     assert run_trial(agent, 1000.0, 0.01)
 
 
 def test_a_time_that_is_false_is_no_time(agent):
     configure(agent)
-    assert refusal(agent._ask, "late", wait=False)[0] == "bad_request"
+    assert refusal(ask, agent, "late", wait=False)[0] == "bad_request"
     for field in ("ramp", "above", "in_flight"):
-        assert refusal(agent._ask, "run", plan={"steps": [[1000.0, 0.01]], field: False})[0] == "bad_request"
-    assert agent._ask("late", wait=0)
+        assert refusal(ask, agent, "run", plan={"steps": [[1000.0, 0.01]], field: False})[0] == "bad_request"
+    assert ask(agent, "late", wait=0)
 
 
 @pytest.mark.parametrize(
@@ -127,7 +132,7 @@ def test_an_exchange_that_makes_no_sense_is_refused_and_the_agent_stays(agent, c
     configure(agent)
     exchange = {**asdict(Exchange()), **change}
     plan = {"steps": [[1000.0, 0.01]], "connections": 10, "exchange": exchange}
-    assert refusal(agent._ask, "run", plan=plan)[0] == "bad_request"
+    assert refusal(ask, agent, "run", plan=plan)[0] == "bad_request"
     assert run_trial(agent, 1000.0, 0.01)
 
 
@@ -159,7 +164,7 @@ PROBE = {"ports": ["tg0"], "sends": [], "networks": [], "speakers": [], "listen"
 )
 def test_a_request_that_lacks_a_part_is_refused_and_the_agent_stays(agent, operation, request_):
     configure(agent)
-    assert refusal(agent._ask, operation, **request_)[0] == "bad_request"
+    assert refusal(ask, agent, operation, **request_)[0] == "bad_request"
     assert run_trial(agent, 1000.0, 0.01)
 
 
@@ -168,7 +173,7 @@ def test_a_broken_configuration_is_refused(agent):
     broken = ({"ports": []}, {"directions": []}, {"directions": [{}]}, {"settle_time": -1}, {"settle_time": "x"})
     for change in at_least_one(broken):
         assert (
-            refusal(agent._ask, "configure", generator="afpacket", configuration={**good, **change})[0] == "bad_request"
+            refusal(ask, agent, "configure", generator="afpacket", configuration={**good, **change})[0] == "bad_request"
         )
 
 
@@ -429,11 +434,9 @@ def test_an_interrupt_mid_trial_ends_the_traffic(agent, session):
     assert process.process.wait() == 0
 
 
-def test_an_agent_without_numpy_says_how_to_get_it(session, tmp_path):
-    python = tmp_path / "bare-python"
-    python.write_text(f'#!/bin/sh\nexec {PYTHON} -I -S "$@"\n')
-    python.chmod(0o755)
-    with AgentClient.start(session, python=str(python)) as agent:
+def test_an_agent_without_numpy_says_for_what_it_is_needed(session, tmp_path):
+    with AgentClient.start(session, python=bare_python(tmp_path)) as agent:
         assert agent.facts.numpy is None
-        kind, message = refusal(configure, agent)
+        configure(agent)
+        kind, message = refusal(run_latency, agent, 1000.0, 0.1)
     assert (kind, "apt install python3-numpy" in message) == ("missing_module", True)

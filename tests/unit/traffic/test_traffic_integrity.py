@@ -16,7 +16,7 @@ import frame_samples
 import numpy as np
 import pytest
 from at_least_one import at_least_one
-from local_session import PYTHON, LocalSession
+from local_session import PYTHON, LocalSession, bare_python
 from traffic_lab import PAIR, configure, two_nodes
 from whole_trials import run_latency, run_trial, whole
 
@@ -36,7 +36,10 @@ FAULTS = ("duplicated", "reordered", "corrupted", "wrong_length", "misdelivered"
 
 NO_BPF = why_impossible()
 XDP = pytest.param("xdp", marks=pytest.mark.skipif(NO_BPF is not None, reason=f"{NO_BPF}"))
-with_each_generator = pytest.mark.parametrize("through", ["afpacket", XDP], indirect=True)
+# The embedded generator, on a node without numpy.
+BARE = pytest.param("bare", marks=pytest.mark.whole)
+with_each_generator = pytest.mark.parametrize("through", ["afpacket", BARE, XDP], indirect=True)
+on_each_node = pytest.mark.parametrize("through", ["afpacket", BARE], indirect=True)
 
 
 @pytest.fixture(scope="module")
@@ -55,7 +58,8 @@ def tester(lasting_lab, tmp_path_factory):
                 agents.popitem()[1].close()
             for interface in ("dut0", "dut1"):
                 lasting_lab.run("dut1", "ethtool", "-K", interface, "gro", "on" if generator == "xdp" else "off")
-            agents[generator] = AgentClient.start(session, python=PYTHON)
+            python = bare_python(session.directory) if generator == "bare" else PYTHON
+            agents[generator] = AgentClient.start(session, python=python)
         try:
             yield agents[generator]
         except BaseException:
@@ -95,7 +99,8 @@ def through(request, lasting_lab, tester):
         with device, tester(generator) as agent:
             try:
                 assert device.stdout.readline() == "ready\n"
-                agent.configure(configuration, generator=generator, options={"catch_up": 10.0})
+                kind = "xdp" if generator == "xdp" else "afpacket"
+                agent.configure(configuration, generator=kind, options={"catch_up": 10.0})
                 if ask == "latency":
                     return run_latency(agent, LOAD, duration)
                 if pause is None:
@@ -149,6 +154,7 @@ def test_frames_that_come_back_otherwise_than_they_were_sent_are_counted_apart_a
     assert (east.examined_frames, west.examined_frames) == (SENT, SENT)
 
 
+@on_each_node
 @pytest.mark.parametrize(
     ("fault", "fields"),
     [
@@ -169,6 +175,7 @@ def test_what_differs_in_the_first_faulty_frame_is_said(through, fault, fields):
     assert west.changed_fields == ()
 
 
+@on_each_node
 @pytest.mark.parametrize(
     ("fault", "expected"),
     [
@@ -257,6 +264,7 @@ reverse: {headers: {ipv4: {source: {count: 254}}}}
 """
 
 
+@on_each_node
 @pytest.mark.parametrize("fault", ["access", "padded access"])
 def test_between_a_trunk_and_an_access_port_frames_come_back_with_the_tags_of_the_port_there(through, tmp_path, fault):
     (tmp_path / "trunk.yaml").write_text(TRUNK)
@@ -264,6 +272,7 @@ def test_between_a_trunk_and_an_access_port_frames_come_back_with_the_tags_of_th
         assert (direction.received_frames, direction.examined_frames, faults(direction)) == (SENT, SENT, {})
 
 
+@on_each_node
 def test_between_a_trunk_and_an_access_port_every_other_byte_is_compared(through, tmp_path):
     (tmp_path / "trunk.yaml").write_text(TRUNK)
     for direction in at_least_one(through("faulty access", profile=tmp_path / "trunk.yaml")):
@@ -312,6 +321,7 @@ def test_frames_that_come_out_at_another_port_are_lost_and_misdelivered_there(th
     assert (faults(east), faults(west)) == ({}, {"misdelivered": 10})
 
 
+@on_each_node
 @pytest.mark.parametrize(
     ("profile", "frame_size"),
     [
@@ -359,6 +369,7 @@ def test_frames_without_room_for_a_number_are_checked_for_their_length(through, 
     assert (west.received_frames, faults(west)) == (SENT, {})
 
 
+@on_each_node
 def test_nobody_looks_at_frames_where_that_was_not_asked_for(through):
     east, _ = through("corrupt", examines=False)
     assert (east.received_frames, east.examined_frames, faults(east)) == (SENT, None, {})
@@ -374,6 +385,7 @@ mixes: {{all: {dict.fromkeys(range(64, 64 + 8 * MOST_SIZES, 8), 1)}}}
 """
 
 
+@on_each_node
 @pytest.mark.parametrize("fault", ["truncate", "pad"])
 def test_a_wrong_length_is_seen_among_many_right_ones(through, tmp_path, fault):
     (tmp_path / "mixed.yaml").write_text(MIXED)

@@ -8,6 +8,7 @@ from at_least_one import at_least_one
 from frame_samples import DESTINATION_MAC, SOURCE_MAC, UNSCALED, spec, with_fields_of_scapy
 from scapy.layers.inet import IP, TCP, UDP
 from scapy.layers.inet6 import IPv6
+from trex_lab import connection
 from trex_parts import CTRexVmInsFixHwCs, STLVmFixChecksumHw, STLVmFixIpv4, STLVmFlowVar, STLVmWrFlowVar
 from trex_stand_in import Server, StandIn
 
@@ -22,8 +23,8 @@ RANDOM = [f"{scale}{count}-rnd" for scale in ("ethip4-ip4scale", "ethip6-ip6scal
 
 
 def streams(frames_spec):
-    direction = Direction("a>b", "a", "b", None, frames_spec)
-    return StreamMaker(StandIn(Server()), direction, SOURCE_MAC, DESTINATION_MAC, 0).load_streams()
+    direction = Direction("a>b", "east", "west", None, frames_spec)
+    return StreamMaker(connection(StandIn(Server())), direction, SOURCE_MAC, DESTINATION_MAC, 0).load_streams()
 
 
 def built(stream, count):

@@ -4,6 +4,7 @@ import base64
 
 import pytest
 from frame_samples import DESTINATION_MAC, SOURCE_MAC, spec
+from trex_lab import connection
 
 from lossratio.agent.core.configuration import Direction
 from lossratio.agent.core.protocol import AgentError
@@ -17,8 +18,8 @@ def api():
 
 
 def maker(api, profile="ethip4-udp", frame_size=64):
-    direction = Direction("a>b", "a", "b", None, spec(profile, frame_size))
-    return StreamMaker(api, direction, SOURCE_MAC, DESTINATION_MAC, 1)
+    direction = Direction("a>b", "east", "west", None, spec(profile, frame_size))
+    return StreamMaker(connection(api), direction, SOURCE_MAC, DESTINATION_MAC, 1)
 
 
 def test_streams_carry_the_frame_its_rate_and_the_field_that_steps(api):

@@ -206,6 +206,19 @@ def agent(ends):
         yield agent
 
 
+@pytest.mark.netns
+def test_an_end_without_numpy_measures_with_one_that_has_it(lab, ends, tmp_path):
+    (tmp_path / "numpy.py").write_text("raise ImportError\n")
+    far = LocalSession(lab, "server", tmp_path, PYTHONPATH=str(tmp_path))
+    far.name = "SERVER"
+    with AgentClient.start(ends[0], far, python=PYTHON, patience=20.0) as agent:
+        assert agent.facts.numpy is None
+        ready_to_send(agent)
+        for way in whole(run_trial, agent, COUNT, 1.0):
+            assert (way.sent_frames, way.received_frames, way.faulty) == (COUNT, COUNT, 0)
+            assert way.examined_frames > 0
+
+
 generators = pytest.mark.parametrize("generator", ["afpacket", "xdp"])
 
 

@@ -196,7 +196,7 @@ def test_the_statistics_of_a_driver_are_those_of_ethtool(netns_lab):
 SHARED_QUEUE = """
 import sys
 from lossratio.traffic import Plan, PortPair, TrafficPort, load_profile, make_configuration
-from lossratio.agent.xdp import direction, generator
+from lossratio.agent.xdp import departures, generator
 
 missed, is_begun = int(sys.argv[1]), False
 
@@ -205,7 +205,7 @@ def handed_over(port):
     before, is_begun = not is_begun, True
     return 0 if before else sum(sender.program.sent(0, 0).sent for sender in made._senders) - missed
 
-direction.handed_over = handed_over
+departures.handed_over = handed_over
 profile = load_profile("ethip4-udp", frame_size=64, bidirectional=False)
 pair = PortPair(TrafficPort("west", "card"), TrafficPort("east", "east"))
 configuration = make_configuration(profile, [pair], settle_time=0.2)

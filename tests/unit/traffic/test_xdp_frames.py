@@ -20,7 +20,7 @@ from lossratio.agent.xdp.constants import FOREVER
 from lossratio.agent.xdp.frames import FramePlan, permutation
 from lossratio.agent.xdp.receive_program import MOST_GAPS, MOST_TRAFFIC, TAGS_OF_TRAFFIC
 from lossratio.topology.addressing import EAST, WEST
-from lossratio.traffic import profile_names
+from lossratio.traffic import PortPair, TrafficPort, load_profile, make_configuration, profile_names
 
 
 def as_afpacket_sends(description, numbers, first=0):
@@ -362,3 +362,12 @@ def test_a_random_order_is_that_of_the_embedded_generator(seed, count):
 def test_frames_that_no_page_has_room_for_are_refused_with_the_way_out():
     with pytest.raises(AgentError, match=r"Frames of 9000 bytes do not fit .* Use 'kind: afpacket'"):
         FramePlan(spec("ethip4-udp", 9000), SOURCE_MAC, DESTINATION_MAC)
+
+
+def test_headers_whose_checksum_changes_within_another_checksum_are_refused():
+    pair = PortPair(TrafficPort("port0", "west"), TrafficPort("port1", "east"))
+    profile = load_profile("ethip4-geneve1", frame_size=64)
+    east, west = (direction.frames for direction in make_configuration(profile, [pair], settle_time=0.1).directions)
+    FramePlan(east, SOURCE_MAC, DESTINATION_MAC)
+    with pytest.raises(AgentError, match="covers another one which changes"):
+        FramePlan(west, SOURCE_MAC, DESTINATION_MAC)

@@ -1,6 +1,7 @@
 """What the tests of TRex do all the time: a generator that talks to a stand-in."""
 
 from dataclasses import replace
+from types import SimpleNamespace
 
 from performed import perform
 from trex_stand_in import StandIn
@@ -44,19 +45,12 @@ def generator(
     )
     settings = replace(SETTINGS, late_end=late_end, uses_linux=uses_linux, **modes or {})
     library = TrexLibrary(StandIn(server), "here")
-    return TrexGenerator(
-        configuration,
-        settings,
-        library,
-        clock=server.clock,
-        sleep=server.sleep,
-        transmitted=lambda: transmitted(server),
-    )
+    return TrexGenerator(configuration, settings, library, clock=server.clock, sleep=server.sleep)
 
 
-def transmitted(server):
-    """The frames that the kernel was given on each interface."""
-    return {"east": server.sent(0), "west": server.sent(1)}
+def connection(api):
+    """What streams need to know of a connection with this client."""
+    return SimpleNamespace(api=api, settings=SETTINGS)
 
 
 def still_there():

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The embedded generator's program: plain Linux packet sockets. It needs numpy."""
+"""The embedded generator's program: plain Linux packet sockets. With numpy it sends and examines more."""
 
 from ..core.generator import made_with_keywords
 from .frames import FrameBuilder, build_frames

@@ -5,9 +5,7 @@ from __future__ import annotations
 
 from typing import Sequence
 
-import numpy as np
-from numpy.typing import NDArray
-
+from ..core.arrays import NDArray, np
 from ..core.frames_spec import TAG_BYTES, FramesSpec, TagPlace, tag_bits
 from ..core.generator import check_numbered
 from ..core.links import Link

@@ -6,15 +6,17 @@ An end has one header for each connection: the header that it received, or sends
 
 from __future__ import annotations
 
+import time
 from dataclasses import replace
 from typing import Callable, Iterator, Sequence
 
-import numpy as np
-
+from ..core.arrays import np
 from ..core.frames_spec import FramesSpec
 from ..core.links import Link
-from ..core.passes import FIN, LEAST_SILENT, OTHER_PORT, SYN, Pass, check_answerable, passes_of, silence
+from ..core.pacing import Transmission
+from ..core.passes import FIN, LEAST_SILENT, OTHER_PORT, SYN, Pass, answered_again, check_answerable, passes_of, silence
 from ..core.plan import Exchange
+from ..core.protocol import Message
 from ..core.wire import FCS_BYTES, MAC_BYTES, PORT_BYTES
 from .ends import End
 from .frames import Bytes, Numbers, build_frames, complete, sums_of_payloads, tag_bytes
@@ -40,7 +42,7 @@ class Conversation:
             self._cycle = build_frames(
                 self._opening(), setup.cycle.data[0, 6:12].tobytes(), setup.cycle.data[0, :6].tobytes()
             )
-            self.opener = Sender(replace(setup, cycle=self._cycle))
+            self.opener = Sender(replace(setup, frames=self._cycle))
 
         self._initiator, self._responder = (End(port, frames, setup) for port in (source, sink))
         self._rejections = FrameCounter(source, frames.tag_place)
@@ -272,6 +274,25 @@ class Conversation:
         changed: Bytes = rows.copy()
         changed[:, place] ^= OTHER_PORT
         return changed
+
+
+def answer_again(
+    name: str,
+    conversation: Conversation,
+    load: float,
+    exchange: Exchange,
+    transmit: Callable[[Sender, SendOrder], Transmission],
+    next_tag: Callable[[], int],
+) -> Message:
+    """Repeats the answers over the previous exchange's connections, and counts those that come back as received."""
+    count = conversation.alive
+    sent = 0
+    began = time.monotonic()
+    for sender, order in conversation.answers_again(load, next_tag, is_unasked=exchange.answers == "unasked"):
+        sent = transmit(sender, order).sent
+
+    elapsed = time.monotonic() - began
+    return answered_again(name, sent, count, conversation.alive, conversation.overlooked, elapsed)
 
 
 def swapped(data: Bytes, start: int, end: int) -> Bytes:

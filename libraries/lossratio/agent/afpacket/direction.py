@@ -4,22 +4,28 @@
 from __future__ import annotations
 
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
+from functools import cached_property
 from typing import Callable, Mapping, Sequence
 
+from ..core.arrays import HAS_NUMPY
 from ..core.configuration import Direction
-from ..core.early_verdict import ReceivedSoFar, SentSoFar
+from ..core.early_verdict import SentSoFar
+from ..core.frames_spec import FramesSpec
 from ..core.links import Link
 from ..core.losses import LossTables
+from ..core.own_generator import OwnDirection
 from ..core.pacing import BATCH
-from ..core.protocol import AgentError, Message, unsupported
+from ..core.ports import Ports
+from ..core.protocol import AgentError, Message, read_record, unsupported
 from ..core.returns import Returns
 from .arrivals import ArrivalLog, Reception, course
+from .bare import BareExaminer, BareFrames
 from .connections import Conversation
 from .examination import AT_ONCE, Examiner
 from .filters import TRAFFIC_AT_ONCE
 from .frames import FrameCycle, build_frames
-from .latency import Probe, latency_frames
+from .latency import Probe, Stamps, latency_frames, stamps_of
 from .receive import FrameCounter, StackFilter, StreamsCounter, TagCounters, check_countable
 from .sender import Sender, SenderReport, SendOrder
 from .transmit import SenderSetup
@@ -54,12 +60,14 @@ class SendingEnd:
         broadcaster: The sender of broadcast frames; None: there are none.
     """
 
-    def __init__(self, direction: Direction, source: Link, setup: SenderSetup, broadcasts: FrameCycle | None) -> None:
+    def __init__(
+        self, direction: Direction, source: Link, setup: SenderSetup, broadcasts: FrameCycle | BareFrames | None
+    ) -> None:
         self.source = source
         self.setup = setup
         self._direction = direction
         self.sender = Sender(setup)
-        self.broadcaster = None if broadcasts is None else Sender(replace(setup, cycle=broadcasts))
+        self.broadcaster = None if broadcasts is None else Sender(replace(setup, frames=broadcasts))
 
     @property
     def senders(self) -> tuple[Sender, ...]:
@@ -126,9 +134,10 @@ class ReceivingEnd:
 
     Attributes:
         sink: Its interface.
+        returns: Counts them.
     """
 
-    def __init__(self, direction: Direction, sink: Link, cycle: FrameCycle, *, examines: bool) -> None:
+    def __init__(self, direction: Direction, sink: Link, frames: FrameCycle | BareFrames, *, examines: bool) -> None:
         self.sink = sink
         self._direction = direction
         self._frames = direction.arriving
@@ -138,18 +147,21 @@ class ReceivingEnd:
         self._counter: StreamsCounter
         self._arrived_by_stream: list[int] = []
 
-        self._returns = Returns(self._begin_counter, MOST_EARLIER)
+        self.returns = Returns(self._begin_counter, MOST_EARLIER)
         self._foreign = FrameCounter(sink, direction.arriving_tag)
         self._stack = StackFilter(sink, direction.arriving_tag)
-        self._examiner = Examiner(direction, cycle, sink) if examines else None
+        self._examiner = _examiner(direction, frames, sink) if examines else None
         self._arrivals: ArrivalLog | None = None
         self._is_examined = True
-        self._loss_tables = LossTables(direction.frames)
+
+    @cached_property
+    def _loss_tables(self) -> LossTables:
+        return LossTables(self._direction.frames)
 
     def watch(self, order: SendOrder, tags: Mapping[int, Sequence[int]]) -> None:
         """Begins to count frames with an order's tag."""
         self.stop_noting()
-        self._returns.watch(order.tag)
+        self.returns.watch(order.tag)
         self._stack.watch(order.tag)
         self._foreign.watch_foreign(tags)
         self._is_examined = order.exchange is None
@@ -174,14 +186,9 @@ class ReceivingEnd:
         if self._arrivals is not None:
             self._arrivals.note()
 
-    def so_far(self, before: Mapping[str, Link], now: Mapping[str, Link]) -> ReceivedSoFar:
-        """How much running traffic has come back; `before` and `now` are the states of all interfaces."""
-        sink = self._direction.receive
-        return ReceivedSoFar(self._returns.arrived(), now[sink].receive_drops - before[sink].receive_drops)
-
     def count(self) -> int:
         """How many frames have come back so far; frames that come from now on are late."""
-        counted = self._returns.count()
+        counted = self.returns.count()
         self._arrived_by_stream = self._counter.by_stream
         return counted
 
@@ -190,14 +197,6 @@ class ReceivingEnd:
         if self._examiner is not None:
             self._examiner.end()
 
-    def late(self) -> int:
-        """Frames that came back after the count; none if the trial failed before the count."""
-        return self._returns.late()
-
-    def late_of_earlier(self) -> list[int]:
-        """Late frames since the last call of this or `counters`, by traffic: the previous one, then earlier ones."""
-        return self._returns.late_of_earlier()[0]
-
     def counters(self, sent: Sent, received: int, dropped: int) -> Message:
         """What came back of this many frames, and how many of these the interface dropped.
 
@@ -205,8 +204,8 @@ class ReceivingEnd:
             AgentError: If this many frames cannot be counted.
         """
         check_countable(self._direction.name, sent.frames)
-        late, copies = self._returns.late_of_earlier()
-        self._returns.end(sent.frames, received)
+        late, copies = self.returns.late_of_earlier()
+        self.returns.end(sent.frames, received)
         foreign = self._foreign.read() + copies
         examination = None
         if self._examiner is not None and self._is_examined:
@@ -263,22 +262,22 @@ class ReceivingEnd:
         self.stop_noting()
 
 
-class ActiveDirection:
+class ActiveDirection(OwnDirection):
     """A direction, with its ends that are on this node: at least one.
 
     Its sender begins on the first of the processors.
     """
 
     def __init__(
-        self, direction: Direction, links: Mapping[str, Link], cpus: tuple[int, ...], catch_up: float, *, examines: bool
+        self, direction: Direction, ports: Ports, cpus: tuple[int, ...], catch_up: float, *, examines: bool
     ) -> None:
-        frames = direction.frames
-        # For an end that is elsewhere, the direction states the MAC address.
-        macs = {port: links[port].mac for port in direction.local_ports}
-        own_mac, destination = direction.macs(macs.get(direction.transmit, b""), macs.get(direction.receive, b""))
-        cycle = build_frames(frames, own_mac, destination)
-        self.name = direction.name
-        self._direction = direction
+        super().__init__(direction, ports)
+        frames, links = direction.frames, ports.before
+        own_mac, destination = self._macs
+        built = _build(frames, own_mac, destination)
+        self._rate = 0.0
+        self._sent_elsewhere: Sent
+        self._stamps_elsewhere: Stamps | None = None
         self._conversation: Conversation | None = None
         self._probe: Probe | None = None
         self._late_probes = 0
@@ -288,14 +287,15 @@ class ActiveDirection:
         with ExitStack() as undo:
             undo.callback(self.close)
             if direction.receives_here:
-                expected = cycle
+                expected = built
                 if direction.arriving_frames is not None:
-                    expected = build_frames(direction.arriving_frames, own_mac, destination)
+                    expected = _build(direction.arriving_frames, own_mac, destination)
                 self.receiving = ReceivingEnd(direction, links[direction.receive], expected, examines=examines)
+                self._returns = self.receiving.returns
             if direction.sends_here:
                 source = links[direction.transmit]
-                setup = SenderSetup(source.name, cycle, frames.tag_place, source.kind == "veth", cpus, catch_up)
-                broadcasts = build_frames(frames, own_mac, BROADCAST) if direction.broadcast_share else None
+                setup = SenderSetup(source.name, built, frames.tag_place, source.kind == "veth", cpus, catch_up)
+                broadcasts = _build(frames, own_mac, BROADCAST) if direction.broadcast_share else None
                 self.sending = SendingEnd(direction, source, setup, broadcasts)
             undo.pop_all()
 
@@ -304,12 +304,9 @@ class ActiveDirection:
         """Its senders on this node."""
         return () if self.sending is None else self.sending.senders
 
-    def load(self, load: float) -> float:
-        """Its share of a trial's load, without broadcast frames, in frames per second."""
-        return load * self._direction.load_share * (1.0 - self._direction.broadcast_share)
-
     def watch(self, wanted: SendOrder, tags: Mapping[int, Sequence[int]]) -> None:
         """Begins to count the frames of an order (see `orders`). All directions do that before any of them sends."""
+        self._rate = wanted.load
         if self._conversation is not None:
             self._conversation.end()
         if not wanted.probes:
@@ -401,14 +398,38 @@ class ActiveDirection:
         self._probe = Probe(self.name, source, sink, tag=tag, frames=frames, order=self._direction.frames.order)
         return self._probe
 
-    def stamps(self) -> Message | None:
-        """When latency frames left this node, for the other end; None: there are none."""
+    def sent(self, reports: Mapping[Sender, SenderReport]) -> Sent:
+        """What left, by the senders' reports, or as another node has said."""
+        return self._sent_elsewhere if self.sending is None else self.sending.sent(reports)
+
+    def departures(self, reports: Mapping[Sender, SenderReport]) -> tuple[str, Message]:
+        """Its name, and what left this node, with the times of latency frames, for the other end: see `take_in`."""
         left = None if self._probe is None else self._probe.left()
-        return None if left is None else left.as_message()
+        stamps = None if left is None else left.as_message()
+        return self.name, {"sent": asdict(self.sent(reports)), "stamps": stamps}
+
+    def take_in(self, departures: Message) -> None:
+        """See `OwnDirection.take_in`."""
+        self._sent_elsewhere = read_record(Sent, departures["sent"])
+        self._stamps_elsewhere = None if departures["stamps"] is None else stamps_of(departures["stamps"])
+
+    def latency(self) -> Message:
+        """The latency of the frames of `open_probe` that came back to this node.
+
+        Raises:
+            AgentError: If there are none.
+        """
+        if self._probe is None:
+            raise AgentError("latency", f"No frames of {self.name} measure latency.")
+        return self._probe.latency(self._stamps_elsewhere)
 
     def count(self) -> int:
-        """How many frames have come back to this node so far."""
+        """How many frames have come back to this node so far; frames that come from now on are late."""
         return 0 if self.receiving is None else self.receiving.count()
+
+    def sent_so_far(self, now: Mapping[str, Link]) -> SentSoFar:
+        """See `OwnDirection.sent_so_far`."""
+        return SentSoFar(0, 0, 0) if self.sending is None else self.sending.so_far(self._rate)
 
     def end_examination(self) -> None:
         """Ignores all frames that come from now on, because they are late."""
@@ -416,25 +437,13 @@ class ActiveDirection:
             self.receiving.end_examination()
 
     def late(self) -> int:
-        """Frames that came back after the count; none if the trial failed before the count."""
-        late_frames = self.receiving.late() if self.receiving is not None else 0
+        """See `OwnDirection.late`; with latency frames and answers over connections."""
         late_probes = self._probe.late() if self._probe is not None else 0
         late_answers = self._conversation.late() if self._conversation is not None else 0
-        return late_frames + late_probes + late_answers
+        return super().late() + late_probes + late_answers
 
-    def late_of_earlier(self) -> list[int]:
-        """Late frames since the last call of this or `counters`, by traffic: the previous one, then earlier ones."""
-        return [] if self.receiving is None else self.receiving.late_of_earlier()
-
-    def counters(
-        self,
-        reports: Mapping[Sender, SenderReport],
-        sent: Sent,
-        received: int,
-        before: Mapping[str, Link],
-        after: Mapping[str, Link],
-    ) -> Message:
-        """The counters of its ends here, as `Generator.trial` returns them; `before` and `after` are all interfaces.
+    def counters(self, reports: Mapping[Sender, SenderReport], received: int, after: Mapping[str, Link]) -> Message:
+        """The counters of its ends here, as in `Answer.directions`; `after` are all interfaces.
 
         Raises:
             AgentError: If the kernel's counters do not say what was dropped, or could not count this many frames.
@@ -442,11 +451,9 @@ class ActiveDirection:
         counters: Message = {"name": self.name, "load_ratio": self.load(1.0)}
         reception = None
         if self.sending is not None:
-            counters.update(self.sending.counters(reports, before, after))
+            counters.update(self.sending.counters(reports, self._ports.before, after))
         if self.receiving is not None:
-            sink = self._direction.receive
-            dropped = after[sink].receive_drops - before[sink].receive_drops
-            counters.update(self.receiving.counters(sent, received, dropped))
+            counters.update(self.receiving.counters(self.sent(reports), received, self._dropped(after)))
             counters["late_frames"] += self._late_probes
             reception = self.receiving.reception()
             self.receiving.stop_noting()
@@ -474,3 +481,14 @@ class ActiveDirection:
             self._late_probes = self._probe.late()
             self._probe.close()
         self._probe = None
+
+
+def _build(spec: FramesSpec, source_mac: bytes, destination_mac: bytes) -> FrameCycle | BareFrames:
+    kind = build_frames if HAS_NUMPY else BareFrames
+    return kind(spec, source_mac, destination_mac)
+
+
+def _examiner(direction: Direction, frames: FrameCycle | BareFrames, sink: Link) -> Examiner | BareExaminer:
+    if isinstance(frames, FrameCycle):
+        return Examiner(direction, frames, sink)
+    return BareExaminer(direction, frames, sink)

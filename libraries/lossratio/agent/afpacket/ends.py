@@ -8,8 +8,7 @@ import time
 from dataclasses import replace
 from typing import Callable
 
-import numpy as np
-
+from ..core.arrays import np
 from ..core.frames_spec import TAG_BYTES, FramesSpec
 from ..core.links import Link
 from ..core.passes import LATE_LOOK, LATE_SECONDS
@@ -43,7 +42,7 @@ class End:
         cycle = FrameCycle(
             setup.cycle.data[:_RING_FRAMES], setup.cycle.lengths[:_RING_FRAMES], Replies(self._rows, frames.flows)
         )
-        self._setup = replace(setup, interface=port.name, cycle=cycle, drops_beyond=port.kind == "veth")
+        self._setup = replace(setup, interface=port.name, frames=cycle, drops_beyond=port.kind == "veth")
         self._sender: Sender | None = None
         self._ring = ReceiveRing(port, ring_slot_bytes(self._start + TAG_BYTES), _ROOM)
 

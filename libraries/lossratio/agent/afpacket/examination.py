@@ -6,9 +6,7 @@ from __future__ import annotations
 from dataclasses import dataclass, fields, replace
 from typing import Sequence
 
-import numpy as np
-from numpy.typing import NDArray
-
+from ..core.arrays import NDArray, np
 from ..core.comparison import FieldChange, changed_fields
 from ..core.configuration import Direction
 from ..core.frames_spec import DIRECTIONS, TAG_BYTES, tag_bits

@@ -5,10 +5,7 @@ from __future__ import annotations
 
 import socket
 from dataclasses import dataclass
-from typing import List, Mapping, NamedTuple, Sequence
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import Any, List, Mapping, NamedTuple, Sequence
 
 from ..core.classic_bpf import (
     A_TO_X,
@@ -38,7 +35,6 @@ from ..core.frames_spec import DIRECTIONS, MOST_STREAMS, FramesSpec, TagPlace, s
 from ..core.headers import IPV4, IPV6, TCP, Header, HeaderField
 from ..core.packets import attach_filter
 from ..core.wire import ETHERNET_HEADER_BYTES, VLAN_TAG_BYTES
-from .frames import Numbers
 
 _ANCILLARY_PACKET_TYPE, _ANCILLARY_VLAN_PRESENT = 0xFFFFF004, 0xFFFFF030
 _VLAN_TAG_BITS = 2
@@ -54,6 +50,8 @@ _RESET = 0x04
 _ALL_BITS = 0xFFFFFFFF
 _TAKE, _LEAVE = -2, -1
 """Jumps to the last two instructions of a program."""
+NOTHING = [(RETURN, 0, 0, 0)]
+"""The program that takes no frame."""
 _ENDS = ((RETURN, 0, 0, WHOLE_FRAME), (RETURN, 0, 0, 0))
 _RUN_BITS = 4
 RUN_FRAMES = 1 << _RUN_BITS
@@ -94,12 +92,11 @@ class Sample:
         """Bits of the hash that are zero in runs to be seen: the highest ones, because they are mixed best."""
         return -((_ALL_BITS + 1) // self.one_in) & _ALL_BITS
 
-    def chooses(self, numbers: Numbers) -> NDArray[np.bool_]:
-        """Whether frames are chosen because of their sequence numbers."""
-        runs = numbers.astype(np.uint64) >> np.uint64(_RUN_BITS)
-        mixed = (runs * np.uint64(_MULTIPLIERS[0]) & np.uint64(_ALL_BITS)) >> np.uint64(_MIXED_BITS)
-        chosen: NDArray[np.bool_] = (mixed * np.uint64(_MULTIPLIERS[1]) & np.uint64(self.mask)) == 0
-        return chosen
+    def chooses(self, numbers: Any) -> Any:
+        """Whether frames are chosen because of their sequence numbers: a number, or an array of them."""
+        runs = numbers >> _RUN_BITS
+        mixed = (runs * _MULTIPLIERS[0] & _ALL_BITS) >> _MIXED_BITS
+        return (mixed * _MULTIPLIERS[1] & self.mask) == 0
 
 
 class _Protocols(NamedTuple):
@@ -126,7 +123,7 @@ _PROTOCOLS = {
 
 def let_nothing_through(packets: socket.socket) -> None:
     """Makes a packet socket ignore every frame."""
-    attach_filter(packets, [(RETURN, 0, 0, 0)])
+    attach_filter(packets, NOTHING)
 
 
 def let_tag_through(packets: socket.socket, place: TagPlace, tag: int, bits: int = _ALL_BITS) -> None:

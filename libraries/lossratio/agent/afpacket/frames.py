@@ -13,13 +13,12 @@ from __future__ import annotations
 import mmap
 from dataclasses import dataclass
 
-import numpy as np
-from numpy.typing import NDArray
-
+from ..core.arrays import NDArray, np
 from ..core.frame_order import FrameOrder, Numbers, values_of
 from ..core.frames_spec import (
     COMPENSATION_BYTES,
     MOST_STREAMS,
+    SEQUENCE_BYTES,
     TAG_BYTES,
     ChecksumField,
     FramesSpec,
@@ -33,7 +32,6 @@ from ..core.wire import FCS_BYTES
 
 Bytes = NDArray[np.uint8]
 
-SEQUENCE_BYTES = 4
 _TAG_ALONE_BYTES = TAG_BYTES - SEQUENCE_BYTES
 _AT_ONCE = 1 << 12
 

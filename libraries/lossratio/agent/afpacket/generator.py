@@ -7,25 +7,26 @@ import errno
 import os
 import time
 from contextlib import ExitStack
-from dataclasses import asdict, replace
+from dataclasses import replace
+from functools import partial
 from multiprocessing.connection import wait
 from typing import Any, Mapping, Sequence
 
+from ..core.arrays import HAS_NUMPY
 from ..core.configuration import Configuration
-from ..core.early_verdict import LOOK_SECONDS, Lookout, wait_for_held_frames
+from ..core.early_verdict import LOOK_SECONDS, Lookout
 from ..core.frames_spec import DIRECTIONS
 from ..core.generator import integrity_of
-from ..core.links import Link
-from ..core.meeting import Meeting, Sight
+from ..core.meeting import Meeting
 from ..core.own_generator import OwnGenerator
-from ..core.pacing import CATCH_UP, COUNTING, free_processors, pause, raise_priority
-from ..core.passes import answered_again, check_openable, established
+from ..core.pacing import CATCH_UP, COUNTING, Transmission, free_processors, pause, raise_priority
+from ..core.passes import check_openable, established
 from ..core.plan import ABILITIES, Answer, Exchange, Note, Plan
-from ..core.protocol import AgentError, Check, Message, read_record, unsupported
-from .connections import Conversation
-from .direction import FAR, MOST_EARLIER, ActiveDirection, Sent
-from .examination import MOST_EXAMINED
-from .latency import MOST_FRAMES, NUMBERS, Probe, Stamps, stamps_of
+from ..core.protocol import AgentError, Check, Message, unsupported
+from . import bare, examination
+from .connections import answer_again
+from .direction import FAR, MOST_EARLIER, ActiveDirection
+from .latency import MOST_FRAMES, NUMBERS, Probe
 from .sender import SENDING, Sender, SenderReport, SendOrder
 
 _NOTE_SECONDS = 0.05
@@ -42,15 +43,14 @@ class AfPacketGenerator(OwnGenerator[ActiveDirection]):
         self, configuration: Configuration, catch_up: float = CATCH_UP, device_cpus: Sequence[int] = ()
     ) -> None:
         super().__init__(configuration)
-        self._settle_time = configuration.settle_time
         self._catch_up = catch_up
         # The link to a port may go down when a device is reset.
         self._links_may_change = False
         self._earlier_tags: list[int] = []
         self._probe_tags: list[int] = []
         self._probe_tag = int.from_bytes(os.urandom(4), "big") & ~NUMBERS
-        self._sent_elsewhere: dict[str, Sent] = {}
-        self._stamps_elsewhere: dict[str, Stamps] = {}
+        self._probes: list[Probe] = []
+        self._reports: dict[Sender, SenderReport] = {}
         cpus = free_processors(device_cpus)
 
         with ExitStack() as undo:
@@ -60,7 +60,7 @@ class AfPacketGenerator(OwnGenerator[ActiveDirection]):
                     # It begins on the first of its own processors.
                     own = (*cpus[number % len(cpus) :], *cpus[: number % len(cpus)])
                     self._directions.append(
-                        ActiveDirection(direction, self._ports.before, own, catch_up, examines=configuration.examines)
+                        ActiveDirection(direction, self._ports, own, catch_up, examines=configuration.examines)
                     )
             except OSError as error:
                 raise _socket_error(error) from error
@@ -75,12 +75,13 @@ class AfPacketGenerator(OwnGenerator[ActiveDirection]):
 
     def facts(self) -> Message:
         """Interfaces with their MAC addresses and kinds, and how senders are scheduled and handle stalls."""
+        most_examined = examination.MOST_EXAMINED if HAS_NUMPY else bare.MOST_EXAMINED
         return {
             "generator": "afpacket",
             "can": list(ABILITIES),
             "realtime": all(sender.is_realtime for sender in self._senders()),
             "catch_up": self._catch_up,
-            "integrity": integrity_of(self._configuration, examined_per_trial_about=MOST_EXAMINED),
+            "integrity": integrity_of(self._configuration, examined_per_trial_about=most_examined),
             "ports": self._ports.facts(),
         }
 
@@ -89,34 +90,25 @@ class AfPacketGenerator(OwnGenerator[ActiveDirection]):
         if plan.exchange is not None:
             return Answer(self._connect(plan.load, plan.connections, plan.exchange, check))
 
-        probes = self._probes(plan) if plan.latency else []
-        self._begin(_order(plan), probes)
+        self._probes = self._open_probes(plan) if plan.latency else []
         if plan.is_watched:
             return self._watch(plan, check, note)
 
-        counters = self._counters(self._finish(self._senders(), check))
+        self._send(plan, check, None)
+        counters = self._counters(None)
         if not plan.latency:
             return Answer(counters)
-        latency = {
-            probe.name: probe.latency(self._stamps_elsewhere.get(probe.name)) for probe in probes if probe.arrives
-        }
+        latency = {way.name: way.latency() for way in self._directions if way.receives_here}
         counters = [_with_latency_frames(counted, latency.get(counted["name"])) for counted in counters]
         return Answer(counters, list(latency.values()))
 
-    def _watch(self, plan: Plan, check: Check, note: Note) -> Answer:
-        """Watches the trial that has begun, and ends it when its verdict is certain."""
-        lookout = Lookout(plan, {direction.name: direction.load(plan.load) for direction in self._directions}, note)
-        reports = self._finish(self._senders(), check, lookout)
-        elapsed = [one.elapsed for one in self._all_sent(reports).values()]
-        if lookout.has_ended:
-            wait_for_held_frames(self._arrived, plan.duration - min(elapsed), self._settle_time, check)
-        counters = self._counters(reports)
+    def _send(self, plan: Plan, check: Check, lookout: Lookout | None) -> float | None:
+        self._begin(_order(plan), self._probes)
+        self._reports = self._finish(self._senders(), check, lookout)
+        elapsed = max(direction.sent(self._reports).elapsed for direction in self._directions)
         # All due frames may have been sent before the senders noticed the end.
-        ended = plan.ends and plan.above is not None and max(elapsed) < plan.duration
-        if ended:
-            whole = lookout.whole
-            counters = [{**counted, "intended_frames": whole[counted["name"]]} for counted in counters]
-        return lookout.answer(counters, max(elapsed) if ended else None)
+        ended = lookout is not None and plan.ends and plan.above is not None and elapsed < plan.duration
+        return elapsed if ended else None
 
     def _connect(self, load: float, count: int, exchange: Exchange, check: Check) -> list[Message]:
         """Opens connections in the only direction, and answers over each connection that arrives."""
@@ -125,23 +117,23 @@ class AfPacketGenerator(OwnGenerator[ActiveDirection]):
         try:
             conversation = direction.conversation()
             if exchange.answers != "opened":
-                return [self._answer_again(direction.name, conversation, load, exchange, check)]
+                transmit = partial(self._transmit, check=check)
+                return [answer_again(direction.name, conversation, load, exchange, transmit, self._tags.next)]
             opening = SendOrder(
                 load, (count - 0.5) / load, connections=count, exchange=exchange, is_patient=exchange.is_complete
             )
-            sender = direction.sender_of(opening)
             own_sender = direction.both_ends("Opening connections")[0].sender
+            sender = conversation.opener or own_sender
             self._begin(opening)
-            report = self._finish([sender or own_sender], check)[sender or own_sender]
-            counters = self._counters({own_sender: report})[0]
+            report = self._finish([sender], check)[sender]
+            counters = self._counted({own_sender: report})[0]
             unsent = 0
             unseen: int | None = None
 
             for sender, order in conversation.replies(report.first, load * exchange.answer_ratio, self._tags.next):
                 if unseen is None:
                     unseen = conversation.overlooked
-                sender.start(order)
-                sent = self._finish([sender], check)[sender].transmission
+                sent = self._transmit(sender, order, check)
                 unsent += max(0, sent.intended - sent.sent)
         except (OSError, MemoryError) as error:
             raise _socket_error(error) from error
@@ -155,21 +147,9 @@ class AfPacketGenerator(OwnGenerator[ActiveDirection]):
         overlooked = conversation.overlooked
         return [{**established(counters, conversation.left, unsent, overlooked, unseen or 0), **seen}]
 
-    def _answer_again(
-        self, name: str, conversation: Conversation, load: float, exchange: Exchange, check: Check
-    ) -> Message:
-        """Repeats the answers over the previous exchange's connections, and counts those that come back as received."""
-        count = conversation.alive
-        is_unasked = exchange.answers == "unasked"
-        sent = 0
-        began = time.monotonic()
-        for sender, order in conversation.answers_again(load, self._tags.next, is_unasked=is_unasked):
-            sender.start(order)
-            sent = self._finish([sender], check)[sender].transmission.sent
-
-        elapsed = time.monotonic() - began
-        back = conversation.alive
-        return answered_again(name, sent, count, back, conversation.overlooked, elapsed)
+    def _transmit(self, sender: Sender, order: SendOrder, check: Check) -> Transmission:
+        sender.start(order)
+        return self._finish([sender], check)[sender].transmission
 
     def hold(self, plan: Plan) -> None:
         """See `Generator.hold`."""
@@ -181,11 +161,10 @@ class AfPacketGenerator(OwnGenerator[ActiveDirection]):
         for direction in self._directions:
             direction.renew()
 
-    def stop(self, late_wait: float, check: Check) -> Answer:
-        """See `Generator.stop`."""
+    def _end(self, check: Check) -> list[Message]:
         for sender in self._senders():
             sender.stop()
-        return self._with_late(self._counters(self._finish(self._senders(), check)), late_wait, check)
+        return self._counted(self._finish(self._senders(), check))
 
     def close(self) -> None:
         """See `Generator.close`."""
@@ -256,9 +235,8 @@ class AfPacketGenerator(OwnGenerator[ActiveDirection]):
                 links = self._ports.after(may_go_down=self._links_may_change)
                 is_over = not pending
                 if lookout is not None:
-                    seen = self._meeting.look(self._sight(lookout, links, has_ended=is_over))
-                    is_over = seen.has_ended
-                    if lookout.sees(seen.sent, seen.received):
+                    is_over, must_end = self._sees_end(lookout, links, has_ended=is_over)
+                    if must_end:
                         for sender in pending.values():
                             sender.stop()
 
@@ -266,7 +244,8 @@ class AfPacketGenerator(OwnGenerator[ActiveDirection]):
                 for direction in self._directions:
                     direction.note_arrivals()
 
-            if self._meet(reports):
+            if self._configuration.has_other_end:
+                self._exchange("sent", dict(way.departures(reports) for way in self._directions if way.sends_here))
                 ended = time.monotonic()
             # Frames in flight need this time anyway, so it costs nothing.
             for direction in self._directions:
@@ -279,62 +258,21 @@ class AfPacketGenerator(OwnGenerator[ActiveDirection]):
 
         return reports
 
-    def _sight(self, lookout: Lookout, links: Mapping[str, Link], *, has_ended: bool) -> Sight:
-        """What this node sees of a running trial."""
-        sent = {
-            way.name: way.sending.so_far(lookout.rates[way.name]) for way in self._directions if way.sending is not None
-        }
-        received = {
-            way.name: way.receiving.so_far(self._ports.before, links)
-            for way in self._directions
-            if way.receiving is not None
-        }
-        return Sight(sent, received, has_ended)
+    def _counters(self, ended_after: float | None) -> list[Message]:
+        return self._counted(self._reports)
 
-    def _meet(self, reports: Mapping[Sender, SenderReport]) -> bool:
-        """Tells the other end what this end has sent, and notes the answer; returns whether there is another end."""
-        if not self._configuration.has_other_end:
-            return False
-        own = {name: {"sent": asdict(one), "stamps": None} for name, one in self._sent(reports).items()}
-        for direction in self._directions:
-            if direction.name in own:
-                own[direction.name]["stamps"] = direction.stamps()
-        theirs = self._meeting.tell("sent", own)
-        self._sent_elsewhere = {name: read_record(Sent, one["sent"]) for name, one in theirs.items()}
-        self._stamps_elsewhere = {name: stamps_of(one["stamps"]) for name, one in theirs.items() if one["stamps"]}
-        return True
-
-    def _arrived(self) -> int:
-        return sum(direction.count() for direction in self._directions)
-
-    def _counters(self, reports: Mapping[Sender, SenderReport]) -> list[Message]:
+    def _counted(self, reports: Mapping[Sender, SenderReport]) -> list[Message]:
         # This comes first, so that no more frames are examined than are counted.
         for direction in self._directions:
             direction.end_examination()
         received = [direction.count() for direction in self._directions]
-        links = self._ports.before, self._ports.after(may_go_down=self._links_may_change)
-        sent = self._all_sent(reports)
-        return [
-            direction.counters(reports, sent[direction.name], count, *links)
-            for direction, count in zip(self._directions, received)
-        ]
-
-    def _sent(self, reports: Mapping[Sender, SenderReport]) -> dict[str, Sent]:
-        """What left from this node, by direction; nothing for a pass whose senders are not those of trials."""
-        sent = {}
-        for direction in self._directions:
-            if direction.sending is not None and direction.sending.sender in reports:
-                sent[direction.name] = direction.sending.sent(reports)
-        return sent
-
-    def _all_sent(self, reports: Mapping[Sender, SenderReport]) -> dict[str, Sent]:
-        """The frames that left this node and the other one, by direction."""
-        return {**self._sent(reports), **self._sent_elsewhere}
+        after = self._ports.after(may_go_down=self._links_may_change)
+        return [direction.counters(reports, count, after) for direction, count in zip(self._directions, received)]
 
     def _senders(self) -> list[Sender]:
         return [sender for direction in self._directions for sender in direction.senders]
 
-    def _probes(self, plan: Plan) -> list[Probe]:
+    def _open_probes(self, plan: Plan) -> list[Probe]:
         probes = []
         try:
             for direction in self._directions:

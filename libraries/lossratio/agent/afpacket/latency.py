@@ -9,9 +9,7 @@ from contextlib import ExitStack
 from dataclasses import asdict, dataclass, field, replace
 from typing import Iterator
 
-import numpy as np
-from numpy.typing import NDArray
-
+from ..core.arrays import NDArray, np
 from ..core.frames_spec import TAG_BYTES, StreamOrder, TagPlace
 from ..core.generator import unknown_latency
 from ..core.links import Link
@@ -64,7 +62,6 @@ class Probe:
 
     Attributes:
         name: The direction.
-        arrives: Whether its frames come back to this node.
     """
 
     def __init__(
@@ -81,7 +78,6 @@ class Probe:
         self._order = order
         self.frames = frames
         self.name = name
-        self.arrives = sink is not None
         self._is_whole = None not in (source, sink)
         self._counted = 0
         self._clock = ClockWatch()

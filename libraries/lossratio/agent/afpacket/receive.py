@@ -11,11 +11,9 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, suppress
 from typing import Mapping, Sequence
 
-import numpy as np
-from numpy.typing import NDArray
-
 from lossratio.bpf import Array, Attachment, BpfError, read_object
 
+from ..core.arrays import NDArray, np
 from ..core.frames_spec import FramesSpec, TagPlace, stream_tag
 from ..core.links import Link
 from ..core.packets import PACKET_STATISTICS, SOL_PACKET, overlooked, ring_socket, share_frames, take_all

@@ -16,15 +16,14 @@ from array import array
 from contextlib import suppress
 from dataclasses import dataclass
 from multiprocessing.connection import Connection
-from typing import Callable, Union
+from typing import Callable, Union, cast
 
-import numpy as np
-from numpy.typing import NDArray
-
+from ..core.arrays import HAS_NUMPY, NDArray, np
 from ..core.pacing import BATCH, Transmission, be_prompt, in_all, raise_priority, ramp_up, transmit
 from ..core.plan import Exchange
 from ..core.processes import die_with
 from ..core.protocol import AgentError
+from .bare import BareOutput
 from .frames import Numbers
 from .kernel_pace import Queue, can_be_paced, transmit_ahead
 from .transmit import MixedOutput, SenderSetup
@@ -252,6 +251,7 @@ class Progress(ctypes.Structure):
         self.sent = sent
 
 
+_Output = Union[MixedOutput, BareOutput]
 _Answer = Union[SenderReport, AgentError, OSError, bool]
 
 
@@ -347,14 +347,14 @@ class Sender:
 def _work(orders: Connection, permit: Permit, progress: Progress, setup: SenderSetup, parent: int) -> None:
     is_realtime = _prepare(setup.cpus, parent)
     try:
-        output = MixedOutput(setup)
+        output = MixedOutput(setup) if HAS_NUMPY else BareOutput(setup)
     except OSError as error:
         orders.send(error)
         return
     orders.send(is_realtime)
     queue = Queue(socket.if_nametoindex(setup.interface))
     # On a virtual link, a frame leaves the queue as it arrives; hardware has its own queues.
-    may_queue = setup.drops_beyond and not is_realtime
+    may_queue = HAS_NUMPY and setup.drops_beyond and not is_realtime
     try:
         while (order := orders.recv()) is not None:
             duration = order.duration if may_queue and order.is_steady else None
@@ -387,7 +387,7 @@ class _MustStop:
 
 
 def _transmit(
-    output: MixedOutput, order: SendOrder, permit: Permit, progress: Progress, catch_up: float, queue: Queue | None
+    output: _Output, order: SendOrder, permit: Permit, progress: Progress, catch_up: float, queue: Queue | None
 ) -> _Answer:
     must_stop = _MustStop(permit)
     probes = output.latency_frames
@@ -403,7 +403,9 @@ def _transmit(
             steps = _sent_steps(output.offer if log is None else log.offer, order, must_stop, catch_up, note)
         else:
             began = time.monotonic()
-            done = transmit_ahead(output, queue.make_up_for_delays, order.load, order.duration, must_stop, catch_up)
+            done = transmit_ahead(
+                cast(MixedOutput, output), queue.make_up_for_delays, order.load, order.duration, must_stop, catch_up
+            )
             steps = [SentStep(began, done)]
     except AgentError as error:
         return error
@@ -421,14 +423,14 @@ def _transmit(
     )
 
 
-def _begin(output: MixedOutput, order: SendOrder, must_stop: _MustStop) -> None:
+def _begin(output: _Output, order: SendOrder, must_stop: _MustStop) -> None:
     """Sends the ramp, and prepares the frames that count."""
     if order.ramp:
         output.tag(order.ramp_tag)
         ramp_up(output.offer, order.load, order.ramp, must_stop)
     output.tag(order.tag, order.probe_tag, order.probes)
     if order.replies:
-        output.reply(order.replies, order.length)
+        cast(MixedOutput, output).reply(order.replies, order.length)
 
 
 def _sent_steps(

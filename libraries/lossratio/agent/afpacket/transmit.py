@@ -9,15 +9,17 @@ import os
 import socket
 import struct
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-import numpy as np
-from numpy.typing import NDArray
-
+from ..core.arrays import WITHOUT_NUMPY, NDArray, np
 from ..core.frames_spec import TagPlace, least_common_multiple
 from ..core.packets import SOL_PACKET, ring_socket
 from ..core.protocol import AgentError, unsupported
 from .frames import SLOT_HEADER_BYTES, FrameCycle, Numbering, Replies, column, slot_bytes, slots_per_block, tag_bytes
 from .kernel_pace import STAMPED, have_stamps, read_stamps
+
+if TYPE_CHECKING:
+    from .bare import BareFrames
 
 _PACKET_TX_RING = 13
 _PACKET_LOSS = 14
@@ -28,7 +30,8 @@ _AVAILABLE, _SEND_REQUEST = 0, 1
 _VNET_HEADER = struct.Struct("=BBHHHH")
 _VNET_LENGTH_HALF = (SLOT_HEADER_BYTES - _VNET_HEADER.size + 2) // 2
 _SEND_BUFFER_BYTES = 1 << 24
-_MAX_BATCH = 128
+MAX_BATCH = 128
+"""The maximum number of frames that are handed over at once."""
 _GONE = (errno.ENETDOWN, errno.ENXIO, errno.ENODEV)
 
 
@@ -38,8 +41,8 @@ class SenderSetup:
 
     interface: str
     """Name of the interface to send on."""
-    cycle: FrameCycle
-    """The frames, in their order."""
+    frames: FrameCycle | BareFrames
+    """The frames, in their order; one by one on a node without numpy."""
     tag_place: TagPlace
     """Where the trial's tag is in each frame, with the sequence number."""
     drops_beyond: bool
@@ -49,6 +52,17 @@ class SenderSetup:
     """The processors that it may use; it begins on the first one."""
     catch_up: float
     """See `lossratio.agent.core.pacing.transmit`."""
+
+    @property
+    def cycle(self) -> FrameCycle:
+        """The frames of a node with numpy.
+
+        Raises:
+            AgentError: If this node has none.
+        """
+        if not isinstance(self.frames, FrameCycle):
+            raise AgentError("missing_module", WITHOUT_NUMPY)
+        return self.frames
 
 
 def free_slots(status: NDArray[np.uint32]) -> int:
@@ -135,7 +149,7 @@ class TransmitRing:
 
     def offer(self, count: int) -> int:
         """Sends the next frames, as many as fit into a batch; returns how many left: none if the interface was busy."""
-        count = min(count, _MAX_BATCH, len(self._status) - self._head)
+        count = min(count, MAX_BATCH, len(self._status) - self._head)
         if self._patches is not None:
             count = min(count, self._patches.run(self._number))
         status = self._status[self._head : self._head + count]
@@ -238,22 +252,49 @@ def _fill(memory: NDArray[np.uint8], cycle: FrameCycle, lengths: NDArray[np.uint
     memory[:, start : start + cycle.data.shape[1]] = cycle.data[rows]
 
 
-class ProbeSocket:
+class FrameSocket:
+    """Sends single frames.
+
+    Attributes:
+        dropped_beyond: Frames sent so far that were lost at the far end of the link; see `TransmitRing`.
+    """
+
+    def __init__(self, setup: SenderSetup) -> None:
+        self.dropped_beyond = 0
+        self._setup = setup
+        self._socket = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, 0)
+        self._socket.bind((setup.interface, 0))
+
+    def bypass_queue(self, bypasses: bool) -> None:
+        """Sends past the interface's queue, or through it."""
+        self._socket.setsockopt(SOL_PACKET, _PACKET_QDISC_BYPASS, int(bypasses))
+
+    def send(self, frame: bytearray) -> int:
+        """Sends a frame, and returns how many frames left the generator: one, or none if it was busy."""
+        try:
+            self._socket.send(frame, socket.MSG_DONTWAIT)
+        except OSError as error:
+            if error.errno not in (errno.EAGAIN, errno.ENOBUFS):
+                raise _failure(self._setup, error.errno or 0) from error
+            if error.errno == errno.EAGAIN or not self._setup.drops_beyond:
+                return 0
+            self.dropped_beyond += 1
+        return 1
+
+
+class ProbeSocket(FrameSocket):
     """Sends the frames of a direction in their order, each with the next number in its tag.
 
     Unlike the load's, these frames pass the tap of the interface, where the kernel notes the time.
 
     Attributes:
-        dropped_beyond: Frames sent so far that were lost at the far end of the link; see `TransmitRing`.
         number: How many frames were sent with the present tag.
     """
 
     def __init__(self, setup: SenderSetup) -> None:
-        self.dropped_beyond = self.number = 0
-        self._setup = setup
+        super().__init__(setup)
+        self.number = 0
         self._tag = 0
-        self._socket = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, 0)
-        self._socket.bind((setup.interface, 0))
 
     def tag(self, tag: int) -> None:
         """Sets the tag of the first frame; the numbers begin again."""
@@ -268,18 +309,9 @@ class ProbeSocket:
         frame = bytearray(cycle.data[row, : cycle.lengths[row]].tobytes())
         tag = tag_bytes(self._tag + self.number)
         frame[start : start + len(tag)] = tag
-
-        try:
-            self._socket.send(frame, socket.MSG_DONTWAIT)
-        except OSError as error:
-            if error.errno not in (errno.EAGAIN, errno.ENOBUFS):
-                raise _failure(self._setup, error.errno or 0) from error
-            if error.errno == errno.EAGAIN or not self._setup.drops_beyond:
-                return 0
-            self.dropped_beyond += 1
-
-        self.number += 1
-        return 1
+        left = self.send(frame)
+        self.number += left
+        return left
 
 
 class MixedOutput(TransmitRing):

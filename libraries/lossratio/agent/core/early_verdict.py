@@ -114,18 +114,15 @@ class Lookout:
         certain_after: Seconds of traffic until the verdict was certain; None: it is not certain.
     """
 
-    def __init__(
-        self, plan: Plan, rates: Mapping[str, float], note: Note, clock: Callable[[], float] = time.monotonic
-    ) -> None:
+    def __init__(self, plan: Plan, rates: Mapping[str, float], note: Note) -> None:
         self._plan = plan
         self.in_flight = plan.in_flight
         self._note = note
-        self._clock = clock
         self.rates = rates
         self.whole = {name: frames_within(plan.duration, rate) for name, rate in rates.items()}
         self.most_missing = dict.fromkeys(self.whole, 0)
         self.certain_after: float | None = None
-        self._next_note = clock() + NOTE_SECONDS
+        self._next_note = time.monotonic() + NOTE_SECONDS
 
     def sees(self, sent: Mapping[str, SentSoFar], received: Mapping[str, ReceivedSoFar]) -> bool:
         """Notes what has left and come back by direction, and returns whether the traffic must end."""
@@ -142,11 +139,7 @@ class Lookout:
                 in_flight=self.in_flight * self.rates[name],
                 of_generator=left.kept + back.dropped,
             )
-        return self.must_end(seen)
-
-    def must_end(self, seen: Mapping[str, SoFar]) -> bool:
-        """Notes the counters of all directions, by name, and returns whether the traffic must end."""
-        if self._plan.notes and self._clock() >= self._next_note:
+        if self._plan.notes and time.monotonic() >= self._next_note:
             self._next_note += NOTE_SECONDS
             self._note(sum(one.sent for one in seen.values()), sum(one.received for one in seen.values()))
         for name, one in seen.items():
@@ -163,6 +156,8 @@ class Lookout:
 
     def answer(self, counters: list[Message], ended_after: float | None) -> Answer:
         """The answer of a watched trial, which may have ended after some seconds of traffic."""
+        if ended_after is not None:
+            counters = [{**counted, "intended_frames": self.whole[counted["name"]]} for counted in counters]
         return Answer(
             counters,
             certain_after=self.certain_after if ended_after is None else ended_after,

@@ -3,9 +3,7 @@
 
 from __future__ import annotations
 
-import numpy as np
-from numpy.typing import NDArray
-
+from .arrays import NDArray, np
 from .frames_spec import FramesSpec, SteppingField
 
 Numbers = NDArray[np.int64]

@@ -25,6 +25,8 @@ from .wire import (
 
 TAG_BYTES = 8
 """Bytes of a trial's tag with the sequence number after it: see `lossratio.agent.afpacket.frames`."""
+SEQUENCE_BYTES = 4
+"""Bytes of a sequence number."""
 DIRECTIONS = 0xFF
 """Bits of a tag that distinguish the directions of a trial, or its streams; the others are the same for all."""
 COMPENSATION_BYTES = 2

@@ -12,9 +12,7 @@ from base64 import b64encode
 from itertools import islice
 from typing import Any, Iterator, Sequence
 
-import numpy as np
-from numpy.typing import NDArray
-
+from .arrays import NDArray, np
 from .comparison import header_fields
 from .frame_order import FrameOrder, Numbers, values_of
 from .frames_spec import FramesSpec, SteppingField, StreamOrder

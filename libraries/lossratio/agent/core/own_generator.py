@@ -1,43 +1,87 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the agent's own generators share: ports, directions, tags, the other end of a path, and late frames."""
+"""What the agent's own generators share: ports, directions, tags, the other end of a path, watching, late frames."""
 
 from __future__ import annotations
 
-from typing import Generic, Protocol, Sequence, TypeVar
+from typing import Generic, Mapping, TypeVar
 
-from .configuration import Configuration
+from .configuration import Configuration, Direction
+from .early_verdict import Lookout, ReceivedSoFar, SentSoFar, wait_for_held_frames
 from .generator import Tags
-from .meeting import Alone, Meeting
+from .links import Link
+from .meeting import Alone, Meeting, Sight
 from .pacing import pause
-from .plan import Answer
+from .plan import Answer, Note, Plan
 from .ports import Ports
 from .protocol import Check, Message
+from .returns import Returns
 
 
-class CountedDirection(Protocol):
-    """A direction whose frames are counted here."""
+class OwnDirection:
+    """A direction whose frames are sent and counted here, at one end or at both.
 
-    @property
-    def name(self) -> str:
-        """Its name."""
+    Its counters of arriving frames are made later, or not at all if they come back to another node.
+    """
+
+    _returns: Returns
+
+    def __init__(self, direction: Direction, ports: Ports) -> None:
+        self.name = direction.name
+        self.sends_here, self.receives_here = direction.sends_here, direction.receives_here
+        self._direction, self._ports = direction, ports
+        # For an end that is elsewhere, the direction states the MAC address.
+        macs = {port: ports.before[port].mac for port in direction.local_ports}
+        self._macs = direction.macs(macs.get(direction.transmit, b""), macs.get(direction.receive, b""))
+
+    def load(self, load: float) -> float:
+        """Its share of a trial's load, without broadcast frames, in frames per second."""
+        return load * self._direction.load_share * (1.0 - self._direction.broadcast_share)
+
+    def sent_so_far(self, now: Mapping[str, Link]) -> SentSoFar:
+        """What has left this node of running traffic; `now` are all interfaces."""
+        raise NotImplementedError
+
+    def received_so_far(self, now: Mapping[str, Link]) -> ReceivedSoFar:
+        """What has come back to this node of running traffic; `now` are all interfaces."""
+        return ReceivedSoFar(self._returns.arrived(), self._dropped(now))
+
+    def take_in(self, departures: Message) -> None:
+        """Notes what left from another node."""
+        raise NotImplementedError
+
+    def arrived(self) -> int:
+        """How many of its frames have come back to this node so far."""
+        return self._returns.arrived() if self.receives_here else 0
 
     def late(self) -> int:
         """Frames of the latest traffic that came back too late, and were not counted before."""
+        return self._returns.late() if self.receives_here else 0
 
     def late_of_earlier(self) -> list[int]:
-        """Such frames of earlier traffic."""
+        """Late frames since the last call of this or of the counters, by traffic: the previous one, then earlier."""
+        return self._returns.late_of_earlier()[0] if self.receives_here else []
+
+    def _dropped(self, now: Mapping[str, Link]) -> int:
+        """Frames that came back, and that the interface dropped."""
+        sink = self._direction.receive
+        return now[sink].receive_drops - self._ports.before[sink].receive_drops
 
 
-_DirectionT = TypeVar("_DirectionT", bound=CountedDirection)
+DirectionT = TypeVar("DirectionT", bound=OwnDirection)
+"""A kind of direction."""
 
 
-class OwnGenerator(Generic[_DirectionT]):
-    """A generator that sends and counts by itself, at one end of a path or at both."""
+class OwnGenerator(Generic[DirectionT]):
+    """A generator that sends and counts by itself, at one end of a path or at both.
+
+    Its kinds differ in how frames leave and arrive (`_send`, `_end` and `_counters`).
+    """
 
     def __init__(self, configuration: Configuration) -> None:
         self._configuration = configuration
+        self._settle_time = configuration.settle_time
         self._ports = Ports(configuration)
-        self._directions: list[_DirectionT] = []
+        self._directions: list[DirectionT] = []
         self._meeting = Alone()
         self._tags = Tags()
 
@@ -46,13 +90,59 @@ class OwnGenerator(Generic[_DirectionT]):
         self._meeting = meeting
         self._tags = Tags(first_tag)
 
+    def stop(self, late_wait: float, check: Check) -> Answer:
+        """See `Generator.stop`."""
+        counters = self._end(check)
+        pause(late_wait, check)
+        late = {direction.name: direction.late() for direction in self._directions}
+        return Answer([{**direction, "late": late[direction["name"]]} for direction in counters])
+
     def late(self, wait: float, check: Check) -> dict[str, list[int]]:
         """See `Generator.late`."""
         pause(wait, check)
         return {direction.name: [direction.late(), *direction.late_of_earlier()] for direction in self._directions}
 
-    def _with_late(self, counters: Sequence[Message], wait: float, check: Check) -> Answer:
-        """The answer of traffic that was ended, with the frames that come back within some seconds from now on."""
-        pause(wait, check)
-        late = {direction.name: direction.late() for direction in self._directions}
-        return Answer([{**direction, "late": late[direction["name"]]} for direction in counters])
+    def _send(self, plan: Plan, check: Check, lookout: Lookout | None) -> float | None:
+        """Sends what a plan says, and waits for frames in flight.
+
+        Returns:
+            The seconds of traffic if the lookout ended it; None: everything was sent.
+        """
+        raise NotImplementedError
+
+    def _end(self, check: Check) -> list[Message]:
+        """Ends traffic that has no end of its own, and returns its counters."""
+        raise NotImplementedError
+
+    def _counters(self, ended_after: float | None) -> list[Message]:
+        """The counters of all directions after `_send`."""
+        raise NotImplementedError
+
+    def _watch(self, plan: Plan, check: Check, note: Note) -> Answer:
+        """Performs a plan whose counters are watched, and which may end early."""
+        lookout = Lookout(plan, {direction.name: direction.load(plan.load) for direction in self._directions}, note)
+        ended_after = self._send(plan, check, lookout)
+        if ended_after is not None:
+            wait_for_held_frames(self._arrived, plan.duration - ended_after, self._settle_time, check)
+        return lookout.answer(self._counters(ended_after), ended_after)
+
+    def _sees_end(self, lookout: Lookout, now: Mapping[str, Link], *, has_ended: bool) -> tuple[bool, bool]:
+        """Looks at running traffic, together with the other end; `now` are all interfaces.
+
+        Returns:
+            Whether everything has left, and whether the traffic must end.
+        """
+        sent = {way.name: way.sent_so_far(now) for way in self._directions if way.sends_here}
+        received = {way.name: way.received_so_far(now) for way in self._directions if way.receives_here}
+        seen = self._meeting.look(Sight(sent, received, has_ended))
+        return seen.has_ended, lookout.sees(seen.sent, seen.received)
+
+    def _exchange(self, point: str, own: Mapping[str, Message]) -> None:
+        """Tells the other end at a point what left this node by direction, and notes what left the other one."""
+        theirs = self._meeting.tell(point, own)
+        for direction in self._directions:
+            if direction.name in theirs:
+                direction.take_in(theirs[direction.name])
+
+    def _arrived(self) -> int:
+        return sum(direction.arrived() for direction in self._directions)

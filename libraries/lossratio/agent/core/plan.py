@@ -84,13 +84,13 @@ class Plan:
 
     def __post_init__(self) -> None:
         for number, (load, duration) in enumerate(self.steps, 1):
-            _check_positive("load", load)
+            check_positive("load", load)
             if duration is not None or number < len(self.steps):
-                _check_positive("duration", duration)
+                check_positive("duration", duration)
         for name in ("ramp", "in_flight", "above"):
             value = getattr(self, name)
             if value is not None and (value != 0 or isinstance(value, bool)):
-                _check_positive(name, value)
+                check_positive(name, value)
         if not self.steps or self.connections < 0:
             raise ValueError("it needs a load, and a number of connections that is not negative")
         if sum((self.exchange is not None, self.is_watched, self.latency, self.locates)) > 1:
@@ -136,7 +136,12 @@ class Plan:
         return (FRAMES, *(ability for ability, is_wanted in wanted if is_wanted))
 
 
-def _check_positive(name: str, value: object) -> None:
+def check_positive(name: str, value: object) -> None:
+    """Makes sure that a field is a positive, finite number.
+
+    Raises:
+        ValueError: If it is not.
+    """
     # A whole number of JSON may be larger than any float.
     if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 < value <= sys.float_info.max:
         raise ValueError(f"the {name} must be a positive, finite number, not {value!r}")

@@ -39,7 +39,9 @@ Check = Callable[[], None]
 _LINE_SECONDS = 0.1
 RecordT = TypeVar("RecordT")
 _NO_PARTS: Mapping[str, Any] = MappingProxyType({})
-_PLAIN: Mapping[str, Any] = MappingProxyType({"int": int, "float": (int, float), "str": str, "bool": bool})
+_PLAIN: Mapping[str, Any] = MappingProxyType(
+    {"int": int, "float": (int, float), "str": str, "bool": bool, "Message": dict}
+)
 
 
 class AgentError(Exception):
@@ -67,7 +69,8 @@ class ControllerGoneError(Exception):
 def read_record(kind: type[RecordT], data: Any, parts: Mapping[str, type[Any]] = _NO_PARTS) -> RecordT:
     """Makes a dataclass from its JSON data, as `dataclasses.asdict` wrote it.
 
-    Fields with one plain type are checked, and a field that the class does not have is refused (``bad_request``).
+    Fields with a plain type, or with tuples of these, are checked, and a field that the class does not have is refused
+    (``bad_request``).
     `parts` are the classes of the records in it, by the names of the fields that hold one, several or none of them.
 
     Raises:
@@ -77,12 +80,23 @@ def read_record(kind: type[RecordT], data: Any, parts: Mapping[str, type[Any]] =
         record = kind(**{name: _part(data[name], parts.get(name), parts) for name in data})
         for field in fields(record):  # type: ignore[arg-type]
             value = getattr(record, field.name)
-            wanted = _PLAIN.get(str(field.type), object)
-            if not isinstance(value, wanted) or (isinstance(value, bool) and wanted not in (bool, object)):
+            if not _fits(value, str(field.type)):
                 raise TypeError(f"{field.name} must not be {value!r}")
     except (AttributeError, TypeError, ValueError) as error:
         raise AgentError("bad_request", f"A {kind.__name__} cannot be read: {error}.") from error
     return record
+
+
+def _fits(value: Any, kind: str) -> bool:
+    """Whether a value has a type; only plain types, and tuples, are known."""
+    if kind.startswith("tuple[") and kind.endswith("]"):
+        inner = kind[6:-1]
+        kinds = inner.split(", ")
+        if inner.endswith(", ..."):
+            kinds = [inner[:-5]] * len(value) if isinstance(value, tuple) else []
+        return isinstance(value, tuple) and len(value) == len(kinds) and all(map(_fits, value, kinds))
+    wanted = _PLAIN.get(kind, object)
+    return isinstance(value, wanted) and (not isinstance(value, bool) or wanted in (bool, object))
 
 
 def _part(value: Any, kind: type[Any] | None, parts: Mapping[str, type[Any]]) -> Any:

@@ -167,7 +167,7 @@ class AstfGenerator:
         needed = _PASS_SECONDS * (passes if self._ends.is_tcp else passes - _OF_TCP)
         if self._links is not None:
             self._links.mark()
-        connection.call("load a profile", "load_profile", self._profile(count, exchange))
+        connection.call("load a profile", "load_profile", _profile(self._api, self._ends, count, exchange))
         connection.call("clear its counters", "clear_stats")
         # It opens no more than `count`, and cuts off connections that are open when its time ends.
         longest = _BEGIN_SECONDS + 2.0 * count / load + passes * self._settle_time
@@ -284,52 +284,6 @@ class AstfGenerator:
                 "TRex does not say which open connections have received all data. Close them, with closing=fin or rst."
             )
 
-    def _profile(self, count: int, exchange: Exchange) -> Any:
-        api, ends = self._api, self._ends
-        client, server = (api.ASTFProgram(stream=ends.is_tcp) for _ in range(2))
-        data = "x" * ends.payload
-        if ends.is_tcp:
-            client.connect()
-            server.accept()
-            for _ in range(exchange.data_frames):
-                for one, other in ((client, server), (server, client)):
-                    one.send(data)
-                    other.recv(len(data), clear=True)
-
-            if exchange.closing is None:
-                client.delay(1_000_000 * _OPEN_SECONDS)
-                server.delay(1_000_000 * _OPEN_SECONDS)
-            else:
-                if exchange.closing == "rst":
-                    client.reset()
-                server.wait_for_peer_close()
-        else:
-            for program in (client, server):
-                # Otherwise, TRex would end connections that wait for an answer, and count them like the others.
-                program.set_keepalive_msg(1000 * _OPEN_SECONDS)
-            for _ in range(1 + exchange.data_frames):
-                for one, other in ((client, server), (server, client)):
-                    one.send_msg(data)
-                    other.recv_msg(1, clear=True)
-
-        generators = {
-            name: api.ASTFIPGenDist(ip_range=list(both), distribution="seq")
-            for name, both in (("dist_client", ends.clients), ("dist_server", ends.servers))
-        }
-        addresses = api.ASTFIPGen(glob=api.ASTFIPGenGlobal(ip_offset=str(IPv4Address(0))), **generators)
-        options: dict[str, Any] = {}
-        if ends.is_tcp:
-            settings = api.ASTFGlobalInfo()
-            # Without timestamps, the header has the length that the traffic profile assumes.
-            settings.tcp.do_rfc1323 = 0
-            settings.tcp.mss = max(ends.payload, 1)
-            options = {"default_c_glob_info": settings, "default_s_glob_info": settings}
-
-        opening = api.ASTFTCPClientTemplate(program=client, ip_gen=addresses, port=ends.port, cps=1.0, limit=count)
-        answering = api.ASTFTCPServerTemplate(program=server, assoc=api.ASTFAssociationRule(port=ends.port))
-        template = api.ASTFTemplate(client_template=opening, server_template=answering)
-        return api.ASTFProfile(default_ip_gen=addresses, templates=template, **options)
-
     def _counted(self, exchange: Exchange) -> _Counted:
         return _Counted(self._connection.stats(), self._ends, exchange, self._client_port)
 
@@ -422,6 +376,53 @@ class _Counted:
 
     def _of(self, end: Mapping[str, float], name: str) -> int:
         return int(end.get(name, 0))
+
+
+def _profile(api: Any, ends: _Ends, count: int, exchange: Exchange) -> Any:
+    """TRex's profile of an exchange over this many connections."""
+    client, server = (api.ASTFProgram(stream=ends.is_tcp) for _ in range(2))
+    data = "x" * ends.payload
+    if ends.is_tcp:
+        client.connect()
+        server.accept()
+        for _ in range(exchange.data_frames):
+            for one, other in ((client, server), (server, client)):
+                one.send(data)
+                other.recv(len(data), clear=True)
+
+        if exchange.closing is None:
+            client.delay(1_000_000 * _OPEN_SECONDS)
+            server.delay(1_000_000 * _OPEN_SECONDS)
+        else:
+            if exchange.closing == "rst":
+                client.reset()
+            server.wait_for_peer_close()
+    else:
+        for program in (client, server):
+            # Otherwise, TRex would end connections that wait for an answer, and count them like the others.
+            program.set_keepalive_msg(1000 * _OPEN_SECONDS)
+        for _ in range(1 + exchange.data_frames):
+            for one, other in ((client, server), (server, client)):
+                one.send_msg(data)
+                other.recv_msg(1, clear=True)
+
+    generators = {
+        name: api.ASTFIPGenDist(ip_range=list(both), distribution="seq")
+        for name, both in (("dist_client", ends.clients), ("dist_server", ends.servers))
+    }
+    addresses = api.ASTFIPGen(glob=api.ASTFIPGenGlobal(ip_offset=str(IPv4Address(0))), **generators)
+    options: dict[str, Any] = {}
+    if ends.is_tcp:
+        settings = api.ASTFGlobalInfo()
+        # Without timestamps, the header has the length that the traffic profile assumes.
+        settings.tcp.do_rfc1323 = 0
+        settings.tcp.mss = max(ends.payload, 1)
+        options = {"default_c_glob_info": settings, "default_s_glob_info": settings}
+
+    opening = api.ASTFTCPClientTemplate(program=client, ip_gen=addresses, port=ends.port, cps=1.0, limit=count)
+    answering = api.ASTFTCPServerTemplate(program=server, assoc=api.ASTFAssociationRule(port=ends.port))
+    template = api.ASTFTemplate(client_template=opening, server_template=answering)
+    return api.ASTFProfile(default_ip_gen=addresses, templates=template, **options)
 
 
 def _in_words(faults: Mapping[str, int]) -> str:

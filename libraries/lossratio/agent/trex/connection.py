@@ -288,17 +288,6 @@ class TrexConnection:
             self.stop_quietly(ports)
             raise
 
-    def start_delayed(self, delays: Mapping[int, float], load: float, duration: float | None) -> None:
-        """Starts ports whose streams wait this many seconds, by the port's number; each port sends that much longer.
-
-        If the server does not start one of them, none sends.
-        """
-        with ExitStack() as undo:
-            undo.callback(self.stop_quietly, list(delays))
-            for port, delay in delays.items():
-                self.start([port], load, None if duration is None else duration + delay)
-            undo.pop_all()
-
     def change(self, ports: Sequence[int], factor: float) -> None:
         """Changes the factor of streams that run."""
         self._call("change the load", self._client.update, ports=list(ports), mult=_decimal(factor))

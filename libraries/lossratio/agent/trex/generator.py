@@ -6,27 +6,27 @@ from __future__ import annotations
 import sys
 import time
 from contextlib import ExitStack
-from functools import partial
-from typing import Any, Callable, Mapping, Sequence
+from typing import Any, Callable, Mapping
 
-from ..core.configuration import Configuration, Direction, mac_bytes
-from ..core.early_verdict import Lookout, wait_for_held_frames
+from ..core.configuration import Configuration, mac_bytes
 from ..core.generator import counted_course
 from ..core.pacing import COUNTING, SWITCH_SECONDS, raise_priority
-from ..core.plan import BURSTS, FRAMES, HOLDS, LATENCY, VERDICTS, Answer, Note, Plan
+from ..core.plan import BURSTS, FRAMES, HOLDS, LATENCY, Answer, Note, Plan
 from ..core.ports import Ports
 from ..core.protocol import AgentError, Check, Message, unsupported
 from .cards import Neighbours
 from .connection import TrexConnection, TrexLibrary, TrexSettings
 from .flow_statistics import check_arrivals, latency_answer, latency_error, latency_rate, numbered_rate, stream_answer
-from .pace import Pace, transmitted
-from .run import Run, TrexCounters, TrexRunner, find_delays
+from .run import Run, TrexCounters, TrexRunner
 from .streams import StreamMaker, least_sent
 
 _PORT_FACTS = ("driver", "description", "speed", "numa", "pci_addr", "prom", "mult")
 _LEAST_PROOF = 1.0
 """Seconds of a burst that shows whether TRex keeps its rate, because it reports the end of traffic some milliseconds
 late."""
+_MOST_AHEAD = 0.07
+"""Seconds that streams of a server that sleeps wait before their first frames: it may begin up to 50 ms too early, and
+then sends at once all that was due in that time."""
 _PROOF_REST = 2.0
 """Seconds without traffic after such a burst, in which the device recovers."""
 _WITHOUT_FLOW_STATISTICS: Message = {
@@ -40,17 +40,9 @@ _WITH_FLOW_STATISTICS: Message = {
     "not_checked": ["contents, lengths and addresses", "duplicates and order of frames without numbers"],
 }
 
-_NO_WATCH = (
-    "TRex's cards and statistics of single streams may count frames late, so no verdict on a running trial is "
-    "certain. Measure with early_verdict=off, or in software mode without 'flow_statistics'."
-)
-
 
 class TrexGenerator:
-    """Sends and counts with a TRex server.
-
-    `transmitted` returns the frames that each Linux interface was given to transmit, by name.
-    """
+    """Sends and counts with a TRex server."""
 
     def __init__(
         self,
@@ -60,22 +52,22 @@ class TrexGenerator:
         *,
         clock: Callable[[], float] = time.monotonic,
         sleep: Callable[[float], None] = time.sleep,
-        transmitted: Callable[[], Mapping[str, int]] = transmitted,
     ) -> None:
         _check(configuration, settings)
-        self._transmitted = transmitted
         self._directions = configuration.directions
         self._settle_time = configuration.settle_time
         self._settings = settings
         self._links = Ports(configuration) if settings.uses_linux else None
-        self._started: Run | None = None
+        self._started: Run
         self._started_load = 0.0
         self._kept_load = 0.0
-        self._load_streams: dict[str, list[int]] = {}
+        # The numbers of the counters of each direction's latency frames.
+        self._groups = {direction.name: group for group, direction in enumerate(self._directions, start=1)}
+        self._delay = _MOST_AHEAD if settings.sleeps else 0.0
+        self._note: Callable[[], None] = lambda: None
         if settings.sleeps:
-            # A trial must not be judged by checks for which the agent had to wait behind other programs. The client has
-            # a thread of its own, which gets the same priority if it begins later. Otherwise, other programs may stop
-            # that thread while it holds Python's lock, and then checks wait, too.
+            # A trial must not be judged by checks for which the agent had to wait behind other programs. The client's
+            # thread gets the same priority because it begins later.
             raise_priority(COUNTING)
             sys.setswitchinterval(SWITCH_SECONDS)
         self._connection = TrexConnection(library, settings, clock, sleep)
@@ -83,19 +75,18 @@ class TrexGenerator:
         with ExitStack() as undo:
             undo.callback(self._connection.close)
             self._info = self._connection.port_info()
-            self._makers = self._stream_makers({})
-            for direction in self._directions:
-                self._add_load_streams(direction)
+            self._makers = self._stream_makers()
+            for maker in self._makers.values():
+                maker.add_load()
             self._counters = TrexCounters(self._connection, self._directions)
             self._neighbours = Neighbours(self._connection, self._counters.exclude)
-            self._delays = self._find_delays() if settings.sleeps else {}
             self._runner = TrexRunner(
                 self._connection,
-                self._sources,
+                sorted(settings.ports[direction.transmit] for direction in self._directions),
                 configuration.settle_time,
-                delays=self._delays,
+                delay=self._delay,
                 has_begun=self._has_begun if settings.sleeps else None,
-                beside=self._neighbours.remind,
+                beside=self._tend,
             )
             undo.pop_all()
 
@@ -110,12 +101,12 @@ class TrexGenerator:
         # Record: the generator as it stands in a result.
         return {
             "generator": "trex",
-            "can": [FRAMES, LATENCY, VERDICTS, BURSTS, HOLDS],
+            "can": [FRAMES, LATENCY, BURSTS, HOLDS],
             "version": self._connection.version(),
             "client": self._connection.origin,
             "server_log": _end_of(self._settings.log),
             "late_end": self._settings.late_end,
-            "start_delay_s": max(self._delays.values(), default=0.0),
+            "start_delay_s": self._delay,
             "neighbours": [dict(question) for question in self._settings.neighbours],
             "integrity": integrity,
             "ports": ports,
@@ -127,9 +118,13 @@ class TrexGenerator:
             return Answer(self._proven_burst(plan.load, plan.duration, check))
         if plan.latency:
             return self._measure_latency(plan, check)
-        if plan.is_watched:
-            return self._watch(plan, check, note)
-        return Answer(self._trial(plan, check))
+        if not plan.notes:
+            return Answer(self._trial(plan, check))
+        self._note = lambda: note(*self._counters.totals())
+        try:
+            return Answer(self._trial(plan, check))
+        finally:
+            self._note = lambda: None
 
     def _trial(self, plan: Plan, check: Check) -> list[Message]:
         load = plan.load
@@ -146,43 +141,6 @@ class TrexGenerator:
             into = self._settings.ports[direction.receive]
             answers.append(stream_answer(counted, maker.groups, numbered, into, statistics))
         return answers
-
-    def _watch(self, plan: Plan, check: Check, note: Note) -> Answer:
-        """Performs a plan whose counters are watched. Only software mode has verdicts: cards may count late."""
-        load, duration = plan.load, plan.duration
-        if plan.above is not None and not (self._settings.uses_linux and not self._settings.flow_statistics):
-            raise unsupported(_NO_WATCH)
-        rates = {direction.name: load * direction.load_share for direction in self._directions}
-        if self._settings.flow_statistics:
-            return Answer(self._trial(plan, check))
-        self._prepare()
-        self._ramp_up(load, plan.ramp, check)
-        clock = self._connection.clock
-        counted = self._counters
-        lookout, pace = Lookout(plan, rates, note, clock), self._pace(load, duration)
-
-        def must_end(run: Run) -> bool:
-            return lookout.must_end(counted.so_far(lookout, run))
-
-        run = self._runner.flow(load, duration, check, self._all_sent(load, duration), must_end=must_end, pace=pace)
-        flowed = run.stopping - run.latest_begin
-        if run.was_cut:
-            left = duration - flowed
-            settle_time = self._settle_time
-            wait = partial(self._runner.wait, check=check)
-            wait_for_held_frames(counted.arrived, left, settle_time, check, clock=clock, sleep=wait)
-        counters = self._read(load, run, check)
-        if run.was_cut:
-            counters = [
-                {
-                    **each,
-                    "unsent_frames": counted.unsent(rates[each["name"]], each["sent_frames"], flowed),
-                    "elapsed_s": flowed,
-                    "stretch_s": 0.0,
-                }
-                for each in counters
-            ]
-        return lookout.answer(counters, lookout.certain_after if run.was_cut else None)
 
     def _proven_burst(self, load: float, duration: float, check: Check) -> list[Message]:
         """Sends a burst.
@@ -214,16 +172,8 @@ class TrexGenerator:
         self._neighbours.remind()
 
     def stop(self, late_wait: float, check: Check) -> Answer:
-        """See `Generator.stop`.
-
-        Raises:
-            AgentError: If there is none.
-        """
-        run = self._started
-        self._started = None
-        if run is None:
-            raise AgentError("not_running", "There is no traffic to stop.")
-        run = self._runner.stop(run)
+        """See `Generator.stop`."""
+        run = self._runner.stop(self._started)
         counters = self._read(self._started_load, run, check)
         self._runner.wait(late_wait, check)
         late = self._counters.late()
@@ -237,11 +187,6 @@ class TrexGenerator:
     def close(self) -> None:
         """See `Generator.close`."""
         self._connection.close()
-
-    @property
-    def _groups(self) -> dict[str, int]:
-        """Number of the counters of each direction's latency frames."""
-        return {direction.name: group for group, direction in enumerate(self._directions, start=1)}
 
     def _with_latency_streams(
         self, plan: Plan, rate: float, check: Check
@@ -260,7 +205,7 @@ class TrexGenerator:
                     streams = maker.load_streams(rate / (load - rate))
                     errors[direction.name] = latency_error(direction.name, str(error))
 
-                self._add_for_now(direction, streams, undo)
+                maker.add_for_now(streams, undo)
 
             self._prepare()
             self._ramp_up(load - rate, plan.ramp, check)
@@ -274,10 +219,10 @@ class TrexGenerator:
     def _burst(self, load: float, duration: float, check: Check) -> list[Message]:
         """Sends a burst in each direction, instead of its load, and returns its counters with their ``course``."""
         with ExitStack() as undo:
-            for direction in self._directions:
-                undo.callback(self._add_load_streams, direction)
-                self._remove_load_streams(direction)
-                self._add_for_now(direction, self._makers[direction.name].burst_streams(load, duration), undo)
+            for maker in self._makers.values():
+                undo.callback(maker.add_load)
+                maker.remove_load()
+                maker.add_for_now(maker.burst_streams(load, duration), undo)
             self._prepare()
             run = self._runner.flow(1.0, duration, check, self._all_sent(load, duration))
             counters = self._read(load, run, check)
@@ -293,17 +238,6 @@ class TrexGenerator:
 
         return counters
 
-    def _add_load_streams(self, direction: Direction) -> None:
-        streams = self._makers[direction.name].load_streams()
-        self._load_streams[direction.name] = self._connection.add_streams(streams, self._source(direction))
-
-    def _remove_load_streams(self, direction: Direction) -> None:
-        self._connection.remove_streams(self._load_streams.pop(direction.name), self._source(direction))
-
-    def _add_for_now(self, direction: Direction, streams: Sequence[Any], undo: ExitStack) -> None:
-        numbers = self._connection.add_streams(streams, self._source(direction))
-        undo.callback(self._connection.remove_streams, numbers, self._source(direction))
-
     def _ramp_up(self, load: float, ramp: float, check: Check) -> None:
         if ramp:
             self._runner.ramp_up(load, ramp, check)
@@ -311,27 +245,19 @@ class TrexGenerator:
             self._counters.clear()
 
     def _measure(self, load: float, factor: float, duration: float, check: Check) -> list[Message]:
-        pace = self._pace(load, duration)
-        run = self._runner.flow(factor, duration, check, self._all_sent(load, duration), pace=pace)
-        return self._read(load, run, check)
+        return self._read(load, self._runner.flow(factor, duration, check, self._all_sent(load, duration)), check)
 
-    def _pace(self, load: float, duration: float) -> Pace | None:
-        if not self._settings.uses_linux:
-            return None
-        frames = self._least_sent(load, duration)
-        due = {direction.transmit: frames[direction.name] for direction in self._directions}
-        return Pace(self._directions, load, duration, due, clock=self._connection.clock, read=self._transmitted)
+    def _tend(self) -> None:
+        self._neighbours.remind()
+        self._note()
 
     def _all_sent(self, load: float, duration: float) -> Callable[[], bool]:
-        frames = self._least_sent(load, duration)
-        return lambda: self._counters.have_sent(frames)
-
-    def _least_sent(self, load: float, duration: float) -> dict[str, int]:
-        """Frames that each direction has sent if its traffic has ended in time, by name."""
-        return {
+        """Says whether each direction has sent all frames of traffic that has ended in time."""
+        frames = {
             direction.name: least_sent(duration, load * direction.load_share, number)
             for number, direction in enumerate(self._directions)
         }
+        return lambda: self._counters.have_sent(frames)
 
     def _prepare(self) -> None:
         if self._links is not None:
@@ -351,37 +277,15 @@ class TrexGenerator:
             self._connection.check_links()
         return counters
 
-    @property
-    def _sources(self) -> list[int]:
-        return sorted(map(self._source, self._directions))
-
     def _has_begun(self) -> bool:
         return self._counters.have_sent({direction.name: 1 for direction in self._directions})
 
-    def _find_delays(self) -> dict[int, float]:
-        delays = find_delays(self._connection, self._counters, self._sources)
-        self._makers = self._stream_makers(delays)
-        for direction in self._directions:
-            self._remove_load_streams(direction)
-            self._add_load_streams(direction)
-        self._connection.sleep(self._settle_time)
-        return delays
-
-    def _stream_makers(self, delays: Mapping[int, float]) -> dict[str, StreamMaker]:
+    def _stream_makers(self) -> dict[str, StreamMaker]:
         makers: dict[str, StreamMaker] = {}
         for number, direction in enumerate(self._directions):
-            makers[direction.name] = StreamMaker(
-                self._connection.api,
-                direction,
-                *direction.macs(self._mac(direction.transmit), self._mac(direction.receive)),
-                number,
-                delay=delays.get(self._source(direction), 0.0),
-                counts_streams=self._settings.flow_statistics,
-            )
+            macs = direction.macs(self._mac(direction.transmit), self._mac(direction.receive))
+            makers[direction.name] = StreamMaker(self._connection, direction, *macs, number, delay=self._delay)
         return makers
-
-    def _source(self, direction: Direction) -> int:
-        return self._settings.ports[direction.transmit]
 
     def _mac(self, name: str) -> bytes:
         return mac_bytes(str(self._info[self._settings.ports[name]]["src_mac"]))

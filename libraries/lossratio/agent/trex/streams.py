@@ -4,14 +4,16 @@
 from __future__ import annotations
 
 import inspect
+from contextlib import ExitStack
 from random import Random
-from typing import Any
+from typing import Any, Sequence
 
 from ..core.configuration import Direction
 from ..core.frames_spec import ChecksumField, SteppingField
 from ..core.pacing import frames_within
 from ..core.protocol import unsupported
 from ..core.wire import FCS_BYTES, TCP_PROTOCOL, UDP_PROTOCOL
+from .connection import TrexConnection
 
 LATENCY_HEADER_BYTES = 16
 """Bytes that TRex writes at the end of each latency frame."""
@@ -27,29 +29,44 @@ _IPV4_ADDRESS_OFFSET, _IPV6_ADDRESS_OFFSET = 12, 8
 
 
 class StreamMaker:
-    """Makes the streams of one direction, with the module of TRex's client.
+    """Makes the streams of one direction, and adds them to its port.
 
     `number` is the number of directions before it; it begins that many gaps of 10 microseconds later. `delay` are
-    seconds from the start to the first frame of the first direction. Streams of the load may count their own frames.
+    seconds from the start to the first frame of the first direction.
     """
 
     def __init__(
         self,
-        api: Any,
+        connection: TrexConnection,
         direction: Direction,
         source_mac: bytes,
         destination_mac: bytes,
         number: int,
         *,
         delay: float = 0.0,
-        counts_streams: bool = False,
     ) -> None:
-        self._api = api
+        self._connection = connection
+        self._api = connection.api
+        self._port = connection.settings.ports[direction.transmit]
+        self._load: list[int] = []
         self._direction = direction
         self._gap = 1e6 * (GAP * number + delay)
-        self._counts_streams = counts_streams
+        self._counts_streams = connection.settings.flow_statistics
         self._first_group = _GROUPS_OF_DIRECTION * (number + 1)
         self._macs = destination_mac + source_mac
+
+    def add_load(self) -> None:
+        """Adds the streams of a load."""
+        self._load = self._connection.add_streams(self.load_streams(), self._port)
+
+    def remove_load(self) -> None:
+        """Removes the streams of the load."""
+        self._connection.remove_streams(self._load, self._port)
+
+    def add_for_now(self, streams: Sequence[Any], undo: ExitStack) -> None:
+        """Adds streams, which `undo` removes."""
+        numbers = self._connection.add_streams(streams, self._port)
+        undo.callback(self._connection.remove_streams, numbers, self._port)
 
     def load_streams(self, load: float = 1.0) -> list[Any]:
         """Streams, one for each size, whose rates add up to the direction's share of a load in frames per second."""

@@ -3,27 +3,17 @@
 
 from __future__ import annotations
 
-import sys
 import time
-from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Sequence
 
-from lossratio.bpf import Attachment, BpfError, XdpMode, why_impossible
+from lossratio.bpf import Attachment, BpfError
 
 from ..core.configuration import Configuration
-from ..core.generator import Tags, integrity_of, late_and_copies
+from ..core.generator import late_and_copies
 from ..core.links import Link
-from ..core.pacing import (
-    CATCH_UP,
-    LONGEST_STALL,
-    SWITCH_SECONDS,
-    frames_within,
-    free_processors,
-    grace_after,
-    pause,
-    raise_priority,
-)
+from ..core.own_generator import OwnDirection
+from ..core.pacing import CATCH_UP, LONGEST_STALL, frames_within, grace_after, pause
 from ..core.passes import (
     LATE_LOOK,
     LATE_SECONDS,
@@ -36,15 +26,15 @@ from ..core.passes import (
     why_not_in_kernel,
 )
 from ..core.plan import CONNECTIONS, FRAMES, Answer, Exchange, Note, Plan
-from ..core.ports import Ports
 from ..core.protocol import AgentError, Check, Message, unsupported
-from .attachment import attach, check_can_send, check_may_attach, is_sending_unknown
+from .attachment import attach, check_can_send, is_sending_unknown
 from .cards import batch_at, described, refused_frames, transmitted
 from .connection_programs import MOST_EARLIER, MOST_PASSES, ArriveProgram, ConnectProgram, ExchangeMemory
 from .frames import FramePlan
-from .generator import AGENT_PRIORITY, CHECK_SECONDS, PERMIT_SECONDS, POLL_SECONDS
+from .generator import CHECK_SECONDS, PERMIT_SECONDS, POLL_SECONDS
+from .kernel_generator import KernelGenerator
 from .send_program import Segment, SentSegment
-from .sender import CPU_SHARE, WAKE_SECONDS, Sender, check_end, claim_cpus
+from .sender import CPU_SHARE, WAKE_SECONDS, Sender, check_end
 
 _LEAST_ROOM = 1 << 17
 """Connections for which there is memory from the beginning: 2 MB."""
@@ -81,6 +71,46 @@ class _Earlier:
     """Frames that came since the next exchange began, as far as they were reported."""
 
 
+class _LateConnections:
+    """Connections of the latest exchange and of earlier ones of which a frame came late."""
+
+    def __init__(self, memory: ExchangeMemory) -> None:
+        self._memory = memory
+        self._told = 0
+        self._earlier: list[_Earlier] = []
+
+    def begin(self, missing: int) -> None:
+        """Begins a new exchange; of the latest one, a frame of this many connections is missing."""
+        self._told = 0
+        self._earlier = [_Earlier(missing), *self._earlier][:MOST_EARLIER]
+
+    def new(self) -> int:
+        """Connections of the latest exchange that have been late since the last call."""
+        late = int(self._memory.shared.late)
+        new = late - self._told
+        self._told = late
+        return new
+
+    def come(self, check: Check) -> bool:
+        """Waits for late answers of the latest exchange; returns whether any arrive."""
+        end = time.monotonic() + LATE_SECONDS
+        while not self._memory.shared.late and time.monotonic() < end:
+            pause(LATE_LOOK, check)
+        return bool(self._memory.shared.late)
+
+    def of_earlier(self) -> tuple[list[int], int]:
+        """Late frames since the last call, by exchange: the previous one, then earlier ones; and further copies."""
+        late, all_copies = [], 0
+        for earlier, seen in zip(self._earlier, self._memory.late_of_earlier()):
+            came, copies, missing = late_and_copies(seen - earlier.seen, earlier.missing)
+            earlier.seen, earlier.missing = seen, missing or 0
+            late.append(came)
+            all_copies += copies
+        while late and not late[-1]:
+            late.pop()
+        return late, all_copies
+
+
 class _End:
     """A port with the programs of one end: the Initiator sends forward, and examines what comes back.
 
@@ -104,11 +134,13 @@ class _End:
         self._arrive.close()
 
 
-class ConnectingGenerator:
+class ConnectingGenerator(KernelGenerator[OwnDirection]):
     """Opens UDP connections over IPv4 in its only direction; the options are those of `XdpGenerator`.
 
     One processor is enough for both ends, because they alternate in sending.
     """
+
+    _can = (FRAMES, CONNECTIONS)
 
     def __init__(
         self,
@@ -120,70 +152,30 @@ class ConnectingGenerator:
         device_cpus: Sequence[int] = (),
         cpus_per_direction: int | None = None,
     ) -> None:
-        reason = why_impossible()
-        if reason is not None:
-            raise AgentError("bpf", f"Connections inside the kernel are impossible here: {reason}.")
         reason = why_not_in_kernel(configuration)
         if reason is not None:
             raise unsupported(f"{reason[0].upper()}{reason[1:]}.")
 
         (self._direction,) = configuration.directions
-        self._configuration = configuration
-        self._catch_up = catch_up
-        self._cpu_share = cpu_share
-        self._ports = Ports(configuration)
-        self._names = (self._direction.transmit, self._direction.receive)
-        before = self._ports.before
-        for name in self._names:
-            check_may_attach(before[name])
-        self._opened = ExitStack()
-        self._tags = Tags()
-        self._modes: dict[str, XdpMode] = {}
+        self._names = self._direction.local_ports
+        super().__init__(configuration, self._names, catch_up, cpu_share)
         self._attachments: dict[str, Attachment] = {}
         self._ends: list[_End] = []
-        self._opened_connections = self._alive = self._missing = self._passes = self._told_late = 0
-        self._earlier: list[_Earlier] = []
-        # Senders need Python between two pieces of their work.
-        sys.setswitchinterval(SWITCH_SECONDS)
-        raise_priority(AGENT_PRIORITY)
-
-        try:
-            claims = claim_cpus(1, None if cpus is None else cpus[:1], free_processors(device_cpus))
-            for claim in claims.values():
-                self._opened.callback(claim.close)
-            (self._cpu,) = claims
-            source, sink = (before[name] for name in self._names)
+        self._opened_connections = self._alive = self._missing = self._passes = 0
+        with self._opening():
+            self._claim(1, None if cpus is None else cpus[:1], device_cpus)
+            source, sink = (self._ports.before[name] for name in self._names)
             self._plan = FramePlan(self._direction.frames, *self._direction.macs(source.mac, sink.mac))
             self._memory = ExchangeMemory(self._tags.next(), _LEAST_ROOM)
             self._opened.callback(self._memory.close)
+            self._late = _LateConnections(self._memory)
             self._make_ends()
-            for name in self._names:
-                check_can_send(before[name])
-                if is_sending_unknown(before[name]):
-                    raise unsupported(f"The kernel does not say whether the driver of {name} sends frames of programs.")
+            for port in (source, sink):
+                check_can_send(port)
+                if is_sending_unknown(port):
+                    unknown = f"whether the driver of {port.name} sends frames of programs"
+                    raise unsupported(f"The kernel does not say {unknown}.")
             self._cards = described([source, sink])
-        except BpfError as error:
-            self.close()
-            raise AgentError("bpf", str(error)) from error
-        except BaseException:
-            # Even an interrupt must not leave programs attached and threads alive.
-            self.close()
-            raise
-
-    def facts(self) -> Message:
-        """See `Generator.facts`."""
-        return {
-            "generator": "xdp",
-            "can": [FRAMES, CONNECTIONS],
-            "catch_up": self._catch_up,
-            "cpus": [self._cpu],
-            "cpu_share": self._cpu_share,
-            "receives": dict(self._modes),
-            **self._cards,
-            "card_stamps": False,
-            "integrity": integrity_of(self._configuration),
-            "ports": self._ports.facts(),
-        }
 
     def run(self, plan: Plan, check: Check, note: Note) -> Answer:
         """See `Generator.run`; without an exchange, frames open connections, and nobody answers."""
@@ -212,7 +204,7 @@ class ConnectingGenerator:
             self._pass(load * exchange.answer_ratio, answers, later, check, is_forward=each.is_forward)
             left.append(self._alive)
             is_silent = len(left) == 2 and not self._alive and not later.dropped
-            if is_silent and answers >= LEAST_SILENT and not self._are_late(check):
+            if is_silent and answers >= LEAST_SILENT and not self._late.come(check):
                 raise silence(self._direction.transmit, answers, later.strangers)
 
         overlooked = opening.dropped + later.dropped
@@ -230,14 +222,14 @@ class ConnectingGenerator:
     def late(self, wait: float, check: Check) -> dict[str, list[int]]:
         """See `Generator.late`: connections of which a frame came late."""
         pause(wait, check)
-        return {self._direction.name: [self._new_late(), *self._late_of_earlier()[0]]}
+        return {self._direction.name: [self._late.new(), *self._late.of_earlier()[0]]}
 
     def close(self) -> None:
         """See `Generator.close`."""
         for end in self._ends:
             end.close()
         self._ends = []
-        self._opened.close()
+        super().close()
 
     def _make_ends(self) -> None:
         """Loads the programs of both ends for the present memory, replacing others."""
@@ -247,7 +239,7 @@ class ConnectingGenerator:
         for name in self._names:
             link = self._ports.before[name]
             is_forward = name == self._direction.transmit
-            end = _End(link, self._memory, self._plan, self._cpu, self._cpu_share, is_forward=is_forward)
+            end = _End(link, self._memory, self._plan, self._cpus[0], self._cpu_share, is_forward=is_forward)
             self._ends.append(end)
             if name in self._attachments:
                 self._attachments[name].replace(end.program)
@@ -259,12 +251,12 @@ class ConnectingGenerator:
         """Opens connections; the counters are those of their first frames."""
         if count > self._memory.room:
             self._make_room(count)
-        late_before = self._new_late()
+        late_before = self._late.new()
         missing = max(0, self._missing - int(self._memory.shared.late))
         tag = self._tags.next()
         self._memory.begin(tag, count, self._passes)
-        self._passes = self._told_late = 0
-        self._earlier = [_Earlier(missing), *self._earlier][:MOST_EARLIER]
+        self._passes = 0
+        self._late.begin(missing)
 
         sent = self._pass(load, count, counts, check, is_forward=True, tag=tag)
         if self._memory.shared.other_macs:
@@ -273,7 +265,7 @@ class ConnectingGenerator:
                 "are answered to one. Use 'kind: afpacket'."
             )
 
-        late, copies = self._late_of_earlier()
+        late, copies = self._late.of_earlier()
         # Record: the counters of the first frames.
         return {
             "name": self._direction.name,
@@ -301,8 +293,7 @@ class ConnectingGenerator:
             is_unasked = exchange.answers == "unasked"
             self._pass(load, count, counts, check, is_forward=False, is_unasked=is_unasked)
         elapsed = time.monotonic() - began
-        sent = count - counts.unsent
-        return answered_again(self._direction.name, sent, count, self._alive, counts.dropped, elapsed)
+        return answered_again(self._direction.name, count - counts.unsent, count, self._alive, counts.dropped, elapsed)
 
     def _pass(
         self,
@@ -339,7 +330,7 @@ class ConnectingGenerator:
             is_patient=counts.is_patient,
         )
         self._flow(sending.sender, segment, load, check)
-        pause(self._configuration.settle_time, check)
+        pause(self._settle_time, check)
 
         self._memory.end_pass()
         shared = self._memory.shared
@@ -392,29 +383,3 @@ class ConnectingGenerator:
             raise AgentError(
                 "memory", f"This node does not have enough memory for {count:,} connections. Use fewer. {error}"
             ) from error
-
-    def _are_late(self, check: Check) -> bool:
-        """Waits for late answers; returns whether any arrive."""
-        end = time.monotonic() + LATE_SECONDS
-        while not self._memory.shared.late and time.monotonic() < end:
-            pause(LATE_LOOK, check)
-        return bool(self._memory.shared.late)
-
-    def _new_late(self) -> int:
-        """Connections of the latest exchange that have been late since the last call."""
-        late = int(self._memory.shared.late)
-        new = late - self._told_late
-        self._told_late = late
-        return new
-
-    def _late_of_earlier(self) -> tuple[list[int], int]:
-        """Late frames since the last call, by exchange: the previous one, then earlier ones; and further copies."""
-        late, all_copies = [], 0
-        for earlier, seen in zip(self._earlier, self._memory.late_of_earlier()):
-            came, copies, missing = late_and_copies(seen - earlier.seen, earlier.missing)
-            earlier.seen, earlier.missing = seen, missing or 0
-            late.append(came)
-            all_copies += copies
-        while late and not late[-1]:
-            late.pop()
-        return late, all_copies

@@ -94,6 +94,9 @@ class FramePlan:
             for checksum in spec.checksums
             if (covered := self._covered(checksum))
         )
+        changing = [checksum.field for checksum in self.checksums]
+        if any(over.end is None and over.start < one.start for over in changing for one in changing):
+            raise unsupported("A checksum that covers another one which changes.")
 
     def sent_by_flow(self, frames: int, share: tuple[int, int] = (0, 1)) -> list[int]:
         """How many of the first frames of a share belong to each flow; see `Share.share`."""

@@ -4,40 +4,34 @@
 from __future__ import annotations
 
 import os
-import sys
 import time
 from contextlib import ExitStack, suppress
-from typing import Mapping, Sequence
+from typing import Any, Sequence
 
-from lossratio.bpf import BpfError, XdpMode, possible_cpus, why_impossible
+from lossratio.bpf import XdpMode, possible_cpus
 
 from ..core.configuration import Configuration
-from ..core.early_verdict import LOOK_SECONDS, Lookout, wait_for_held_frames
-from ..core.generator import integrity_of
+from ..core.early_verdict import LOOK_SECONDS, Lookout
 from ..core.links import Link
-from ..core.meeting import Sight
-from ..core.own_generator import OwnGenerator
-from ..core.pacing import CATCH_UP, SWITCH_SECONDS, free_processors, pause, raise_priority
+from ..core.pacing import CATCH_UP, pause
 from ..core.plan import ABILITIES, CONNECTIONS, PLACES, Answer, Note, Plan
+from ..core.ports import Ports
 from ..core.protocol import AgentError, Check, Message, unsupported
-from .attachment import attach, check_can_send, check_may_attach, is_sending_unknown
+from .attachment import attach, check_can_send, is_sending_unknown
 from .cards import CardClock, batch_at, clock_of, described
 from .direction import ActiveDirection
 from .frames import Share
+from .kernel_generator import WAY_OUT, KernelGenerator
 from .plan import check_schedule
 from .receive_program import ReceiveProgram, ReceiveWay, Reception
 from .send_program import SendProgram
-from .sender import CPU_SHARE, WAKE_SECONDS, Sender, Senders, check_end, claim_cpus, share_out
+from .sender import CPU_SHARE, WAKE_SECONDS, Sender, Senders, check_end, share_out
 
-AGENT_PRIORITY = 20
-"""Priority (SCHED_FIFO) of the agent's own thread, which reads counters in time even if all processors are busy."""
 PERMIT_SECONDS = 10.0
 """Seconds for which endless traffic continues without a sign of life from the agent, which may get no processor. Other
 traffic has its end in the program. The senders are threads of the agent, so they end or stop with it."""
-_WAY_OUT = "Use 'kind: afpacket' for this TG, or 'kind: auto', which does so automatically."
 _PROOF = Plan(((1000.0, 0.02),), is_burst=True)
 """A sender that stalls for a moment still sends this burst, because a driver that is given nothing proves nothing."""
-_CAN = [ability for ability in ABILITIES if ability not in (CONNECTIONS, PLACES)]
 _MOST_PROOFS = 5
 _COUNTING_SECONDS = 2.0
 """Seconds within which a driver counts what its card has sent."""
@@ -48,11 +42,68 @@ POLL_SECONDS = 0.0005
 _NANOSECONDS = 1e9
 
 
-class XdpGenerator(OwnGenerator[ActiveDirection]):
+class Receivers:
+    """The programs on the receiving ports.
+
+    Attributes:
+        reception: The memory in which all of them count.
+        modes: How each is attached, by the port.
+        clocks: The clocks of their cards, if these stamp frames.
+    """
+
+    def __init__(
+        self,
+        directions: Sequence[ActiveDirection],
+        ports: Ports,
+        streams: Sequence[Share],
+        opened: ExitStack,
+        *,
+        has_stamps: bool,
+    ) -> None:
+        counted = [direction.flows.counted for direction in directions]
+        latencies = [direction.latencies for direction in directions]
+        processors = os.cpu_count() or 1
+        with suppress(OSError):
+            processors = possible_cpus()
+        elsewhere = [stream.number for stream in streams if stream.sender is None]
+        self.modes: dict[str, XdpMode] = {}
+        self.clocks: dict[str, CardClock] = {}
+        self._opened, self._has_stamps = opened, has_stamps
+        self.reception = Reception(len(streams), processors, sum(counted), elsewhere, sum(latencies))
+        opened.callback(self.reception.close)
+
+        ways_to: dict[str, list[ReceiveWay]] = {}
+        for number, direction in enumerate(directions):
+            way = direction.way(self.reception, sum(counted[:number]), sum(latencies[:number]))
+            if way is not None:
+                ways_to.setdefault(direction.receive, []).append(way)
+        for name, ways in ways_to.items():
+            self._open(ports.before[name], ways)
+        for direction in directions:
+            direction.clock = self.clocks.get(direction.receive)
+
+    def _open(self, port: Link, ways: Sequence[ReceiveWay]) -> None:
+        """Attaches the program that counts the frames of some directions to their receiving port."""
+        card = None
+        if self._has_stamps:
+            clock = CardClock(port.name, clock_of(port, self._opened))
+            self._opened.callback(clock.close)
+            self.clocks[port.name] = clock
+            card = port.index, clock.memory
+
+        program = ReceiveProgram(self.reception, ways, card)
+        self._opened.callback(program.close)
+        attachment, self.modes[port.name] = attach(program.program, port)
+        self._opened.callback(attachment.close)
+
+
+class XdpGenerator(KernelGenerator[ActiveDirection]):
     """Sends live frames of XDP programs; its options are `lossratio.topology.XdpGenerator`'s.
 
     `batch` is how many runs of a sender's program pass before frames are handed over; None: it depends on the load.
     """
+
+    _can = tuple(ability for ability in ABILITIES if ability not in (CONNECTIONS, PLACES))
 
     def __init__(
         self,
@@ -65,61 +116,22 @@ class XdpGenerator(OwnGenerator[ActiveDirection]):
         device_cpus: Sequence[int] = (),
         cpus_per_direction: int | None = None,
     ) -> None:
-        super().__init__(configuration)
-        self._cpus_per_direction = cpus_per_direction
-        self._batch, self._cpu_share = batch, cpu_share
-        self._clocks: dict[str, CardClock] = {}
+        directions = configuration.directions
+        super().__init__(configuration, (one.receive for one in directions if one.receives_here), catch_up, cpu_share)
+        self._batch = batch
         self._has_card_stamps = card_stamps
-        self._catch_up = catch_up
         self._plan = Plan(((1.0, None),))
-        reason = why_impossible()
-        if reason is not None:
-            raise AgentError("bpf", f"The generator 'xdp' cannot run here: {reason}. {_WAY_OUT}")
-
-        for direction in configuration.directions:
-            if direction.receives_here:
-                check_may_attach(self._ports.before[direction.receive])
-        self._opened = ExitStack()
-        self._modes: dict[str, XdpMode] = {}
         self._senders = Senders()
-        # Senders need Python between two pieces of their work.
-        sys.setswitchinterval(SWITCH_SECONDS)
-        raise_priority(AGENT_PRIORITY)
-
-        try:
-            self._open(cpus, free_processors(device_cpus))
-            used = dict.fromkeys(one.transmit for one in configuration.directions if one.sends_here)
+        with self._opening():
+            self._open(cpus, device_cpus, cpus_per_direction)
+            used = dict.fromkeys(one.transmit for one in directions if one.sends_here)
             self._cards = described([self._ports.before[name] for name in used])
             self._prove_that_drivers_send()
-        except BpfError as error:
-            self.close()
-            raise AgentError("bpf", f"{error} {_WAY_OUT}") from error
-        except BaseException:
-            # Even an interrupt must not leave programs attached and threads alive.
-            self.close()
-            raise
 
-    def facts(self) -> Message:
-        """Ports with their modes, and how senders are scheduled."""
+    def _unseen(self) -> dict[str, Any]:
         has_vlan = any(direction.frames.tag_place.behind_vlan for direction in self._configuration.directions)
         # The kernel or a card removes the tag before a program sees the frame; the DUT might also have removed it.
-        if has_vlan:
-            unseen = ["whether frames came back without their VLAN's tag"]
-        else:
-            unseen = []
-
-        return {
-            "generator": "xdp",
-            "can": _CAN,
-            "catch_up": self._catch_up,
-            "cpus": list(self._cpus),
-            "cpu_share": self._cpu_share,
-            "receives": dict(self._modes),
-            **self._cards,
-            "card_stamps": self._has_card_stamps,
-            "integrity": integrity_of(self._configuration, not_checked=unseen),
-            "ports": self._ports.facts(),
-        }
+        return {"not_checked": ["whether frames came back without their VLAN's tag"] if has_vlan else []}
 
     def run(self, plan: Plan, check: Check, note: Note) -> Answer:
         """See `Generator.run`. Arriving frames leave no times, so courses have no outages and silences.
@@ -136,8 +148,8 @@ class XdpGenerator(OwnGenerator[ActiveDirection]):
         if plan.is_watched:
             return self._watch(plan, check, note)
 
-        self._send(plan, check)
-        counters = self._counters()
+        self._send(plan, check, None)
+        counters = self._counters(None)
         here = [(counted, way) for counted, way in zip(counters, self._directions) if way.receives_here]
         if plan.locates:
             courses = {way.name: way.course(self._start, counted) for counted, way in here}
@@ -145,23 +157,13 @@ class XdpGenerator(OwnGenerator[ActiveDirection]):
             return Answer([each if course is None else {**each, "course": course} for each, course in ways])
         return Answer(counters, [way.latency(counted) for counted, way in here] if plan.latency else None)
 
-    def _watch(self, plan: Plan, check: Check, note: Note) -> Answer:
-        """Performs a plan whose counters are watched, and which may end early."""
-        directions = self._configuration.directions
-        lookout = Lookout(plan, {one.name: plan.load * one.load_share for one in directions}, note)
-        ended_after = self._send(plan, check, lookout)
-        if ended_after is not None:
-            settle_time = self._configuration.settle_time
-            wait_for_held_frames(self._arrived, plan.duration - ended_after, settle_time, check)
-        return lookout.answer(self._counters(ended_after or 0.0), ended_after)
-
     def hold(self, plan: Plan) -> None:
         """See `Generator.hold`."""
         self._begin(plan)
 
     def renew(self) -> None:
         """See `Generator.renew`."""
-        until = max(time.monotonic_ns(), self._end) + round(PERMIT_SECONDS * _NANOSECONDS)
+        until = max(time.monotonic_ns(), self._until) + round(PERMIT_SECONDS * _NANOSECONDS)
         for sender in self._senders:
             sender.check()
             sender.program.renew(until)
@@ -170,83 +172,41 @@ class XdpGenerator(OwnGenerator[ActiveDirection]):
         for direction in self._directions:
             direction.note()
 
-    def stop(self, late_wait: float, check: Check) -> Answer:
-        """See `Generator.stop`."""
+    def _end(self, check: Check) -> list[Message]:
         self._senders.stop()
         elapsed = (time.monotonic_ns() - self._start) / _NANOSECONDS
         self._senders.rest()
         self._meeting.tell("sent", {})
-        pause(self._configuration.settle_time, check)
-        return self._with_late(self._counters(elapsed), late_wait, check)
+        pause(self._settle_time, check)
+        return self._counters(elapsed)
 
     def close(self) -> None:
         """See `Generator.close`."""
         self._senders.close()
-        self._opened.close()
+        super().close()
 
-    def _open(self, cpus: Sequence[int] | None, free: Sequence[int]) -> None:
+    def _open(self, cpus: Sequence[int] | None, device_cpus: Sequence[int], for_each: int | None) -> None:
         directions = self._configuration.directions
         are_here = [direction.sends_here for direction in directions]
-        claims = claim_cpus(are_here.count(True), cpus, free, self._cpus_per_direction)
-        self._cpus = tuple(claims)
-        for claimed in claims.values():
-            self._opened.callback(claimed.close)
+        self._claim(are_here.count(True), cpus, device_cpus, for_each)
         # The other end has the same options.
-        elsewhere = len(set(cpus)) if cpus is not None else are_here.count(False) * (self._cpus_per_direction or 1)
+        elsewhere = len(set(cpus)) if cpus is not None else are_here.count(False) * (for_each or 1)
         streams = share_out(are_here, len(self._cpus), elsewhere)
 
         for number, direction in enumerate(directions):
             own = [stream for stream in streams if stream.direction == number]
             examines = self._configuration.examines
             self._directions.append(ActiveDirection(direction, own, self._ports, self._senders, examines=examines))
-        for active in self._directions:
-            active.sharing = [other for other in self._directions if other.transmit == active.transmit]
+        ends = [active.sending for active in self._directions]
+        for end in ends:
+            end.sharing = [other for other in ends if other.port == end.port]
 
-        self._open_receivers(streams)
-        for direction in directions:
-            if direction.sends_here:
-                # This comes late because a veth only sends such frames once its other end has a program, maybe one of
-                # these.
-                check_can_send(self._ports.before[direction.transmit])
+        receivers = Receivers(self._directions, self._ports, streams, self._opened, has_stamps=self._has_card_stamps)
+        self._reception, self._modes, self._clocks = receivers.reception, receivers.modes, receivers.clocks
+        for name in {direction.transmit for direction in directions if direction.sends_here}:
+            # This comes late because a veth only sends once its other end has a program, maybe one of these.
+            check_can_send(self._ports.before[name])
         self._open_senders(streams)
-
-    def _open_receivers(self, streams: Sequence[Share]) -> None:
-        """Attaches a program to each receiving port; all of them count in the same memory."""
-        counted = [direction.counted_flows for direction in self._directions]
-        processors = os.cpu_count() or 1
-        with suppress(OSError):
-            processors = possible_cpus()
-        sent_elsewhere = [stream.number for stream in streams if stream.sender is None]
-        latencies = [direction.latencies for direction in self._directions]
-        self._reception = Reception(len(streams), processors, sum(counted), sent_elsewhere, sum(latencies))
-        self._opened.callback(self._reception.close)
-
-        directions = self._configuration.directions
-        ways_to: dict[str, list[ReceiveWay]] = {}
-        for number, direction in enumerate(directions):
-            active = self._directions[number]
-            way = active.way(self._reception, sum(counted[:number]), sum(latencies[:number]))
-            if way is not None:
-                ways_to.setdefault(direction.receive, []).append(way)
-
-        for port, ways in ways_to.items():
-            self._open_receiver(self._ports.before[port], ways)
-        for active, direction in zip(self._directions, directions):
-            active.clock = self._clocks.get(direction.receive)
-
-    def _open_receiver(self, port: Link, ways: Sequence[ReceiveWay]) -> None:
-        """Attaches the program that counts the frames of some directions to their receiving port."""
-        card = None
-        if self._has_card_stamps:
-            clock = CardClock(port.name, clock_of(port, self._opened))
-            self._opened.callback(clock.close)
-            self._clocks[port.name] = clock
-            card = port.index, clock.memory
-
-        program = ReceiveProgram(self._reception, ways, card)
-        self._opened.callback(program.close)
-        attachment, self._modes[port.name] = attach(program.program, port)
-        self._opened.callback(attachment.close)
 
     def _open_senders(self, streams: Sequence[Share]) -> None:
         """Starts a sender on each processor, with its share of the directions."""
@@ -264,20 +224,21 @@ class XdpGenerator(OwnGenerator[ActiveDirection]):
             AgentError: If a driver takes these frames but sends none, or none could be sent.
         """
         ports = self._ports.before
-        unknown = [one for one in self._directions if one.sends_here and is_sending_unknown(ports[one.transmit])]
+        here = [active.sending for active in self._directions if active.sends_here]
+        unknown = [end for end in here if is_sending_unknown(ports[end.port])]
         if not unknown:
             return
 
         for _ in range(_MOST_PROOFS):
-            self._send(_PROOF, lambda: None)
+            self._send(_PROOF, lambda: None, None)
             stalled = [one for one in unknown if not one.given()]
             if not stalled:
                 break
         else:
             raise AgentError(
                 "no_xdp",
-                f"The sender of {stalled[0].transmit} had no processor when its frames were due, so it is not known "
-                f"whether the driver sends frames of XDP programs. {_WAY_OUT}",
+                f"The sender of {stalled[0].port} had no processor when its frames were due, so it is not known "
+                f"whether the driver sends frames of XDP programs. {WAY_OUT}",
             )
 
         end = time.monotonic() + _COUNTING_SECONDS
@@ -290,11 +251,10 @@ class XdpGenerator(OwnGenerator[ActiveDirection]):
         if silent:
             raise AgentError(
                 "no_xdp",
-                f"The driver of {silent[0].transmit} accepts frames of XDP programs, but sends none of them. "
-                f"{_WAY_OUT}",
+                f"The driver of {silent[0].port} accepts frames of XDP programs, but sends none of them. {WAY_OUT}",
             )
 
-    def _send(self, plan: Plan, check: Check, lookout: Lookout | None = None) -> float | None:
+    def _send(self, plan: Plan, check: Check, lookout: Lookout | None) -> float | None:
         self._begin(plan)
         ended_after = self._finish(check, lookout)
         others = self._meeting.tell("sent", {"ended_after": {"seconds": ended_after}})
@@ -303,7 +263,7 @@ class XdpGenerator(OwnGenerator[ActiveDirection]):
             theirs = others["ended_after"]["seconds"]
             ended_after = None if ended_after is None or theirs is None else max(ended_after, theirs)
         # From then on, devices under test on this machine may run.
-        pause(max(0.0, self._stopped + self._configuration.settle_time - time.monotonic()), check)
+        pause(max(0.0, self._stopped + self._settle_time - time.monotonic()), check)
         return ended_after
 
     def _begin(self, plan: Plan) -> None:
@@ -321,14 +281,14 @@ class XdpGenerator(OwnGenerator[ActiveDirection]):
         for sender, streams in zip(self._senders, self._streams):
             own = [(self._directions[stream.direction], stream) for stream in streams]
             schedules.append([direction.segments(one, (ramp_tag, tag), self._catch_up) for direction, one in own])
-            rate = sum(direction.rate for direction, _ in own)
+            rate = sum(direction.load(plan.load) / len(direction.streams) for direction, _ in own)
             sender.wake(self._batch or batch_at(rate, self._cards["transmit_rings"].values()))
 
         for sender in self._senders:
             sender.wait_until_awake()
         self._start = time.monotonic_ns() + round(WAKE_SECONDS * _NANOSECONDS)
         lasts = plan.ramp + (0.0 if plan.is_endless else plan.duration)
-        self._end = self._start + round(lasts * _NANOSECONDS)
+        self._until = self._start + round(lasts * _NANOSECONDS)
         for sender, schedule in zip(self._senders, schedules):
             sender.program.schedule(self._start, schedule)
         self.renew()
@@ -347,10 +307,9 @@ class XdpGenerator(OwnGenerator[ActiveDirection]):
                     check()
 
                     if lookout is not None and not lookout.has_ended:
-                        seen = self._meeting.look(self._sight(links, has_ended=has_finished))
-                        has_finished = seen.has_ended
+                        has_finished, must_end = self._sees_end(lookout, links, has_ended=has_finished)
                         # When everything is due, the senders need only a moment to end by themselves.
-                        if lookout.sees(seen.sent, seen.received) and time.monotonic_ns() < self._end:
+                        if must_end and time.monotonic_ns() < self._until:
                             self._senders.stop()
                             flowed = (time.monotonic_ns() - self._start) / _NANOSECONDS - self._plan.ramp
                             if self._senders.have_finished():
@@ -360,7 +319,7 @@ class XdpGenerator(OwnGenerator[ActiveDirection]):
                     self.renew()
                 is_over = has_finished
 
-                left = (self._end - time.monotonic_ns()) / _NANOSECONDS
+                left = (self._until - time.monotonic_ns()) / _NANOSECONDS
                 if not is_over:
                     time.sleep(min(between, max(POLL_SECONDS, left)))
                 check_end(-left)
@@ -371,30 +330,13 @@ class XdpGenerator(OwnGenerator[ActiveDirection]):
 
         return None
 
-    def _exchange_departures(self, after: Mapping[str, Link]) -> None:
-        """Tells the other end what left this node, and notes what left the other one; `after` are all interfaces."""
-        own = {way.name: way.departures(self._start, after) for way in self._directions if way.sends_here}
-        theirs = self._meeting.tell("counted", own)
-        for direction in self._directions:
-            if direction.name in theirs:
-                direction.take_in(theirs[direction.name])
-
-    def _sight(self, links: Mapping[str, Link], *, has_ended: bool) -> Sight:
-        """What this node sees of a running trial."""
-        ways = self._directions
-        sent = {way.name: way.sent_so_far(links) for way in ways if way.sends_here}
-        received = {way.name: way.received_so_far(links) for way in ways if way.receives_here}
-        return Sight(sent, received, has_ended)
-
-    def _arrived(self) -> int:
-        return sum(direction.arrived() for direction in self._directions)
-
-    def _counters(self, elapsed: float = 0.0) -> list[Message]:
+    def _counters(self, ended_after: float | None) -> list[Message]:
         for direction in self._directions:
             direction.count()
         for clock in self._clocks.values():
             clock.compare()
         after = self._ports.after()
         if self._configuration.has_other_end:
-            self._exchange_departures(after)
-        return [direction.counters(elapsed, after) for direction in self._directions]
+            own = {way.name: way.sending.departures(self._start, after) for way in self._directions if way.sends_here}
+            self._exchange("counted", own)
+        return [direction.counters(ended_after, after) for direction in self._directions]

@@ -96,11 +96,8 @@ def check_early_verdicts(settings: object) -> None:
     Raises:
         TrafficError: If it cannot.
     """
-    if isinstance(settings, RealGenerator) and not load_generator(
-        settings.kind
-    ).can_end_trials_early(settings):
+    if isinstance(settings, RealGenerator) and not load_generator(settings.kind).ends_trials_early:
         raise TrafficError(
             f"The generator {settings.kind} cannot end a trial early because its counters are not read while "
-            "traffic is running. Measure with early_verdict=off, or with the generator afpacket or xdp (or trex in "
-            "software mode)."
+            "traffic is running. Measure with early_verdict=off, or with the generator afpacket or xdp."
         )

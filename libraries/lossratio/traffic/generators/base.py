@@ -45,7 +45,7 @@ class Generator(ABC, Generic[SettingsT]):
         ports: Its ports on the way of the traffic: pairs, west before east.
         has_single_frames: Whether `single_frames` works with cards that it has taken from the kernel.
         sends_streams: Whether it sends the streams of a traffic profile, and counts the frames of each.
-        ends_trials_early: Whether its program can end trials when their verdict is certain, whatever its settings.
+        ends_trials_early: Whether its program can end trials when their verdict is certain.
         runs_schedules: Whether its program runs more steps than a burst.
         locates_running_losses: Whether its program locates losses of running traffic.
         follows_growth: Whether it recognizes frames that come back longer or shorter than they were sent.
@@ -85,11 +85,6 @@ class Generator(ABC, Generic[SettingsT]):
     ) -> Iterator[str]:
         """What it would choose by itself on a TG with this many CPUs, and why, a sentence each; nothing is changed."""
         yield from ()
-
-    @classmethod
-    def can_end_trials_early(cls, settings: SettingsT) -> bool:
-        """Whether its program can end trials when their verdict is certain, with these settings."""
-        return cls.ends_trials_early
 
     @classmethod
     def connections_problem(cls, settings: SettingsT, connections: int) -> str | None:

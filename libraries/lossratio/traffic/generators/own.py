@@ -16,7 +16,6 @@ IMPOSSIBLE = frozenset({"bpf", "no_xdp", "unsupported"})
 _OF_SENDERS = frozenset({"cpus", "cpus_per_direction", "cpu_share", "card_stamps"})
 _OPTIONS = _OF_SENDERS | {"catch_up", "device_cpus"}
 
-_VERSIONS = "import sys, numpy; print('.'.join(map(str, sys.version_info[:3])), numpy.__version__)"
 _PYTHON = "import sys; sys.exit(sys.version_info < (3, 8))"
 _KERNEL = "import os, sys; sys.exit(tuple(map(int, os.uname().release.split('-')[0].split('.')[:2])) < ({}, {}))"
 _RIGHTS = (
@@ -29,6 +28,11 @@ _MAY_BE_PADDED = (
     "Frames of this traffic profile come back shorter than the smallest Ethernet frame. Links may pad them, and the "
     "generator xdp does not recognize padded frames"
 )
+
+
+def _lacking_python(python: str, session: NodeSession) -> Iterator[str]:
+    if session.run(python, "-c", _PYTHON, check=False).exit_status != 0:
+        yield f"{python} is not Python 3.8 or later"
 
 
 class _OfAgent(Generator[SettingsT]):
@@ -49,11 +53,8 @@ class AfPacket(_OfAgent[AfPacketGenerator]):
 
     @classmethod
     def needs(cls, settings: AfPacketGenerator, session: NodeSession) -> Iterator[str]:
-        """Python with numpy."""
-        result = session.run(settings.python, "-c", _VERSIONS, check=False)
-        if result.exit_status != 0:
-            last = (result.stderr.strip().splitlines() or [f"exit status {result.exit_status}"])[-1]
-            yield f"{settings.python} with numpy is missing (Debian package python3-numpy): {last}"
+        """Python."""
+        yield from _lacking_python(settings.python, session)
 
 
 class _InKernel(_OfAgent[SettingsT]):
@@ -96,8 +97,9 @@ class Xdp(_InKernel[XdpGenerator]):
     @classmethod
     def needs(cls, settings: XdpGenerator, session: NodeSession) -> Iterator[str]:
         """Python, Linux 5.18 and root."""
-        if session.run(settings.python, "-c", _PYTHON, check=False).exit_status != 0:
-            yield f"{settings.python} is not Python 3.8 or later"
+        lacking = list(_lacking_python(settings.python, session))
+        if lacking:
+            yield from lacking
             return
         if (
             session.run(
@@ -135,11 +137,8 @@ class Auto(_InKernel[AutoGenerator]):
 
     @classmethod
     def needs(cls, settings: AutoGenerator, session: NodeSession) -> Iterator[str]:
-        """Python; with numpy if there can be no XDP programs."""
-        if any(Xdp.needs(XdpGenerator(kind="xdp", python=settings.python), session)):
-            yield from AfPacket.needs(
-                AfPacketGenerator(kind="afpacket", python=settings.python), session
-            )
+        """Python."""
+        yield from _lacking_python(settings.python, session)
 
     def configure(self, agent: AgentClient, configuration: Configuration) -> Mapping[str, Any]:
         """See `Generator.configure`. ``instead_of_xdp_because`` in the answer says why it is the embedded generator."""

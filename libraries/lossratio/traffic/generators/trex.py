@@ -99,11 +99,6 @@ class Trex(Generator[TrexGenerator]):
             raise TopologyError(f"Node {session.name}: {problem}")
 
     @classmethod
-    def can_end_trials_early(cls, settings: TrexGenerator) -> bool:
-        """In software mode without flow statistics; cards, and flow statistics, may count late."""
-        return settings.software and not settings.flow_statistics
-
-    @classmethod
     def connections_problem(cls, settings: TrexGenerator, connections: int) -> str | None:
         """It reserves memory for a number of connections when its server starts."""
         most = int(FULL * settings.most_connections)

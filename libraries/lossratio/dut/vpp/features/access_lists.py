@@ -21,6 +21,8 @@ _UDP = 17
 _SOURCES = {4: ip_network("192.0.2.0/24"), 6: ip_network("2001:db8:1::/64")}
 _DESTINATIONS = {4: ip_network("198.51.100.0/24"), 6: ip_network("2001:db8:2::/64")}
 """Networks for documentation, which no test traffic has as source or destination."""
+_DESTINATION_MASKS = {4: "00" * 30 + "ff" * 3 + "00", 6: "00" * 38 + "ff" * 14 + "00" * 2}
+"""The bits of a frame that are compared, in hexadecimal: the network of the destination, behind the Ethernet header."""
 _FIRST_PORT = 1000
 _PORT_STEP = 10
 
@@ -109,21 +111,22 @@ class Classifier(Feature):
     """A table of destinations: frames to any other destination are dropped."""
 
     classify: bool = False
-    """Whether there is a table of allowed destinations (the first host of each network). Frames to other destinations
-    are dropped where they enter the path. With ``ip4`` or ``ip6``."""
+    """Whether there is a table of allowed destinations: as in FD.io CSIT, the /24 (IPv6: /112) of each side's first
+    host. Frames to other destinations are dropped where they enter the path. With ``ip4`` or ``ip6``."""
 
     needs = Needs(_ROUTERS, tags=("iacldst",))
 
     def commands(self, ports: Ports) -> Iterator[Command]:
         """The table, and its use where frames enter the path."""
-        mask = f"l3 ip{self.ip_version} dst"
+        version = self.ip_version
         if entrances(ports):
+            mask = f"hex {_DESTINATION_MASKS[version]}"
             yield Command(f"classify table acl-miss-next deny mask {mask} buckets 64")
         for port in entrances(ports):
-            host = port.destination(self.ip_version)
-            yield Command(f"classify session acl-hit-next permit table-index 0 match {mask} {host}")
+            match = f"l3 ip{version} dst {port.destination(version)}"
+            yield Command(f"classify session acl-hit-next permit table-index 0 match {match}")
         for port in entrances(ports):
-            yield Command(f"set interface input acl intfc {port.link} ip{self.ip_version}-table 0")
+            yield Command(f"set interface input acl intfc {port.link} ip{version}-table 0")
 
     def verified(self, ports: Ports) -> Iterator[Shown]:
         """The table."""

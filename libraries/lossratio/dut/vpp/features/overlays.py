@@ -371,8 +371,9 @@ class Geneve(Feature):
     """GENEVE tunnels (RFC 8926): packets to the east are routed into them, and packets from there arrive in them."""
 
     geneve: int | None = Field(default=None, ge=1, le=1024)
-    """Number of GENEVE tunnels on the east link, one for each of the first hosts in the east. With ``ip4``, and traffic
-    profiles such as ``ethip4-geneve16``. On that link, the TG sends and receives frames that are 50 bytes longer."""
+    """Number of GENEVE tunnels on the east link, one for each of the first networks (/24) of 244.0.0.0/6, whose packets
+    come from as many networks of 240.0.0.0/6. With ``ip4``, and traffic profiles such as ``ethip4-geneve16``. On that
+    link, the TG sends and receives frames that are 50 bytes longer."""
 
     needs = Needs(
         ("ip4",),
@@ -392,18 +393,20 @@ class Geneve(Feature):
     def commands(self, ports: Ports) -> Iterator[Command]:
         """The tunnels, in one file."""
         yield Command(
-            "".join(f"{line}\n" for line in Geneve._lines(self, ports[1])),
-            r"(geneve_tunnel\d+\s*)*",
+            "".join(f"{line}\n" for line in Geneve._lines(self, *ports)), r"(geneve_tunnel\d+\s*)*"
         )
 
-    def _lines(self, port: VppPort) -> Iterator[str]:
+    def _lines(self, west: VppPort, port: VppPort) -> Iterator[str]:
         (local, remote), neighbour = first_ends(port), port.routed(4).neighbour
+        source, destination = west.side.wide_ipv4, port.side.wide_ipv4
         yield f"ip route add {local}/32 via local"
         for number in range(self.geneve or 0):
             name = f"geneve_tunnel{number}"
             ends = f"local {local} remote {remote} vni {number + 1}"
+            first = number << 8
+            yield f"ip route add {source[first]}/24 via {west.routed(4).neighbour} {west.interface}"
             yield f"create geneve tunnel {ends} l3-mode decap-next node ethernet-input"
-            yield from through(name, port, f"{port.side.ipv4[number + 1]}/32", f"{neighbour} ")
+            yield from through(name, port, f"{destination[first]}/24", f"{neighbour} ")
             yield f"set ip neighbor {name} {neighbour} {port.neighbour_mac} static"
 
     def verified(self, ports: Ports) -> Iterator[Shown]:
