@@ -362,14 +362,14 @@ def run_robot(
     # The page is written below, after Robot Framework has ended.
     ours = {**variables, PAGE_VARIABLE: "lossratio run"}
     own_listeners = [*listeners, Watchdog(limits), files, verdicts]
+    is_page_shown = options.get("console") != "none"
     if wants_own_console(options):
         ours[OWN_CONSOLE] = "yes"
         own_listeners.append(Console())
+        options = {**options, "console": "none"}
     given = [f"{name}:{value}" for name, value in ours.items()]
-    is_page_shown = options.get("console") != "none"
     options = {
         **options,
-        **({"console": "none"} if OWN_CONSOLE in ours else {}),
         "variable": [*given, *_listed(options.get("variable"))],
         "outputdir": str(directory),
         "listener": [*_listed(options.get("listener")), *own_listeners],
