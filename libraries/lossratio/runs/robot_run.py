@@ -367,6 +367,7 @@ def run_robot(
         ours[OWN_CONSOLE] = "yes"
         own_listeners.append(Console())
         options = {**options, "console": "none"}
+
     given = [f"{name}:{value}" for name, value in ours.items()]
     options = {
         **options,
