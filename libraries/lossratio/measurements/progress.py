@@ -47,6 +47,7 @@ class Progress:
         next_trial = controller.next_trial()
         words = None if purpose is None else str(purpose)
         reason = getattr(controller, "purpose", None)
+
         return cls(
             controller.trials,
             trial,
