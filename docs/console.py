@@ -71,9 +71,13 @@ def demo_text(output: str) -> str:
         raise ValueError("The demo was simulated here, and the README shows one with real frames.")
     lines = output.splitlines()
     first = next(number for number, line in enumerate(lines) if line.startswith("NDR: forwards"))
-    details = next(number for number, line in enumerate(lines) if line.startswith("NDR ("))
+    page = next(number for number, line in enumerate(lines) if line.startswith("The page: "))
     truth = next(number for number, line in enumerate(lines) if line.startswith("The true limits of the policer"))
-    sentences = [line for line in lines[first:details] if not line.startswith("Doubt: ")]
+    sentences: list[str] = []
+    for line in lines[first:page]:
+        if not line.startswith(("NDR", "PDR", "  ")):
+            break
+        sentences.append(line)
     shown = [*trial_lines(output)[:2], "[...]", *sentences, *lines[truth : truth + 3]]
     return "".join(f"    {line.rstrip()}\n" for line in shown)
 

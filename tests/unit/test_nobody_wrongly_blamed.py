@@ -25,7 +25,7 @@ from lossratio.drawing.plot import LOSSY, mark_of
 from lossratio.errors import DutError, LossRatioError, TrafficError
 from lossratio.exit_status import FailureKind, kind_of_error
 from lossratio.history import History, TrendRequest, add_runs, analyse, trend_cases, trend_page, trend_text
-from lossratio.keywords.live_view import Terminal
+from lossratio.measurements import OneLine
 from lossratio.measurements.connections import OpeningRequest
 from lossratio.measurements.latency.measure import (
     Latency,
@@ -212,7 +212,7 @@ def measured(kind, directory, injector, seed=1):
     """The failure of a measurement, if it fails, its run, if it leaves one, and what its console shows."""
     failure = None
     shown = StringIO()
-    console = Terminal(shown, columns=lambda: 250, clock=lambda: 0.0)
+    console = OneLine(shown, columns=lambda: 250, clock=lambda: 0.0)
 
     def show(progress):
         console.show(progress)

@@ -2,9 +2,8 @@
 
 import os
 import sys
-import time
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -28,6 +27,7 @@ from lossratio.input_file import shell_word
 if TYPE_CHECKING:
     from lossratio.measurements.open_testbed import OpenTestbed
     from lossratio.measurements.throughput import ThroughputResult
+    from lossratio.results import TestResult
     from lossratio.testbed import Host
 
 _PROFILES = {4: "ethip4-udp-hosts", 6: "ethip6-udp-hosts"}
@@ -37,8 +37,6 @@ _MIN_LOAD = 100.0
 """The smallest load of searches, in frames per second, because a policer may pass little."""
 _LATENCY_SHARES = (0.9, 0.5, 0.1)
 _LATENCY_SECONDS = 1.0
-_HEARTBEAT = 10.0
-"""Seconds between lines that show that a measurement is still running."""
 
 
 @command()
@@ -164,38 +162,26 @@ def between(
     else:
         directory = _continued(resume, text)
 
-    traffic: dict[str, Any] = {
-        "profile": profile,
-        "bidirectional": False if one_way else None,
-        "on_progress": _Heartbeat(),
-    }
+    traffic: dict[str, Any] = {"profile": profile, "bidirectional": False if one_way else None}
     box: dict[str, Any] = {"hold": hold}
     if translates:
         box["translates"] = True
     with _said_how_to_continue(directory), _opened(directory, box, resume) as testbed:
         for size in frame_size:
             if soak is not None:
-                click.echo(testbed.critical_load(size, **traffic, **asked))
+                with _live() as on_progress:
+                    load = testbed.critical_load(size, on_progress=on_progress, **traffic, **asked)
+                _show(load)
                 continue
-            found = testbed.ndr_pdr(size, per_direction=per_direction, **traffic, **asked)
-            click.echo(found)
+            with _live() as on_progress:
+                found = testbed.ndr_pdr(
+                    size, per_direction=per_direction, on_progress=on_progress, **traffic, **asked
+                )
+            _show(found)
             if latency:
                 _measure_latency(testbed, found, size, traffic)
     _write_page(directory)
     sys.exit(int(ExitStatus.PASSED))
-
-
-class _Heartbeat:
-    """Shows the newest trial from time to time, on standard error."""
-
-    def __init__(self) -> None:
-        self._last = time.monotonic()
-
-    def __call__(self, progress: Any) -> None:
-        now = time.monotonic()
-        if now - self._last >= _HEARTBEAT:
-            self._last = now
-            click.echo(progress.line(), err=True)
 
 
 @contextmanager
@@ -226,7 +212,25 @@ def _measure_latency(
     except SearchError as error:
         click.echo(f"Latency is not measured: {error}")
         return
-    click.echo(testbed.latency(size, **traffic, points=points, duration=_LATENCY_SECONDS))
+    with _live() as on_progress:
+        measured = testbed.latency(
+            size, on_progress=on_progress, **traffic, points=points, duration=_LATENCY_SECONDS
+        )
+    _show(measured)
+
+
+def _live() -> "AbstractContextManager[Callable[[Any], None]]":
+    """Shows the progress of a measurement on standard error."""
+    from lossratio.measurements import live_on
+
+    return live_on(sys.stderr, lambda line: click.echo(line, err=True))
+
+
+def _show(result: "TestResult") -> None:
+    """Shows what was found, each number once."""
+    from lossratio.results import SHOWN, as_text, in_columns, in_short, notes_of
+
+    click.echo(in_columns(as_text(in_short(notes_of(result, (), *SHOWN)))))
 
 
 def _write_page(directory: Path) -> None:

@@ -64,7 +64,7 @@ def _groups() -> Iterator[tuple[str, list[_Line]]]:
     yield ("Optional: more load and more figures on this machine", list(_more_on_this_machine()))
     yield ("Optional: more devices to measure on this machine", list(_devices()))
     trex = _Line("TRex", _home_lacks("TREX_HOME", "_t-rex-64"), "a traffic generator")
-    server = _package("otg", "a tester for scripts of snappi")
+    server = _package("otg", "a tester for snappi scripts")
     testers = [trex, *_extras("trex", "otg", "snmp"), server]
     yield ("Optional: testers and devices of a lab", testers)
     git = _program("git", "bisection between revisions", "git")

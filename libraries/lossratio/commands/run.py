@@ -197,6 +197,9 @@ def run(
     show_problems(outcome)
     if outcome.error is None:
         _show_skipped(outcome.verdicts)
+        if outcome.status is ExitStatus.PASSED and not outcome.is_dry:
+            later = f"lossratio compare {shlex.quote(str(outcome.directory))} LATER_RUN"
+            click.echo(f"Next, to compare it with a later run: {later}", err=True)
         click.echo(_summary(outcome, int(status)), err=True)
     sys.exit(int(status))
 

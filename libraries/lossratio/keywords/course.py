@@ -57,7 +57,9 @@ def show_result(
         if note.kind is results.NoteKind.ABOVE_LIMIT:
             session.warn_once(result, note.text)
 
-    text = results.in_columns(results.as_text(session.notes_shown(result)))
+    notes = session.notes_shown(result)
+    session.in_short[name] = results.in_columns(results.as_text(results.in_short(notes)))
+    text = results.in_columns(results.as_text(notes))
     if provenance and wants_provenance():
         text = f"{text}\n{provenance}"
     elif provenance:

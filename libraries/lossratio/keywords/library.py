@@ -15,7 +15,7 @@ from lossratio.errors import LossRatioError, ReportError
 from lossratio.keywords.arguments import FormatName, with_strict_types
 from lossratio.keywords.devices import DeviceKeywords
 from lossratio.keywords.groups import with_tags_of_groups
-from lossratio.keywords.live_view import say
+from lossratio.keywords.live_view import has_own_console, say
 from lossratio.keywords.measurements import with_keywords_of_kinds
 from lossratio.keywords.planned_traffic import check_planned_streams, named_profiles
 from lossratio.keywords.rfc2544 import Rfc2544Keywords
@@ -104,7 +104,7 @@ class LossRatio(
     | ``memory_rest``   | Time without traffic before one more short trial of a search, above its bounds. If the trial passes, the SUT may remember a loss for longer than the rest between trials, and the result has the doubt *memory of the device*. Default: ``0 s``, no such trial. |
     | ``early_verdict`` | ``on``: a trial of a search ends as soon as it is certain to lose more than every goal allows, and counts as a full trial. This is faster, but no goal then complies with RFC 2544 unconditionally. ``off``: trials take their whole duration. Default: what the file of goals says, otherwise ``off``. |
     | ``per_direction`` | ``True``: the same search also finds each direction's own highest load for every goal, while all directions are offered the same load. Default: ``False``. |
-    | ``end_at_coin`` | ``True``: the search gives up a goal if trials pass and fail by chance over a range of loads wider than the goal's width. The result is that zone ("a coin from 515 to 570 kfps") instead of bounds, and is irregular because RFC 9971 has no such end. Default: ``False``. |
+    | ``end_at_coin`` | ``True``: the search gives up a goal if trials pass and fail by chance over a range of loads wider than the goal's width. The result is that zone ("chance decides from 515 to 570 kfps") instead of bounds, and is irregular because RFC 9971 has no such end. Default: ``False``. |
     | ``must_find``     | Whether the test fails if no load meets a goal. ``False``: the result is irregular, and the test passes. Default: ``True``. |
     | ``resume``        | Directory of an earlier run. If the same measurement of the same test was interrupted there, it continues, and nothing is measured twice. |
 
@@ -183,8 +183,11 @@ class LossRatio(
         message.message = with_short_values(message.message)
 
     def end_test(self, data: object, result: TestCase) -> None:
-        """Shortens wrong values in the message of a test. Robot Framework calls this method."""
+        """Shows what a test measured, and shortens wrong values in its message. Robot Framework calls this method."""
         result.message = with_short_values(result.message)
+        if self.session.in_short and has_own_console():
+            say("\n\n".join(self.session.in_short.values()))
+        self.session.in_short.clear()
 
     def _show_misfits(self) -> None:
         """Shows what cannot be measured with the topology of the variable ``TOPOLOGY``, if there is one."""
@@ -219,4 +222,4 @@ class LossRatio(
         if not paths:
             raise ReportError(NOTHING_MEASURED)
         for path in paths:
-            say(f"lossratio: {path}")
+            say(f"Report: {path}")

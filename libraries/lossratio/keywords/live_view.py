@@ -1,18 +1,15 @@
-"""The console while a measurement runs: a row for each trial, and below the rows a progress line.
+"""The console while Robot Framework runs a test that measures.
 
-Rows fit the terminal. Where standard output is not a terminal, there is a plain line for each trial. Unless the option
-is ``--console verbose``, nothing is shown: the user asked for Robot Framework's own output only.
+`lossratio run` has a console of its own: the progress of each measurement, and what was found, in sentences. Robot
+Framework's console shows the same progress with its option ``--console verbose``, and otherwise nothing.
 """
 
 import shlex
-import shutil
 import sys
-import threading
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, TextIO
+from typing import TYPE_CHECKING
 
 from robot.api import logger
 from robot.errors import ExecutionFailed
@@ -21,7 +18,7 @@ from robot.output import LOGGER
 from robot.utils import is_truthy
 from robot.utils.argumentparser import ArgFileParser
 
-from lossratio.measurements import InWords, Progress, heading, status_line
+from lossratio.measurements import InWords, live_on
 
 if TYPE_CHECKING:
     from lossratio.testbed import Testbed
@@ -29,20 +26,23 @@ if TYPE_CHECKING:
 Show = Callable[[InWords], None]
 """Shows the progress of a measurement after a trial."""
 
-_TICK = 0.5
-"""Seconds between two updates of the progress line while a trial runs. An update costs hardly any CPU time."""
 _SPARING = ("Dotted", "Quiet", "None")
 """The beginnings of the names of Robot Framework consoles that show nothing within tests."""
-_CLEAR = "\r\x1b[K"
-"""Moves to the beginning of the line, and erases it."""
 
 
 def is_verbose() -> bool:
-    """Whether Robot Framework's console shows what happens within tests: its option ``--console verbose``."""
+    """Whether the console shows what happens within tests, as that of `lossratio run` and ``--console verbose`` do."""
+    if has_own_console():
+        return True
     # Robot Framework has no public name for this, and the class names and wrappers differ between versions.
     console = getattr(LOGGER, "_console", None)
     console = getattr(console, "listener", console)
     return not type(console).__name__.startswith(_SPARING)
+
+
+def has_own_console() -> bool:
+    """Whether `lossratio run` shows results, and not Robot Framework's console."""
+    return bool(is_truthy(BuiltIn().get_variable_value("${LOSSRATIO_CONSOLE}")))
 
 
 def wants_provenance() -> bool:
@@ -60,20 +60,13 @@ def say(text: str) -> None:
 @contextmanager
 def live_view(testbed: "Testbed") -> Iterator[Show]:
     """Shows the progress of a measurement on the console until the block ends; after Ctrl-C, shows how to resume it."""
-    stdout = sys.__stdout__
-    verbose = wants_provenance()
     try:
         if not is_verbose():
             yield lambda progress: None
-        elif stdout is None or not stdout.isatty():
-            yield lambda progress: say(_line_of(progress, verbose=verbose))
         else:
-            with Terminal(stdout, verbose=verbose).moving() as terminal:
-                testbed.watch_trials(terminal.see)
-                try:
-                    yield terminal.show
-                finally:
-                    testbed.watch_trials(None)
+            verbose = wants_provenance()
+            with live_on(sys.__stdout__, say, testbed.watch_trials, verbose=verbose) as show:
+                yield show
 
     except ExecutionFailed as error:
         # Robot Framework's form of Ctrl-C within a keyword.
@@ -82,12 +75,6 @@ def live_view(testbed: "Testbed") -> Iterator[Show]:
         if command is not None:
             say(f"\nTo continue: {command}")
         raise
-
-
-def _line_of(progress: InWords, *, verbose: bool) -> str:
-    if isinstance(progress, Progress):
-        return progress.line(verbose=verbose)
-    return progress.line()
 
 
 def resuming_command(arguments: list[str], directory: Path) -> str | None:
@@ -128,81 +115,3 @@ def _without_variable(arguments: list[str], name: str) -> list[str]:
             kept += taken
 
     return kept
-
-
-class Terminal:
-    """Rows of trials on a terminal, and below them the progress line."""
-
-    def __init__(
-        self,
-        stream: TextIO,
-        columns: Callable[[], int] = lambda: shutil.get_terminal_size().columns,
-        clock: Callable[[], float] = time.monotonic,
-        *,
-        verbose: bool = False,
-    ) -> None:
-        self._stream = stream
-        self._verbose = verbose
-        self._columns = columns
-        self._clock = clock
-        self._lock = threading.Lock()
-        self._progress: Progress | None = None
-        self._began = 0.0
-        self._so_far: tuple[int, int] | None = None
-
-    def see(self, sent: int, received: int) -> None:
-        """Notes how many frames the running trial has sent and received."""
-        with self._lock:
-            self._so_far = (sent, received)
-
-    def show(self, progress: InWords) -> None:
-        """Shows a trial that has ended, and below it the next one."""
-        width = self._columns() - 1
-        with self._lock:
-            if isinstance(progress, Progress):
-                rows = [heading(width)] if self._progress is None else []
-                rows.append(progress.row(width, verbose=self._verbose))
-                self._progress, self._began, self._so_far = progress, self._clock(), None
-            else:
-                rows = [progress.line()]
-            self._write("".join(f"{row[:width]}\n" for row in rows) + self._status(width))
-
-    def tick(self) -> None:
-        """Redraws the progress line."""
-        with self._lock:
-            if self._progress is not None:
-                self._write(self._status(self._columns() - 1))
-
-    def close(self) -> None:
-        """Removes the progress line."""
-        with self._lock:
-            self._progress = None
-            self._write("")
-
-    def _write(self, text: str) -> None:
-        with suppress(OSError):
-            self._stream.write(_CLEAR + text)
-            self._stream.flush()
-
-    def _status(self, width: int) -> str:
-        if self._progress is None:
-            return ""
-        return status_line(self._progress, self._clock() - self._began, width, self._so_far)
-
-    @contextmanager
-    def moving(self) -> "Iterator[Terminal]":
-        """Updates the line until the block ends, and then removes it."""
-        ended = threading.Event()
-
-        def move() -> None:
-            while not ended.wait(_TICK):
-                self.tick()
-
-        thread = threading.Thread(target=move, name="live view", daemon=True)
-        thread.start()
-        try:
-            yield self
-        finally:
-            ended.set()
-            thread.join()
-            self.close()

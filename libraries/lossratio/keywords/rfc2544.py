@@ -105,7 +105,7 @@ class Rfc2544Keywords(Keywords):
             )
         for path in rfc2544.write_rfc2544_report(run, place.directory.path):
             logger.info(f'Report: <a href="{path.name}">{path.name}</a>', html=True)
-            say(f"lossratio: {path}")
+            say(f"Report: {path}")
         if run.problems:
             listed = "; ".join(run.problems)
             raise TrafficError(

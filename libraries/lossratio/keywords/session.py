@@ -149,6 +149,8 @@ class Session:
     _last_result: results.TestResult | None = None
     _results: dict[str, results.TestResult] = field(default_factory=dict)
     _warned: set[tuple[str, str]] = field(default_factory=set)
+    in_short: dict[str, str] = field(default_factory=dict)
+    """What the results of the running test say in short, by their full names."""
     _texts: dict[str, dict[str, str]] = field(default_factory=dict)
     _measurements: Counter[str] = field(default_factory=Counter)
 

@@ -4,6 +4,11 @@ Testbeds, devices, traffic (paramiko) and Robot Framework are imported within fu
 do not need them.
 """
 
+from lossratio.measurements.live_view import (
+    OneLine as OneLine,
+    Stages as Stages,
+    live_on as live_on,
+)
 from lossratio.measurements.look_for_memory import (
     MEMORY_REST as MEMORY_REST,
     MEMORY_SECONDS as MEMORY_SECONDS,
@@ -30,9 +35,7 @@ from lossratio.measurements.measurement import (
 from lossratio.measurements.progress import (
     OnProgress as OnProgress,
     Progress as Progress,
-    heading as heading,
     seconds_in_words as seconds_in_words,
-    status_line as status_line,
     trial_in_words as trial_in_words,
 )
 from lossratio.measurements.request import (

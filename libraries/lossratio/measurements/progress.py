@@ -1,24 +1,18 @@
-"""The progress of a measurement after each trial, and the line that the console shows then."""
+"""The progress of a measurement after each trial, and the lines that the console shows then."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 from lossratio.mlrsearch import Forecast, GoalBounds, RelevantBounds
-from lossratio.results import format_interval, format_loss
+from lossratio.results import format_loss
 from lossratio.trials import TrialInput, TrialResult
 from lossratio.units import format_frame_rate, format_ratio, format_short_duration, prefix_of
 
-_INTERVAL_WIDTH = 22
-_HEAD = "{:>3} {:>11} {:>6} {:>8}"
-"""The columns of a row: number, load, duration and loss ratio of the trial."""
 _LINE_WIDTH = 100
 """Width of a line that is not on a terminal, in columns."""
 _SHORT_WIDTH = 19
-"""Columns of a goal and its bounds on a narrow terminal."""
-_LEAST_PURPOSE = 12
-"""Minimum number of columns in which the beginning of a purpose is shown."""
-_WIDEST_BAR, _NARROWEST_BAR = 20, 8
+"""Columns of a goal and its bounds."""
 
 
 @dataclass(frozen=True)
@@ -41,15 +35,19 @@ class Progress:
     """Seconds that all trials so far took; None: not known."""
     following: TrialInput | None = None
     """The next trial; None: there is none, or it is not known."""
+    aim: str = ""
+    """What the next trial is for, in a few words; empty: the controller does not say."""
 
     @classmethod
     def of(
         cls, controller: Any, trial: TrialResult, purpose: object = None, rule: str | None = None
     ) -> "Progress":
         """The progress as seen by a controller that counts `trials` and `elapsed` time, and has a `forecast`."""
-        words = None if purpose is None else str(purpose)
         bounds = getattr(controller, "bounds", ())
         next_trial = controller.next_trial()
+        words = None if purpose is None else str(purpose)
+        reason = getattr(controller, "purpose", None)
+
         return cls(
             controller.trials,
             trial,
@@ -59,6 +57,15 @@ class Progress:
             rule,
             controller.elapsed,
             next_trial,
+            getattr(reason, "in_short", ""),
+        )
+
+    @property
+    def stage(self) -> object:
+        """Which bounds of each goal are known, and which goals are proved. It changes a few times in a search."""
+        return tuple(
+            (each.shown == each.proved, *(bound is None for bound in each.shown))
+            for each in self.bounds
         )
 
     def line(self, *, verbose: bool = False) -> str:
@@ -83,66 +90,38 @@ class Progress:
         else:
             left = f"{seconds_in_words(self.time_left.seconds)} left"
 
-        for part in (left, self.rule if verbose else None):
-            if part is not None and len(text) + 2 + len(part) <= _LINE_WIDTH:
-                text += f"  {part}"
-
-        return text.rstrip()
-
-    def row(self, width: int, *, verbose: bool = False) -> str:
-        """The row that a terminal shows, as far as it fits into this many columns. The bounds of goals have priority.
-
-        Args:
-            width: Columns of the terminal.
-            verbose: Whether the row also says why the trial was chosen.
-        """
-        trial = self.trial
-        # After an early verdict the loss ratio is a lower limit.
-        loss = (">" if trial.is_early else "") + format_ratio(trial.loss_ratio)
-        text = _HEAD.format(
-            self.number, _rate_in_words(trial.input, trial.load), f"{trial.duration:.4g} s", loss
-        )
-        shown = [(bounds.goal, *_shown(bounds)) for bounds in self.bounds]
-        intervals = [f"{goal} {mark}{format_interval(*interval)}" for goal, mark, interval in shown]
-        long = "".join(f"  {interval:<{_INTERVAL_WIDTH + 4}}" for interval in intervals)
-        short = [f"{bounds.goal} {_short(bounds)}" for bounds in self.bounds]
-        fits = intervals and len(text) + len(long) <= width
-        forwarded = _passed_in_words(trial)
-        text = text + long if fits else _filled(text, short or [forwarded], width)
-        unsent = trial.output.unsent_frames
-        rest = [f"{unsent:,} unsent"] if unsent else []
-        why = (self.rule, self.purpose) if verbose else ()
-        rest += [part for part in why if part is not None]
-        room = width - len(text) - 2
-        more = "  ".join(rest)
-        if more and room >= min(len(more), _LEAST_PURPOSE):
-            text += "  " + (more if len(more) <= room else more[: room - 1] + "…")
-
+        if left is not None and len(text) + 2 + len(left) <= _LINE_WIDTH:
+            text += f"  {left}"
+        if verbose and self.rule is not None:
+            text += f"  {self.rule}"
         return text.rstrip()
 
 
 OnProgress = Callable[[Progress], None]
 
 
-def heading(width: int) -> str:
-    """The heading over the rows of `Progress.row`, in this many columns."""
-    return (_HEAD.format("", "load", "for", "loss") + "  per interface; ~ is not proved yet")[
-        :width
-    ]
-
-
 def status_line(
     progress: Progress, seconds: float, width: int, so_far: tuple[int, int] | None = None
 ) -> str:
-    """The line below the rows: the time that has passed, the time left, and the running trial; else empty."""
+    """The line on a terminal while a trial runs: what it is for, the bounds so far, and the time left; else empty.
+
+    Args:
+        progress: The progress after the last trial.
+        seconds: How long the running trial has taken.
+        width: Columns of the terminal.
+        so_far: The frames that the running trial has sent and received; None: not known.
+    """
     left, following = progress.time_left, progress.following
     if following is None:
         return ""
 
-    trial = (
-        f"trial {progress.number + 1}: {_rate_in_words(following, following.load)}, "
+    number = f"trial {progress.number + 1}{_of_about(progress)}"
+    load = (
+        f"{_rate_in_words(following, following.load)}, "
         f"{min(seconds, following.duration):.{1 if following.duration < 100 else 0}f} of {following.duration:.4g} s"
     )
+    trial = f"{number}: {load}"
+    whole = f"{number}, {progress.aim}: {load}" if progress.aim else trial
     frames = ""
     if so_far is not None and so_far[0]:
         sent, received = so_far
@@ -150,36 +129,35 @@ def status_line(
         frames = (
             f"{_short_rate(sent)} sent, {format_ratio(max(0, sent - received) / sent)} not back"
         )
-
-    bar = ""
+    bounds = "  ".join(f"{each.goal} {_short(each)}" for each in progress.bounds)
     band = ""
     alone = ""
     if left is not None:
         # The estimate was made when the trial began.
-        now = Forecast(*(max(0.0, time - seconds) for time in (left.seconds, left.low, left.high)))
-        alone, low, high = (
-            f"{seconds_in_words(now.seconds)} left",
-            *map(seconds_in_words, (now.low, now.high)),
-        )
+        times = (max(0.0, time - seconds) for time in (left.seconds, left.low, left.high))
+        now, low, high = map(seconds_in_words, times)
+        alone = f"{now} left"
         band = alone if low == high else f"{alone} ({low} to {high})"
-        if progress.elapsed is not None:
-            done = progress.elapsed + seconds
-            share = done / max(done + now.seconds, 1e-9)
-            room = (
-                width
-                - len("  ".join(part for part in (trial, frames, band) if part))
-                - len("[]  100 %  ")
-            )
-            bar = f"{100.0 * share:.0f} %"
-            columns = min(_WIDEST_BAR, room)
-            if columns >= _NARROWEST_BAR:
-                filled = round(share * columns)
-                bar = f"[{'#' * filled}{'-' * (columns - filled)}] {bar}"
 
-    # On a narrow terminal, the range of the time is left out first, then the bar.
-    choices = ((bar, trial, frames, band), (bar, trial, frames, alone), (trial, frames, alone))
+    # What comes first is left out last.
+    choices = (
+        (whole, frames, bounds, band),
+        (whole, bounds, band),
+        (whole, bounds, alone),
+        (trial, bounds, alone),
+        (number, bounds, alone),
+        (trial, alone),
+    )
     lines = ["  ".join(part for part in parts if part) for parts in choices]
     return next((line for line in lines if len(line) <= width), lines[-1][:width])
+
+
+def _of_about(progress: Progress) -> str:
+    """The expected number of trials, if the time that is left and the time of the trials so far are known."""
+    if progress.time_left is None or not progress.elapsed:
+        return ""
+    rest = progress.time_left.seconds * progress.number / progress.elapsed
+    return f" of about {progress.number + max(1, round(rest))}"
 
 
 def _filled(text: str, parts: list[str], width: int, widest: int = _SHORT_WIDTH) -> str:

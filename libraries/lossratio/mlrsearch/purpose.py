@@ -49,6 +49,14 @@ class Purpose:
     rule: str | None = None
     """Name of the rule that chose the trial (see `lossratio.mlrsearch.rules`); None for a warm-up."""
 
+    @property
+    def in_short(self) -> str:
+        """What the trial is for in a few words; empty if it does not serve the goals' bounds."""
+        if self.rule in (None, RESTED, ASKS_AS_BEFORE, BURSTS, MEMORY):
+            return ""
+        names = ", ".join(str(goal) for goal in self.goals)
+        return f"searching for {names}" if self.coarse else f"proving {names}"
+
     def __str__(self) -> str:
         if not self.goals:
             return "warm-up at the maximum load; its result is discarded"

@@ -186,7 +186,7 @@ class RunReport:
             return
         try:
             for path in write_reports(self._directory, self._formats):
-                _logger().console(f"lossratio: {path}")
+                _logger().console(f"Report: {path}")
         except (ReportError, StorageError) as error:
             _logger().error(f"The run has no report. {type(error).__name__}: {error}")
 

@@ -101,6 +101,7 @@ from lossratio.results.note import (
     caveat as caveat,
     doubt as doubt,
     headline as headline,
+    in_short as in_short,
     noted as noted,
     numbers as numbers,
     rule as rule,

@@ -193,3 +193,15 @@ OF_SUCCESS = frozenset({NoteKind.FOUND, NoteKind.NUMBERS, NoteKind.CAVEAT})
 def as_text(notes: Iterable[Note]) -> str:
     """Notes in lines of text."""
     return "\n".join(note.line for note in notes)
+
+
+_IN_DETAIL = frozenset({NoteKind.NUMBERS, NoteKind.SCOPE})
+"""Kinds of notes that repeat the numbers of a headline, with all bounds and aggregates."""
+
+
+def in_short(notes: Iterable[Note]) -> tuple[Note, ...]:
+    """Notes for somebody at a console, who does not want to read a number twice; all if there is no headline."""
+    notes = tuple(notes)
+    if not any(note.weight is Weight.HEADLINE for note in notes):
+        return notes
+    return tuple(note for note in notes if note.kind not in _IN_DETAIL)

@@ -28,6 +28,7 @@ from lossratio.input_file import shell_word
 from lossratio.keywords import LossRatio, check_planned_streams, measuring, named_profiles
 from lossratio.report import PAGE, PAGE_VARIABLE, write_reports
 from lossratio.results import identity_of
+from lossratio.runs.console import OWN_CONSOLE, Console, wants_own_console
 from lossratio.runs.verdicts import FailureRecord, TestVerdict, VerdictListener
 from lossratio.shipped import did_you_mean
 from lossratio.topology import Topology
@@ -359,13 +360,18 @@ def run_robot(
     files = _Files()
     verdicts = VerdictListener(FailureRecord(directory))
     # The page is written below, after Robot Framework has ended.
-    ours = [
-        f"{name}:{value}" for name, value in {**variables, PAGE_VARIABLE: "lossratio run"}.items()
-    ]
-    own_listeners = (*listeners, Watchdog(limits), files, verdicts)
+    ours = {**variables, PAGE_VARIABLE: "lossratio run"}
+    own_listeners = [*listeners, Watchdog(limits), files, verdicts]
+    is_page_shown = options.get("console") != "none"
+    if wants_own_console(options):
+        ours[OWN_CONSOLE] = "yes"
+        own_listeners.append(Console())
+        options = {**options, "console": "none"}
+
+    given = [f"{name}:{value}" for name, value in ours.items()]
     options = {
         **options,
-        "variable": [*ours, *_listed(options.get("variable"))],
+        "variable": [*given, *_listed(options.get("variable"))],
         "outputdir": str(directory),
         "listener": [*_listed(options.get("listener")), *own_listeners],
         "prerunmodifier": [*_listed(options.get("prerunmodifier")), *modifiers],
@@ -388,7 +394,7 @@ def run_robot(
 
     if return_code == STOPPED_BY_USER:
         verdicts.cut_off()
-    page = _write_page(directory, is_shown=options.get("console") != "none")
+    page = _write_page(directory, is_shown=is_page_shown)
     return return_code, verdicts.verdicts, (*verdicts.troubles, *page)
 
 
@@ -407,7 +413,7 @@ def _write_page(directory: Path, *, is_shown: bool) -> Iterator[str]:
         for path in write_reports(directory, [PAGE]):
             if is_shown:
                 with suppress(OSError):
-                    logger.console(f"lossratio: {path}")
+                    logger.console(f"The page: {path}")
     except StorageError as error:
         yield str(error)
     except ReportError as error:

@@ -48,7 +48,7 @@ class Range(FileModel):
     def _can_be_listed(self) -> "Range":
         if self.frames > _LARGEST_COUNT:
             raise ValueError(
-                f"it repeats after {self.frames} frames, but may do so after {_LARGEST_COUNT} at most"
+                f"it repeats after {self.frames} frames; the limit is {_LARGEST_COUNT}"
             )
         if not self.values:
             return self

@@ -1,4 +1,4 @@
-"""The console while a measurement runs: rows that fit, a line that moves, and the command that goes on with it."""
+"""The console while a measurement runs: a line that moves, lines for stages, and the command that goes on with it."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import errno
 import io
 import os
 import pty
-import re
 import shlex
 import subprocess
 import sys
@@ -17,75 +16,52 @@ from robot.run import RobotFramework
 from robot_runs import ROOT, SIMULATED, write_suite
 from waiting import PATIENCE
 
-from lossratio.keywords.live_view import Terminal, resuming_command
-from lossratio.measurements import Progress, heading, status_line
+from lossratio.keywords.live_view import resuming_command
+from lossratio.measurements import OneLine, Progress, Stages
+from lossratio.measurements.progress import status_line
 from lossratio.mlrsearch import NDR, PDR, RFC2544, TST009, Forecast, GoalBounds, MLRsearch, RelevantBounds
 from lossratio.trials import TrialInput, TrialOutput, TrialResult
 
 WIDTHS = (80, 100, 120, 200)
 
 
-def progress(goals=(NDR, PDR), loss_ratio=0.0012, unsent=None, following=True):
+def progress(goals=(NDR, PDR), loss_ratio=0.0012, unsent=None, following=True, proved=(1_198_765.0, None)):
     return Progress(
         number=12,
         trial=TrialResult(TrialInput(1.0, 1_234_567.0), TrialOutput(loss_ratio, unsent_frames=unsent)),
         bounds=tuple(
-            GoalBounds(goal, RelevantBounds(1_198_765.0, None), RelevantBounds(1_198_765.0, 1_234_567.0))
-            for goal in goals
+            GoalBounds(goal, RelevantBounds(*proved), RelevantBounds(1_198_765.0, 1_234_567.0)) for goal in goals
         ),
         time_left=Forecast(80.0, 60.0, 150.0),
         purpose="NDR: prove the lower bound in 21 s; expected to be one",
         rule="proof",
         elapsed=20.0,
         following=TrialInput(10.0, 1_200_000.0) if following else None,
+        aim="proving NDR",
     )
 
 
 @pytest.mark.parametrize("width", WIDTHS)
 @pytest.mark.parametrize("goals", [(), (NDR,), (NDR, PDR), (NDR, PDR, RFC2544, TST009)], ids=len)
-@pytest.mark.parametrize("unsent", [None, 123_456])
-@pytest.mark.parametrize("verbose", [False, True])
-def test_a_row_fits_with_the_bounds_of_each_goal(width, goals, unsent, verbose):
-    row = progress(goals, unsent=unsent).row(width, verbose=verbose)
-    assert len(row) <= width
-    assert row.split()[:4] == ["12", "1.2346", "Mfps", "1"]
-    shown = [str(goal) for goal in goals if f"{goal} ~" in row]
-    assert len(shown) == len(goals) or f"+{len(goals) - len(shown)}" in row
-    assert len(shown) >= min(2, len(goals))
-
-
-def test_a_wide_row_has_whole_bounds_and_says_why_the_trial_was_chosen_if_asked():
-    row = progress().row(200)
-    assert row.endswith("PDR ~1.1988 to 1.2346 Mfps")
-    assert progress().row(200, verbose=True).startswith(f"{row}  ")
-    assert "proof  NDR: prove the lower bound in 21 s" in progress().row(200, verbose=True)
-    assert "NDR ~1.199-1.235M" in progress().row(80)
-
-
-@pytest.mark.parametrize("width", WIDTHS)
-def test_the_moving_line_fits_and_shows_trial_bar_and_time_left(width):
-    begun, later = (status_line(progress(), seconds, width) for seconds in (0.0, 5.0))
-    assert max(len(begun), len(later)) <= width
-    assert "20 %" in begun
-    assert "25 %" in later
-    assert "trial 13: 1.2000 Mfps, 5.0 of 10 s" in later
-    assert "1min 15s left (55s to 2min 25s)" in later
-
-
-@pytest.mark.parametrize("width", WIDTHS)
-def test_the_moving_line_shows_the_frames_of_the_running_trial(width):
-    line = status_line(progress(), 5.0, width, (2_400_000, 2_388_000))
+def test_the_line_fits_and_shows_the_trial_and_the_time_left(width, goals):
+    line = status_line(progress(goals), 5.0, width, (2_400_000, 2_388_000))
     assert len(line) <= width
-    assert "5.0 of 10 s  2.4M sent, 0.5 % not back  1min 15s left" in line
-    assert ("(55s to 2min 25s)" in line) == (width > 80)
-    terminal = Terminal(io.StringIO(), lambda: width, lambda: 0.0)
-    terminal.show(progress())
-    terminal.see(2_400_000, 2_388_000)
-    terminal.tick()
-    assert "2.4M sent, 0.5 % not back" in terminal._stream.getvalue()
-    # The next trial begins with nothing.
-    terminal.show(progress())
-    assert "sent" not in terminal._stream.getvalue().rpartition("\r")[2]
+    # 12 trials took 20 s, so 80 s are 48 trials.
+    assert line.startswith("trial 13 of about 60")
+    assert "1min 15s left" in line
+
+
+def test_a_wide_line_says_what_is_being_proved_where_and_for_how_long():
+    assert status_line(progress(), 5.0, 200, (2_400_000, 2_388_000)) == (
+        "trial 13 of about 60, proving NDR: 1.2000 Mfps, 5.0 of 10 s  2.4M sent, 0.5 % not back  "
+        "NDR ~1.199-1.235M  PDR ~1.199-1.235M  1min 15s left (55s to 2min 25s)"
+    )
+
+
+def test_a_narrow_line_keeps_the_bounds():
+    assert status_line(progress(), 5.0, 80) == (
+        "trial 13 of about 60  NDR ~1.199-1.235M  PDR ~1.199-1.235M  1min 15s left"
+    )
 
 
 def test_nothing_moves_after_the_last_trial():
@@ -93,28 +69,58 @@ def test_nothing_moves_after_the_last_trial():
 
 
 @pytest.mark.parametrize("width", WIDTHS)
-def test_a_terminal_gets_one_row_for_each_trial(width):
+def test_a_terminal_has_one_line_and_keeps_nothing_of_it(width):
     screen, now = io.StringIO(), [0.0]
-    terminal = Terminal(screen, lambda: width, lambda: now[0])
+    terminal = OneLine(screen, lambda: width, lambda: now[0])
     terminal.tick()
     terminal.show(progress())
+    terminal.see(2_400_000, 2_388_000)
     now[0] = 4.0
     terminal.tick()
+    # The next trial begins with nothing.
     terminal.show(progress())
     terminal.close()
     text = screen.getvalue()
-    rows = text.split("\n")
-    visible = [row.rpartition("\x1b[K")[2] for row in rows]
-    assert visible == [heading(width - 1), *[progress().row(width - 1)] * 2, ""]
-    assert "4.0 of 10 s" in text
-    assert all(len(part) < width for row in rows for part in row.split("\r\x1b[K"))
+    assert "\n" not in text
+    *_, early, late, fresh, last = text.split("\r\x1b[K")
+    assert (early, late, last) == (
+        status_line(progress(), 0.0, width - 1),
+        status_line(progress(), 4.0, width - 1, (2_400_000, 2_388_000)),
+        "",
+    )
+    assert fresh == early
 
 
-def test_a_terminal_says_why_a_trial_was_chosen_if_asked():
-    for verbose in (False, True):
-        terminal = Terminal(io.StringIO(), lambda: 200, lambda: 0.0, verbose=verbose)
-        terminal.show(progress())
-        assert ("proof  NDR: prove" in terminal._stream.getvalue()) == verbose
+def test_a_terminal_keeps_a_line_for_each_trial_with_its_rule_if_asked():
+    terminal = OneLine(io.StringIO(), lambda: 200, lambda: 0.0, verbose=True)
+    terminal.show(progress())
+    kept, moving = terminal._stream.getvalue().split("\n")
+    assert kept.endswith("1min 20s left  proof")
+    assert moving.startswith("trial 13")
+
+
+def test_elsewhere_a_line_tells_of_each_stage_and_at_least_one_each_minute():
+    said, now = [], [100.0]
+    stages = Stages(said.append, lambda: now[0])
+    for seconds, proved, is_told in (
+        (0, (None, None), True),
+        (30, (None, None), False),
+        (61, (None, None), True),
+        (62, (1_198_765.0, 1_234_567.0), True),
+        (63, (1_198_765.0, 1_234_567.0), False),
+    ):
+        now[0] = 100.0 + seconds
+        before = len(said)
+        stages.show(progress(proved=proved))
+        assert (len(said) > before) == is_told, seconds
+
+
+def test_elsewhere_each_trial_has_its_line_if_asked():
+    said = []
+    stages = Stages(said.append, lambda: 0.0, verbose=True)
+    stages.show(progress())
+    stages.show(progress())
+    assert len(said) == 2
 
 
 def run_robot(tmp_path, *options):
@@ -170,7 +176,8 @@ def test_where_nobody_reads_the_console_any_more_the_run_goes_on(tmp_path):
         list(map(str, command)), stdout=writer, stderr=subprocess.PIPE, text=True, check=False, env=paths
     )
     os.close(writer)
-    assert (done.returncode, done.stderr) == (0, "lossratio run: 1 of 1 test passed. Exit status 0.\n")
+    assert done.returncode == 0
+    assert done.stderr.endswith("lossratio run: 1 of 1 test passed. Exit status 0.\n")
     assert (tmp_path / "out" / "lossratio.html").exists()
 
 
@@ -179,17 +186,17 @@ def test_a_terminal_that_is_gone_fails_no_measurement():
         def flush(self):
             raise OSError(errno.EIO, "Input/output error")
 
-    with Terminal(Gone(), columns=lambda: 80).moving() as terminal:
+    with OneLine(Gone(), columns=lambda: 80).moving() as terminal:
         terminal.show(progress())
 
 
 @pytest.mark.whole
-def test_robot_on_a_terminal_shows_rows_that_fit_and_nothing_of_them_when_quiet(tmp_path):
-    rows = [line for line in run_robot(tmp_path).split("\r\n") if re.search(r"kfps +0\.5 s", line)]
-    assert len(rows) >= 5
-    assert all(row.count("QUICK_") >= 2 for row in rows)
-    assert all(len(row.rpartition("\x1b[K")[2]) < 80 for row in rows)
-    assert "kfps" not in run_robot(tmp_path, "--console", "quiet")
+def test_robot_on_a_terminal_shows_a_line_that_fits_and_nothing_of_it_when_quiet(tmp_path):
+    lines = [line for line in run_robot(tmp_path).split("\r\x1b[K") if line.startswith("trial ")]
+    assert len(lines) >= 5
+    assert all("QUICK_" in line for line in lines)
+    assert all(len(line) < 80 for line in lines)
+    assert "trial " not in run_robot(tmp_path, "--console", "quiet")
 
 
 def test_the_command_that_goes_on_is_exact():

@@ -425,14 +425,14 @@ def test_a_zone_of_chance_is_in_json_in_words_in_the_picture_and_a_doubt():
         "another search may find any load in this zone"
     )
     assert 'fill-opacity="0.1"' in draw_loss(result, bounds_history(result))
-    assert "a coin from 100.00 to 102.00 kfps per interface (1.961 %)" in message(result)
+    assert "chance decides from 100.00 to 102.00 kfps per interface (1.961 %)" in message(result)
 
 
 def test_a_zone_of_chance_that_hides_no_change_is_in_the_values_line_alone():
     losses = {100_000.0: "lhhlhl", 100_450.0: "h", 100_900.0: "hlhllh", 150_000.0: "hhhhhh"}
     trials = [counted_trial(load, lost=5 * (one == "h")) for load, word in losses.items() for one in word]
     result = throughput_of(trials)
-    assert "a coin from 100.00 to 100.90 kfps per interface (0.892 %)" in message(result)
+    assert "chance decides from 100.00 to 100.90 kfps per interface (0.892 %)" in message(result)
     assert "100,450 fps per interface: 1 of 1 trial lossy, 1 in a row at most" in message(result)
     assert [doubt for doubt in doubts_of([result])[0] if doubt.kind is NoteKind.CHANCE] == []
 

@@ -224,7 +224,7 @@ def test_the_listener_reports_a_run_at_its_end(tmp_path):
     listener = "lossratio.report.listener.RunReport:html:junit"
     answer = robot(tmp_path, SUITE, f"--listener={listener}", f"--variablefile={tmp_path / 'variables.py'}")
     assert answer.returncode == 0, answer.stdout
-    assert f"lossratio: {tmp_path / 'out' / 'lossratio.html'}" in answer.stdout
+    assert f"Report: {tmp_path / 'out' / 'lossratio.html'}" in answer.stdout
     assert 'tests="1"' in (tmp_path / "out" / "lossratio.junit.xml").read_text()
 
 

@@ -139,6 +139,11 @@ class SoakProgress:
     unit: Unit = FRAMES_PER_SECOND
     """The unit of the critical load."""
 
+    @property
+    def stage(self) -> object:
+        """Which ends of the search are known."""
+        return tuple(load is None for load in self.between)
+
     def line(self) -> str:
         """The line that the console shows."""
         low, high = (None if load is None else f"{load:,.0f}" for load in self.between)

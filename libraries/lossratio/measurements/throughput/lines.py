@@ -101,7 +101,7 @@ def _value_lines(found: GoalOutcome, *, is_of_part: bool) -> Iterator[str]:
 
 def _coin(zone: ZoneOfChance) -> str:
     """The zone of chance in the line of a value."""
-    return f"; a coin from {format_interval(*zone.ends)} per interface ({format_ratio(zone.width)})"
+    return f"; chance decides from {format_interval(*zone.ends)} per interface ({format_ratio(zone.width)})"
 
 
 def _bound_line(label: str, bound: Rate | None, result: GoalsResult) -> str:

@@ -415,7 +415,7 @@ def _ports(layer: Layer, ranges: _Ranges, remarks: dict[str, None]) -> dict[str,
     if layer.fields.get("chksum") is not None:
         if layer.fields["chksum"] != 0:
             raise ForeignFieldError("UDP.chksum", "checksums are always correct", layer.line)
-        remarks["UDP has checksums, where the other profile has none."] = None
+        remarks["UDP frames have checksums, unlike those of the other profile."] = None
 
     header["source_port"] = ranges.port("sport", source)
     header["destination_port"] = ranges.port("dport", destination)
