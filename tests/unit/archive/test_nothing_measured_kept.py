@@ -10,7 +10,7 @@ import pytest
 from click.testing import CliRunner
 
 from lossratio.commands.night import fetch, send
-from lossratio.commands.trend import site, trend
+from lossratio.commands.trend import trend
 from lossratio.history import History
 from lossratio.history.archive import ObjectStore
 from lossratio.report import note_failure, read_run
@@ -65,7 +65,6 @@ def test_the_trend_lists_a_test_that_measured_nothing_and_gives_each_reason_once
     ]
     assert line in (tmp_path / "trend.html").read_text()
     assert "64B-soak" not in invoke(trend, history, "--test", "*mrr").stdout
-    assert invoke(site, history, "--output", tmp_path / "site").exit_code == 0
 
 
 @pytest.mark.whole

@@ -67,7 +67,7 @@ def test_it_is_configured_by_the_commands_of_its_manual(dut_lab, set_up):
         "route add 198.18.255.252/32 via 198.18.255.253",
         "route add 198.19.255.252/32 via 198.19.255.253",
     ]
-    with pytest.raises(DutError, match="a side has 65000 hosts"):
+    with pytest.raises(DutError, match="a side has room for 65000 hosts"):
         dut.reconfigure(140_000)
 
 

@@ -174,7 +174,7 @@ def testbed(tmp_path_factory):
 @pytest.mark.parametrize("mistake", KEYWORDS)
 def test_a_wrong_argument_of_a_keyword(mistake, answers):
     assert re.search(KEYWORDS[mistake][-1], answers[mistake]), answers[mistake]
-    assert re.match("ValueError: Argument|SearchError", answers[mistake])
+    assert re.match("ValueError: Argument|SearchError|UnknownArgumentError", answers[mistake])
 
 
 # No word of an enumeration has a digit.

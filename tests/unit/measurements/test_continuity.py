@@ -28,7 +28,7 @@ def earlier(tmp_path):
 
 
 def test_a_run_is_not_continued_with_another_version_of_a_device(earlier):
-    message = r"DUT1 \(linux_bridge\) was version 24\.02, and is None now.*--force"
+    message = r"DUT1 \(linux_bridge\) was version 24\.02, and is now None.*--force"
     with pytest.raises(SearchError, match=message):
         measure_mrr(policed(police="50 kfps"), REQUEST, place(earlier, "second", resume=earlier))
     assert not (earlier / "results" / "a_suite.second.json").exists()

@@ -100,7 +100,7 @@ def failure_of(testbed, directory, act):
 @pytest.mark.parametrize(
     ("interface", "broken", "mended", "message"),
     [
-        ("tg1", "mtu 300", "mtu 9216", "the MTU of interface tg1 of TG was 9216, and is 300. Restore it (ip link"),
+        ("tg1", "mtu 300", "mtu 9216", "the MTU of interface tg1 of TG was 9216, and is now 300. Restore it (ip link"),
         ("tg0", "down", "up", "interface tg0 of TG was set down. Set it up again (ip link"),
     ],
 )
@@ -234,7 +234,7 @@ def changes_of(before, after):
     ("broken", "mended", "message", "verified_every", "known_good"),
     [
         # All else is as it was set up.
-        ("mtu 300", "mtu 9216", "the MTU of interface dut1 of DUT1 was 9216, and is 300.", 1e9, BEFORE),
+        ("mtu 300", "mtu 9216", "the MTU of interface dut1 of DUT1 was 9216, and is now 300.", 1e9, BEFORE),
         ("down", "up", "interface dut1 of DUT1 was set down.", 1e9, 0),
         ("down", "up", "interface dut1 of DUT1 was set down.", 0.0, BEFORE),
     ],
