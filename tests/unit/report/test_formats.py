@@ -285,7 +285,9 @@ def test_another_package_adds_a_format(install_package, directory, tmp_path):
 def test_the_keyword_takes_every_format_and_names_them_all_where_there_is_none():
     assert [to_format_name(name.upper()) for name in FORMATS.names()] == list(FORMATS.names())
     assert to_format_name("Markdown") == "md"
-    with pytest.raises(ValueError, match=r"There is no format of reports 'jsn'. Choose one of these: .*Did you mean 'json'\?"):
+    with pytest.raises(
+        ValueError, match=r"There is no format of reports 'jsn'. Choose one of these: .*Did you mean 'json'\?"
+    ):
         to_format_name("jsn")
 
 

@@ -111,7 +111,10 @@ def test_a_directory_without_results_is_not_that_of_a_run(tmp_path):
     [
         (lambda data: {"goals": 5}, "is not a result: its 'format' is None"),
         (lambda data: {"format": "lossratio-topology/1"}, "is not a result: its 'format' is 'lossratio-topology/1'"),
-        (lambda data: {**data, "format": "lossratio-result/3"}, "in the format 'lossratio-result/3', which this version"),
+        (
+            lambda data: {**data, "format": "lossratio-result/3"},
+            "in the format 'lossratio-result/3', which this version",
+        ),
         (lambda data: {**data, "format": "lossratio-result/1"}, "its 'format' is 'lossratio-result/1', not"),
         (lambda data: {**data, "kind": "telemetry"}, "'telemetry'"),
         (lambda data: {**data, "remark": "fine"}, "throughput.remark: unknown field"),
