@@ -13,8 +13,8 @@ import click
 
 from lossratio.commands import DURATION, OneOf, WholeNumber, argument, command, option
 from lossratio.errors import TopologyError
-from lossratio.http_server import MOST_CONNECTIONS, is_loopback
 from lossratio.input_file import shown_name
+from lossratio_otg.http_server import MOST_CONNECTIONS, is_loopback
 
 
 @command("otg-serve")
@@ -71,7 +71,7 @@ def _tls(address: str, certificate: Path | None, key: Path | None, *, is_made: b
     if certificate is None and not is_made:
         return None
 
-    from lossratio.tls import given_context, made_context
+    from lossratio_otg.tls import given_context, made_context
 
     return made_context(address) if certificate is None else given_context(certificate, key)
 

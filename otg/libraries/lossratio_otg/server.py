@@ -8,11 +8,11 @@ from http import HTTPStatus
 from typing import Any
 
 from lossratio.errors import LossRatioError
-from lossratio.http_server import TOO_SLOW, LocalHandler, LocalServer
 from lossratio.input_file import parse_json
 from lossratio.traffic.otg import ModelError, checked, load_snappi
 from lossratio.version import __version__
 from lossratio_otg.flows import check_counts
+from lossratio_otg.http_server import TOO_SLOW, LocalHandler, LocalServer
 from lossratio_otg.packets import FieldError
 from lossratio_otg.tester import BusyError, Tester
 

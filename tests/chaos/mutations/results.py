@@ -32,17 +32,19 @@ RESULTS = (
     ),
     Mutation(
         "a server has as many connections as its clients want",
-        "http_server.py",
+        "../../otg/libraries/lossratio_otg/http_server.py",
         "threading.BoundedSemaphore(MOST_CONNECTIONS)",
         "threading.Semaphore(1 << 20)",
-        ("test_http_server.py::test_there_are_so_many_connections_at_most_and_answers_in_the_making_are_not_cut",),
+        (
+            "../../otg/tests/test_http_server.py::test_there_are_so_many_connections_at_most_and_answers_in_the_making_are_not_cut",
+        ),
     ),
     Mutation(
         "a page of another site whose name leads here is answered",
-        "http_server.py",
+        "../../otg/libraries/lossratio_otg/http_server.py",
         "if not self.server.is_own(host[1]):",
         "if not host[1]:",
-        ("test_http_server.py::test_a_name_of_somebody_else_that_leads_here_is_refused",),
+        ("../../otg/tests/test_http_server.py::test_a_name_of_somebody_else_that_leads_here_is_refused",),
     ),
     Mutation(
         "copies of frames pass with integrity=fail",

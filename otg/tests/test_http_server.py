@@ -9,7 +9,7 @@ from http.server import HTTPServer
 import pytest
 from waiting import PATIENCE
 
-from lossratio.http_server import LocalHandler, LocalServer
+from lossratio_otg.http_server import LocalHandler, LocalServer
 
 GET = b"GET / HTTP/1.1\r\nHost: localhost\r\n"
 
@@ -137,12 +137,12 @@ def test_other_sites_cannot_embed_an_answer(served):
     "begun", [GET, GET + b"X-Long: a", b"POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 9\r\n\r\nabc"]
 )
 def test_a_request_that_does_not_come_to_its_end_is_answered_as_too_slow(served, monkeypatch, begun):
-    monkeypatch.setattr("lossratio.http_server.REQUEST_SECONDS", 0.2)
+    monkeypatch.setattr("lossratio_otg.http_server.REQUEST_SECONDS", 0.2)
     assert b" 408 " in answer_to(served(), begun).splitlines()[0]
 
 
 def test_a_byte_now_and_then_does_not_keep_a_connection(served, monkeypatch):
-    monkeypatch.setattr("lossratio.http_server.REQUEST_SECONDS", 0.2)
+    monkeypatch.setattr("lossratio_otg.http_server.REQUEST_SECONDS", 0.2)
     with connected(served()) as client:
         client.sendall(GET + b"X-Long: ")
         # Until the server ends the connection; without a deadline this would go on for ever.
@@ -153,7 +153,7 @@ def test_a_byte_now_and_then_does_not_keep_a_connection(served, monkeypatch):
 
 
 def test_slow_clients_keep_nobody_out(served, monkeypatch):
-    monkeypatch.setattr("lossratio.http_server.MOST_CONNECTIONS", 4)
+    monkeypatch.setattr("lossratio_otg.http_server.MOST_CONNECTIONS", 4)
     server = served()
     clients = [connected(server) for _ in range(12)]
     for client in clients:
@@ -166,7 +166,7 @@ def test_slow_clients_keep_nobody_out(served, monkeypatch):
 
 
 def test_there_are_so_many_connections_at_most_and_answers_in_the_making_are_not_cut(served, monkeypatch):
-    monkeypatch.setattr("lossratio.http_server.MOST_CONNECTIONS", 1)
+    monkeypatch.setattr("lossratio_otg.http_server.MOST_CONNECTIONS", 1)
     server = served()
     with connected(server) as first:
         first.sendall(GET.replace(b"/ ", b"/wait ", 1) + b"Connection: close\r\n\r\n")

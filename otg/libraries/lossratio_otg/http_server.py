@@ -160,9 +160,7 @@ class LocalServer(ThreadingHTTPServer):
             # The thread then reads the end of the request, and can still answer.
             _shut(connection, socket.SHUT_RD)
 
-    def handle_error(
-        self, request: socket.socket | tuple[bytes, socket.socket], client_address: Any
-    ) -> None:
+    def handle_error(self, request: socket.socket | tuple[bytes, socket.socket], client_address: Any) -> None:
         """Reports our own mistakes; a client that disconnects is not a mistake."""
         if not isinstance(sys.exc_info()[1], OSError):
             super().handle_error(request, client_address)
@@ -254,10 +252,7 @@ class LocalHandler(BaseHTTPRequestHandler):
         if host is None:
             return HTTPStatus.BAD_REQUEST, "a request names one Host"
         if not self.server.is_own(host[1]):
-            return (
-                HTTPStatus.FORBIDDEN,
-                "this is not the server of that name: use the address that it shows",
-            )
+            return (HTTPStatus.FORBIDDEN, "this is not the server of that name: use the address that it shows")
         if "Origin" in self.headers:
             return HTTPStatus.FORBIDDEN, "pages of other sites are not answered"
         return None

@@ -59,9 +59,7 @@ def made_context(address: str) -> ssl.SSLContext:
     builder = builder.public_key(key.public_key())
     builder = builder.serial_number(x509.random_serial_number())
     builder = builder.not_valid_before(now - _CLOCKS_DIFFER).not_valid_after(now + _LIFE)
-    certificate = builder.add_extension(x509.SubjectAlternativeName(names), critical=False).sign(
-        key, hashes.SHA256()
-    )
+    certificate = builder.add_extension(x509.SubjectAlternativeName(names), critical=False).sign(key, hashes.SHA256())
     private = key.private_bytes(
         serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
     )
