@@ -95,9 +95,7 @@ def test_enter_alone_ends_with_a_number_measured_or_else_simulated_with_the_reas
             [sys.executable, "-c", code], input="\n" * 9, cwd=tmp_path, capture_output=True, text=True, check=False
         )
     assert done.returncode == 0, done.stdout + done.stderr
-    # A machine that stalls sends bursts, or not all frames.
-    begin, _, said = done.stdout.partition("COARSE_NDR (loss ratio at most 0 %): ")
-    assert said.startswith(("regular", "irregular: ")), begin
+    assert "\nCOARSE_NDR: " in done.stdout, done.stdout
     assert not before or "Simulated instead of real: there are no network namespaces." in done.stdout
     assert (tmp_path / "results" / "lossratio.html").exists()
 
