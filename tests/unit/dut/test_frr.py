@@ -51,7 +51,7 @@ def test_a_reconfiguration_adds_routes_that_no_test_traffic_takes(dut_lab, set_u
     router.reconfigure(1000)
     assert len(routes(dut_lab)) == 1400
     router.verify()
-    with pytest.raises(DutError, match=r"a side has 65000 hosts\. Add fewer routes"):
+    with pytest.raises(DutError, match=r"a side has room for 65000 hosts\. Add fewer routes"):
         router.reconfigure(130_000)
 
 

@@ -300,7 +300,7 @@ def test_an_interface_that_is_gone_when_counters_are_read_is_reported(dut_lab, s
 def test_of_a_node_that_was_rebooted_nothing_is_left_to_undo(dut_lab, set_up, caplog):
     bridge = set_up()
     dut_lab.shell.boot_id = "another boot"
-    with pytest.raises(DutError, match="DUT1 was rebooted"):
+    with pytest.raises(DutError, match="DUT1 has been rebooted"):
         bridge.verify()
     bridge.tear_down()
     assert "DUT1 has been rebooted since its linux_bridge was set up, so there is nothing to undo." in caplog.messages

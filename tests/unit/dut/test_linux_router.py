@@ -110,7 +110,7 @@ def test_a_router_whose_forwarding_was_switched_off_does_not_verify(dut_lab, set
     router = set_up()
     router.verify()
     dut_lab.on_dut("sysctl", "-qw", "net.ipv4.conf.dut0.forwarding=0")
-    with pytest.raises(DutError, match="/proc/sys/net/ipv4/conf/dut0/forwarding was 1, and is 0"):
+    with pytest.raises(DutError, match="/proc/sys/net/ipv4/conf/dut0/forwarding was 1, and is now 0"):
         router.verify()
 
 

@@ -153,8 +153,8 @@ def test_frames_are_longer_between_duts_by_headers_that_they_have_only_there(opt
     [
         ({"vlan_east": 200}, "also set vlan"),
         ({"vlan_between": True}, "also set vlan"),
-        ({"vlan": 100, "vlan_east": 200, "vlan_between": True}, "leave one out"),
-        ({"vxlan": True, "vxlan_between": True}, "leave one out"),
+        ({"vlan": 100, "vlan_east": 200, "vlan_between": True}, "leave one of them out"),
+        ({"vxlan": True, "vxlan_between": True}, "leave one of them out"),
         ({"forwarding": "ip4", "vlan": 100, "classify": True}, "classify would have no effect, .*: leave vlan out"),
         ({"forwarding": "ip4", "vlan": 100, "allowlist": True}, "allowlist would have no effect, .*: leave vlan out"),
         ({"forwarding": "ip4", "vlan": 100, "mark": "AF22"}, "mark would have no effect, .*: leave vlan out"),

@@ -99,7 +99,7 @@ def test_a_test_that_is_new_has_no_verdict(history, result):
 
 @pytest.mark.whole
 def test_a_goal_that_was_not_measured_is_an_error(history, result):
-    with pytest.raises(ReportError, match="has no MRR; it has: NDR, PDR"):
+    with pytest.raises(ReportError, match=r"has no MRR\. Its quantities are NDR, PDR"):
         require_no_regression(history, result, "MRR")
 
 
