@@ -78,7 +78,11 @@ IN_FILES = {
     "interfaces as a list": (r"(?s)interfaces:.*?DUT1", "interfaces: [a, b]\n  DUT1", "interfaces: must hold fields"),
     "no interfaces": (r"(?s)    interfaces:.*?  DUT1", "  DUT1", "TG.interfaces: this field is required"),
     "generator as a word": (r"generator: \{.*\}", "generator: afpacket", "such as {kind: afpacket}"),
-    "generator that is none": (r"kind: afpacket", "kind: iperf", "there is no generator 'iperf'. Choose one of these: afpacket,"),
+    "generator that is none": (
+        r"kind: afpacket",
+        "kind: iperf",
+        "there is no generator 'iperf'. Choose one of these: afpacket,",
+    ),
     "rate in bits": (RATE, "100 Mbit/s", "'100 Mbit/s' is not a frame rate but a bit rate; write it like '10 k"),
     "rate without a unit": (RATE, "20", "20 has no unit; write '20 kfps' or '20 Mfps', or '20 fps'"),
     "rate without a unit, quoted": (RATE, "'20'", "20 has no unit; write '20 kfps'"),
