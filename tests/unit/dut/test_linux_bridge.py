@@ -224,7 +224,7 @@ def test_of_the_kernel_s_command_line_only_what_matters_is_described(dut_lab):
         (("ip", "link", "set", "dev", "lr-dut0", "address", "02:00:00:00:00:99"), "MAC address of interface lr-dut0"),
         (
             ("tc", "qdisc", "add", "dev", "dut1", "root", "tbf", "rate", "1mbit", "burst", "9kb", "latency", "9ms"),
-            "the queueing discipline of interface dut1 was .*noqueue.*, and is .*tbf",
+            "the queueing discipline of interface dut1 was .*noqueue.*, and is now .*tbf",
         ),
         (("tc", "qdisc", "add", "dev", "dut0", "clsact"), "the queueing discipline of interface dut0 was"),
     ],

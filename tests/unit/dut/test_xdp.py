@@ -109,7 +109,7 @@ def test_programs_go_with_their_process_and_the_next_set_up_is_fresh(dut_lab, se
     device = set_up()
     dut_lab.kill(*device.daemons)
     wait_until(lambda: not programs(dut_lab))
-    with pytest.raises(DutError, match=r"the XDP program of interface dut0 was .*, and is none"):
+    with pytest.raises(DutError, match=r"the XDP program of interface dut0 was .*, and is now none"):
         device.verify()
     with pytest.raises(
         DutError, match=r"lossratio-xdp has died .sh /tmp/.*/device.\. Its last output: attached .*set it up again"
@@ -155,7 +155,7 @@ def test_frames_pass_a_users_object_and_one_that_was_detached_does_not_verify(du
     with pytest.raises(DutError, match="a xdp has no table for 3 new entries"):
         device.reconfigure(3)
     dut_lab.on_dut("ip", "link", "set", "dev", "dut1", "xdpgeneric", "off")
-    with pytest.raises(DutError, match=r"the XDP program of interface dut1 was .*, and is none"):
+    with pytest.raises(DutError, match=r"the XDP program of interface dut1 was .*, and is now none"):
         device.verify()
 
 

@@ -78,7 +78,7 @@ def test_changes_of_the_tg_are_seen_beside_trex_too(lab, on_tg, tmp_path):
     # A busy host may take CPU time from the machine besides.
     (incident,) = [incident for trial in result.trials for incident in trial.incidents if incident.interface]
     assert (len(result.trials), incident.guilty, incident.interface, incident.done) == (3, "TG", "tg0", "repaired")
-    assert incident.change == "the MTU of interface tg0 of TG was 9216, and is 2000"
+    assert incident.change == "the MTU of interface tg0 of TG was 9216, and is now 2000"
 
 
 def test_a_server_that_cannot_be_started_again_is_one_clear_error_and_keeps_the_trials(lab, on_tg, tmp_path):

@@ -161,7 +161,7 @@ def test_traffic_besides_trials_is_not_believed_either(testbed, lab):
     with start_traffic(testbed, REQUEST.profile, 1e3) as traffic:
         setting(lab, "TG", "tg1", "mtu 300")()
         try:
-            with pytest.raises(TesterError, match="MTU of interface tg1 of TG was 9216, and is 300"):
+            with pytest.raises(TesterError, match="MTU of interface tg1 of TG was 9216, and is now 300"):
                 traffic.stop()
         finally:
             setting(lab, "TG", "tg1", "mtu 9216")()
