@@ -155,7 +155,7 @@ def test_after_a_change_there_are_searches_until_there_are_enough(asks, nights, 
     assert night(tmp_path / "all" / "changed", again, Slower(0.9)).question.answer == "changed"
     result = night(tmp_path / "next", again, Slower(0.9))
     assert result.question.answer == "not asked"
-    assert "there are 1" in result.question.reason
+    assert "there have been 1" in result.question.reason
     assert all(report.result.regular for report in result.goals)
 
 

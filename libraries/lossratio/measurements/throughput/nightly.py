@@ -114,7 +114,7 @@ def ask(
     if len(alike) < LEAST_SEARCHES:
         return _not_asked(
             f"it needs {LEAST_SEARCHES} regular searches since the last change, with the same device, topology, "
-            f"version of lossratio and goals, but there are only {len(alike)}"
+            f"version of lossratio and goals; there have been {len(alike)}"
         )
     if since_search + 1 >= tonight.search_every:
         return _not_asked(f"one in {tonight.search_every} nights is always a search")
