@@ -46,8 +46,6 @@ FRAME_RATE = _Quantity("rate", parse_frame_rate)
 """A frame rate such as ``10 kfps``, in frames per second."""
 RATIO = _Quantity("ratio", parse_ratio)
 """A ratio such as ``0.1 %`` or ``1e-7``."""
-VERBOSE_HELP = "Also show how each result was measured."
-"""The help of an option that shows the details that pages hide at first."""
 
 
 def _bounds_in_words(limits: click.IntRange | click.FloatRange) -> str:

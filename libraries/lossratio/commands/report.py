@@ -9,7 +9,6 @@ from lossratio import report as reports
 from lossratio.commands.parameters import (
     FILE_OR_OUTPUT,
     FILE_TO_WRITE,
-    VERBOSE_HELP,
     OneOf,
     PerCent,
     WholeNumber,
@@ -34,7 +33,7 @@ def report(
     output: Path | None = option(
         "The file to write; - is standard output. Default: a file in DIR.", type=FILE_OR_OUTPUT
     ),
-    verbose: bool = option(VERBOSE_HELP),
+    verbose: bool = option("Also show how each result was measured."),
 ) -> None:
     """Write a report on the runs in directories DIR.
 

@@ -20,7 +20,6 @@ from lossratio.commands.parameters import (
     ONLY_TAG,
     SUITE,
     TESTBED,
-    VERBOSE_HELP,
     OneOf,
     OneValueEach,
     argument,
@@ -33,7 +32,9 @@ if TYPE_CHECKING:
     from lossratio.runs import RunOutcome, TestVerdict
 
 
-VERBOSE_RULES = f"{VERBOSE_HELP.removesuffix('.')}, and which rule chose each trial."
+VERBOSE_RULES = (
+    "Show Robot Framework's output, how each result was measured, and which rule chose each trial."
+)
 """Help of an option that shows more while measuring."""
 
 

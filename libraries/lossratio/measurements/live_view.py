@@ -1,10 +1,12 @@
 """The console while a measurement runs: on a terminal one line that moves, elsewhere a line for each stage."""
 
+import os
 import shutil
 import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from functools import partial
 from typing import TextIO
 
 from lossratio.measurements.measure import InWords
@@ -37,15 +39,23 @@ def live_on(
         watch: Watches the frames of the running trial.
         verbose: Whether there is also a line for each trial, with the rule that chose it.
     """
-    if stream is None or not stream.isatty():
+    if stream is None or not stream.isatty() or os.environ.get("TERM") == "dumb":
         yield Stages(say, verbose=verbose).show
         return
-    with OneLine(stream, verbose=verbose).moving() as terminal:
+    with OneLine(stream, partial(_columns_of, stream), verbose=verbose).moving() as terminal:
         watch(terminal.see)
         try:
             yield terminal.show
         finally:
             watch(None)
+
+
+def _columns_of(stream: TextIO) -> int:
+    """Columns of the terminal that a stream is on, which standard output may be redirected from."""
+    columns = 0
+    with suppress(OSError):
+        columns = os.get_terminal_size(stream.fileno()).columns
+    return shutil.get_terminal_size((columns or 80, 24)).columns
 
 
 def _line_of(progress: InWords, *, verbose: bool) -> str:
@@ -85,7 +95,7 @@ class OneLine:
     def __init__(
         self,
         stream: TextIO,
-        columns: Callable[[], int] = lambda: shutil.get_terminal_size().columns,
+        columns: Callable[[], int],
         clock: Callable[[], float] = time.monotonic,
         *,
         verbose: bool = False,

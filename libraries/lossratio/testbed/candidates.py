@@ -34,7 +34,7 @@ class Candidate:
 def candidate(
     file: Path, topology: Topology, *, purpose: str, seconds: float | None = None
 ) -> Candidate:
-    """A testbed that may be reserved, for this many seconds unless renewed; None: as the topology says.
+    """A testbed that may be reserved, with these `Claim.seconds`; None: as the topology says.
 
     A local testbed that is not up needs no reservation, because the run builds its own.
     """

@@ -9,6 +9,7 @@ import pty
 import shlex
 import subprocess
 import sys
+import termios
 from pathlib import Path
 
 import pytest
@@ -17,7 +18,7 @@ from robot_runs import ROOT, SIMULATED, write_suite
 from waiting import PATIENCE
 
 from lossratio.keywords.live_view import resuming_command
-from lossratio.measurements import OneLine, Progress, Stages
+from lossratio.measurements import OneLine, Progress, Stages, live_on
 from lossratio.measurements.progress import status_line
 from lossratio.mlrsearch import NDR, PDR, RFC2544, TST009, Forecast, GoalBounds, MLRsearch, RelevantBounds
 from lossratio.trials import TrialInput, TrialOutput, TrialResult
@@ -99,6 +100,36 @@ def test_a_terminal_keeps_a_line_for_each_trial_with_its_rule_if_asked():
     assert moving.startswith("trial 13")
 
 
+@pytest.fixture
+def terminal():
+    """Both ends of a terminal of 40 columns."""
+    main, end = pty.openpty()
+    termios.tcsetwinsize(end, (24, 40))
+    with os.fdopen(end, "w") as stream:
+        yield main, stream
+    os.close(main)
+
+
+def test_the_line_fits_its_terminal_although_standard_output_is_elsewhere(terminal, monkeypatch):
+    main, stream = terminal
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.delenv("COLUMNS", raising=False)
+    monkeypatch.setattr(sys, "__stdout__", io.StringIO())
+    with live_on(stream, pytest.fail) as show:
+        show(progress())
+        shown = os.read(main, 4096).decode().removeprefix("\r\x1b[K")
+    assert shown.startswith("trial 13 of about 60")
+    assert len(shown) < 40
+
+
+def test_a_terminal_that_erases_no_line_gets_a_line_for_each_stage(terminal, monkeypatch):
+    monkeypatch.setenv("TERM", "dumb")
+    said = []
+    with live_on(terminal[1], said.append) as show:
+        show(progress())
+    assert said == [progress().line()]
+
+
 def test_elsewhere_a_line_tells_of_each_stage_and_at_least_one_each_minute():
     said, now = [], [100.0]
     stages = Stages(said.append, lambda: now[0])
@@ -139,7 +170,7 @@ def run_robot(tmp_path, *options):
     ]
     command += ["--variable", "GOALS:quick", "--outputdir", str(tmp_path / "out"), *options, str(file)]
     main, end = pty.openpty()
-    done = subprocess.Popen(command, stdout=end, stderr=end, env={**os.environ, "COLUMNS": "80"})
+    done = subprocess.Popen(command, stdout=end, stderr=end, env={**os.environ, "COLUMNS": "80", "TERM": "xterm"})
     os.close(end)
     shown = b""
     try:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import multiprocessing
 import os
 import signal
 from pathlib import Path
@@ -12,6 +13,7 @@ from ssh_server import needs_sshd, sshd_of
 from waiting import is_running, wait_until
 
 from lossratio.errors import ReservationError
+from lossratio.testbed.reservation.keeper.record import ReservationFile
 from lossratio.testbed.reservation.lease import ReservationLostError, TestbedReservedError, clear
 
 pytestmark = needs_sshd
@@ -98,6 +100,25 @@ def test_a_keeper_that_was_killed_is_replaced_at_the_next_confirmation(lab):
         lab.take("bob@desk")
     lease.release()
     wait_until(lambda: not any(is_running(pid) for pid in pids))
+
+
+def ends_slowly(file, other):
+    file.lock(7)
+    other.send(file.is_only({"ticket": 7}))
+    other.recv()
+
+
+def test_the_last_of_two_keepers_that_end_together_is_the_only_one(tmp_path):
+    file = ReservationFile(str(tmp_path / "testbed"))
+    file.lock(7)
+    fork = multiprocessing.get_context("fork")
+    here, there = fork.Pipe()
+    process = fork.Process(target=ends_slowly, args=(file, there), daemon=True)
+    process.start()
+    assert not here.recv()
+    assert file.is_only({"ticket": 7})
+    here.send(None)
+    process.join()
 
 
 def test_force_ends_the_lease_of_a_keeper_that_is_frozen(lab):

@@ -5,7 +5,6 @@ but were dropped by the generator. So before a goal result is reported, its boun
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import replace
 
 from lossratio import results
 from lossratio.errors import StarvedGeneratorError
@@ -191,17 +190,6 @@ def _is_upper_bound(load: float, goal: SearchGoal, trials: Iterable[TrialResult]
     for trial in trials:
         evidence.add(trial)
     return evidence.bound(load) is Bound.UPPER
-
-
-def without_late_frames(trial: TrialResult) -> TrialResult:
-    """The trial as if late frames had not been looked for."""
-    return replace(trial, output=replace(trial.output, late_frames=None))
-
-
-def without_stalls(trial: TrialResult) -> TrialResult:
-    """The trial as if its senders had not reported their stalls."""
-    steady = tuple(replace(direction, lateness_s=None) for direction in trial.output.directions)
-    return replace(trial, output=replace(trial.output, directions=steady))
 
 
 def is_disturbed(trial: TrialResult, others: Iterable[TrialResult]) -> bool:

@@ -92,6 +92,8 @@ class ReservationFile:
 
     def is_only(self, lease: Lease) -> bool:
         """Whether no other process holds a lease. If this process holds it, it does not do so any more."""
+        # Of keepers that end together, as those of a killed run do, the last one has to be the only one.
+        fcntl.lockf(self._fd, fcntl.LOCK_UN, 1, FIRST_TICKET + lease["ticket"])
         return self._is_free(lease["ticket"], lease["ticket"] + 1)
 
     def mark(self) -> str:
