@@ -25,6 +25,7 @@ Goals Of The Run
 
 
 @pytest.mark.netns
+@pytest.mark.quiet
 @needs_testbed
 def test_its_suite_finds_the_rate_of_the_firewall_that_it_sets_up(tmp_path):
     (suite,) = examples_in(TEXT, "robotframework")

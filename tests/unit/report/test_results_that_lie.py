@@ -161,7 +161,7 @@ LIES = [
     ("Sim.Throughput", count_in_words, "must be a whole number"),
     ("Sim.Throughput", count_a_truth, "must be a whole number"),
     ("Sim.Throughput", lose_a_sum, "trial 1: lost_frames is 7, but the directions' counters add up to"),
-    ("Sim.Throughput", forward_all, "trial 1: forwarding_rate_per_interface_fps is 400000.0, and load"),
+    ("Sim.Throughput", forward_all, "trial 1: forwarding_rate_per_interface_fps is 400000.0, but load"),
     ("Sim.Throughput", double_a_trial, "trials: number 1 is in place 2"),
     ("Sim.Throughput", drop_a_trial, "trials: number 3 is in place 2"),
     ("Sim.Throughput", begin_later, "goal QUICK_NDR: relevant_upper_bound.per_interface_fps is"),
