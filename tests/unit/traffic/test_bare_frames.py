@@ -13,6 +13,8 @@ from lossratio.agent.afpacket import bare
 from lossratio.agent.afpacket.bare import BareFrames
 from lossratio.agent.afpacket.frames import number_bytes, number_parts, stream_tags, tag_bytes
 from lossratio.agent.core.configuration import Direction
+from lossratio.topology import AutoGenerator
+from lossratio.traffic.generators.own import Auto
 
 TAG = 0x89ABCDEF
 
@@ -72,3 +74,10 @@ def test_a_frame_beyond_the_sent_ones_is_corrupted_whatever_its_addresses(monkey
             found = examiner.examine(0, sent)
             assert (found["readdressed"] + found["corrupted"], found[fault], found["examined"]) == (1, 1, 2)
             monkeypatch.setattr(bare, "receive_whole", lambda _: b"")
+
+
+@pytest.mark.parametrize(("exit_status", "says"), [(0, []), (1, ["python3 has no numpy"]), (127, [])])
+def test_a_check_says_what_a_tg_without_numpy_does_without(exit_status, says):
+    session = SimpleNamespace(run=lambda *_, **__: SimpleNamespace(exit_status=exit_status))
+    said = Auto.choices(AutoGenerator(kind="auto"), session, (), 1)
+    assert [choice.partition(" (")[0] for choice in said] == says
