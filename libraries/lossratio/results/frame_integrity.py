@@ -119,11 +119,6 @@ def integrity_lines(result: TestResult) -> Iterator[str]:
     left_out = facts.get("not_checked") if isinstance(facts, dict) else None
     if isinstance(left_out, list) and left_out:
         yield f"Not checked in frames that came back: {', '.join(map(str, left_out))}."
-    if generator.get("kind") == "afpacket" and generator.get("numpy", "") is None:
-        yield (
-            "The generator has no numpy (at one end at least): it sends less there, and examines fewer frames. Debian "
-            "package: python3-numpy."
-        )
 
 
 def _examined(result: TestResult, integrity: FrameIntegrity) -> Iterator[str]:

@@ -163,6 +163,17 @@ faults = rule(Weight.REMARK, NoteKind.INTEGRITY, damaged_frames.evidence)(fault_
 examined = rule(Weight.PROVENANCE, NoteKind.INTEGRITY, damaged_frames.evidence)(integrity_lines)
 
 
+@rule(Weight.REMARK, NoteKind.INTEGRITY)
+def without_numpy(result: TestResult) -> Iterator[str]:
+    """The generator made and examined frames one by one."""
+    generator = result.conditions.generator
+    if generator.get("kind") == "afpacket" and generator.get("numpy", "") is None:
+        yield (
+            "The generator has no numpy (at one end at least): it sends less there, and examines fewer frames. Debian "
+            "package: python3-numpy."
+        )
+
+
 @caveat
 def early_verdicts(result: TestResult) -> Iterator[str]:
     """Trials that ended early."""
@@ -230,6 +241,7 @@ OF_ALL_KINDS = (
     dropped,
     set_aside,
     faults,
+    without_numpy,
     early_verdicts,
     simulated,
     max_load,

@@ -227,7 +227,7 @@ class NodeReport:
     problems: tuple[str, ...]
     """Reasons why it cannot be used, each with a remedy."""
     choices: tuple[str, ...] = ()
-    """What its generator, or a program on a DUT's cards, would choose by itself, and why."""
+    """What its generator, or a program on a DUT's cards, would choose by itself, and why, or do without."""
 
 
 def inspect_nodes(

@@ -273,7 +273,7 @@ class AgentClient(AbstractContextManager["AgentClient"]):
     def see(self) -> Callable[[int, int], None] | None:
         """Takes the frames that a running trial has sent and received so far, over all directions; None: nothing does.
 
-        It is called about twice a second, if the generator reports them.
+        It is called two to ten times a second, if the generator reports them.
         """
         return self._conversation.see
 

@@ -148,7 +148,7 @@ def test_a_generator_that_only_counts_is_checked_by_its_latency_frames_and_the_r
 
 
 def test_a_generator_without_numpy_says_what_that_costs():
-    said = [provenance(result(generator={"kind": "afpacket", "numpy": numpy})) for numpy in (None, "2.0")]
+    said = [message(result(generator={"kind": "afpacket", "numpy": numpy})) for numpy in (None, "2.0")]
     assert ["it sends less there, and examines fewer frames" in text for text in said] == [True, False]
 
 

@@ -84,6 +84,23 @@ def test_cards_are_reached_through_a_generator_with_options_only(through):
     assert refusal.value.kind == "bad_request"
 
 
+@pytest.mark.parametrize("value", [None, [], 5])
+@pytest.mark.parametrize(
+    ("op", "request_with"),
+    [
+        ("run", lambda value: {"plan": value}),
+        ("configure", lambda value: {"generator": "afpacket", "configuration": value}),
+        ("resolve", lambda value: {"questions": [value], "seconds": 1.0}),
+    ],
+)
+def test_a_request_with_something_else_instead_of_a_record_is_refused(op, request_with, value):
+    agent = Agent(lambda: None, lambda: None, lambda message: None, lambda: b"")
+    agent._generator = NothingGenerator()
+    with pytest.raises(AgentError, match="cannot be read") as refusal:
+        agent.answer({"op": op, **request_with(value)})
+    assert refusal.value.kind == "bad_request"
+
+
 def test_only_a_generator_with_cards_of_its_own_opens_them():
     for name in ("afpacket", "os", "nothing"):
         through = {"generator": name, "options": {}}

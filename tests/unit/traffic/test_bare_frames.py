@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+import socket
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 from frame_samples import DESTINATION_MAC, SOURCE_MAC, UNSCALED, cycle, smallest_size, spec
 
+from lossratio.agent.afpacket import bare
 from lossratio.agent.afpacket.bare import BareFrames
 from lossratio.agent.afpacket.frames import number_bytes, number_parts, stream_tags, tag_bytes
+from lossratio.agent.core.configuration import Direction
+from lossratio.topology import AutoGenerator
+from lossratio.traffic.generators.own import Auto
 
 TAG = 0x89ABCDEF
 
@@ -43,3 +50,34 @@ def test_frames_of_a_mix_are_the_same_bytes_as_with_numpy():
     bare = BareFrames(described, SOURCE_MAC, DESTINATION_MAC)
     made = [bytes(bare.frame(number, TAG, number)) for number in range(300)]
     assert made == with_arrays(described, 0, 300)
+
+
+def test_a_frame_beyond_the_sent_ones_is_corrupted_whatever_its_addresses(monkeypatch):
+    """As with numpy: its number belongs to no frame."""
+    described = spec()
+    frames = BareFrames(described, SOURCE_MAC, DESTINATION_MAC)
+    intact, elsewhere = frames.frame(0, TAG, 0), frames.frame(5, TAG, 5)
+    start, _ = described.addresses[0]
+    elsewhere[start] ^= 1
+    monkeypatch.setattr(bare, "let_nothing_through", lambda _: None)
+    monkeypatch.setattr(bare, "let_sample_through", lambda *_: None)
+    monkeypatch.setattr(bare, "overlooked", lambda _: 0)
+    monkeypatch.setattr(bare, "receive_whole", lambda _: b"")
+    with socket.socket() as nothing:
+        monkeypatch.setattr(bare, "open_packets", lambda *_: nothing)
+        sink = SimpleNamespace(mac=DESTINATION_MAC)
+        examiner = bare.BareExaminer(Direction("east", "tg0", "tg1", None, described), frames, sink)
+        for sent, fault in ((6, "readdressed"), (5, "corrupted")):
+            examiner.watch(TAG, 1000.0, 0.1)
+            arriving = iter((bytes(intact), bytes(elsewhere)))
+            monkeypatch.setattr(bare, "receive_whole", lambda _, arriving=arriving: next(arriving, b""))
+            found = examiner.examine(0, sent)
+            assert (found["readdressed"] + found["corrupted"], found[fault], found["examined"]) == (1, 1, 2)
+            monkeypatch.setattr(bare, "receive_whole", lambda _: b"")
+
+
+@pytest.mark.parametrize(("exit_status", "says"), [(0, []), (1, ["python3 has no numpy"]), (127, [])])
+def test_a_check_says_what_a_tg_without_numpy_does_without(exit_status, says):
+    session = SimpleNamespace(run=lambda *_, **__: SimpleNamespace(exit_status=exit_status))
+    said = Auto.choices(AutoGenerator(kind="auto"), session, (), 1)
+    assert [choice.partition(" (")[0] for choice in said] == says

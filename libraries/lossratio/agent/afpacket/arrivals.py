@@ -133,7 +133,7 @@ class ArrivalLog:
 
 
 def course(batches: SentBatches, steps: Sequence[SentStep], reception: Reception | None) -> Message:
-    """The course of a direction's traffic in time, as `Generator.schedule` returns it.
+    """The course of a direction's traffic in time, as in `Answer.directions`.
 
     Without a reception, frames are only counted.
     """

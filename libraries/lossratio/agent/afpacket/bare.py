@@ -260,7 +260,9 @@ class BareExaminer:
         got = self._aligned(frame)
         if self._direction.may_be_padded and len(got) == LEAST_LENGTH:
             got = got[: len(wanted)]
-        if not is_beyond and self._is_same(got, wanted):
+        if is_beyond:
+            return "corrupted"
+        if self._is_same(got, wanted):
             return _INTACT
         is_readdressed = self._has_other_addresses(got, wanted) and self._has_same_number(got, wanted)
         return "readdressed" if is_readdressed else "corrupted"

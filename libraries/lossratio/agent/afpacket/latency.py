@@ -100,7 +100,7 @@ class Probe:
         return self._by_this_clock(self._left.read())
 
     def latency(self, elsewhere: Stamps | None = None) -> Message:
-        """The latency that was measured; see `lossratio.agent.core.generator.Generator.latency`.
+        """The latency that was measured; see `lossratio.agent.core.plan.Answer.latency`.
 
         `elsewhere`: when its frames left, by the agent of the node that they left from.
 

@@ -194,8 +194,8 @@ def make_generator(
             raise
         raise AgentError(
             "missing_module",
-            f"The generator {name} needs a Python module that is not installed: {error}. Install it on this node "
-            "(Debian: apt install python3-numpy), or name another Python in the topology file.",
+            f"The generator {name} needs a Python module that is not installed: {error}. Install it on this node, "
+            "or name another Python in the topology file.",
         ) from error
 
     return made

@@ -69,33 +69,36 @@ class ControllerGoneError(Exception):
 def read_record(kind: type[RecordT], data: Any, parts: Mapping[str, type[Any]] = _NO_PARTS) -> RecordT:
     """Makes a dataclass from its JSON data, as `dataclasses.asdict` wrote it.
 
-    Fields with a plain type, or with tuples of these, are checked, and a field that the class does not have is refused
-    (``bad_request``).
-    `parts` are the classes of the records in it, by the names of the fields that hold one, several or none of them.
+    Fields with a plain type, with one of the `parts`, or with tuples of these are checked, and a field that the class
+    does not have is refused (``bad_request``). `parts` are the classes of the records in it, by the names of the fields
+    that hold one, several or none of them.
 
     Raises:
         AgentError: If the data do not fit the class.
     """
     try:
         record = kind(**{name: _part(data[name], parts.get(name), parts) for name in data})
+        types = {**_PLAIN, **{part.__name__: part for part in parts.values()}}
         for field in fields(record):  # type: ignore[arg-type]
             value = getattr(record, field.name)
-            if not _fits(value, str(field.type)):
+            if not _fits(value, str(field.type), types):
                 raise TypeError(f"{field.name} must not be {value!r}")
     except (AttributeError, TypeError, ValueError) as error:
         raise AgentError("bad_request", f"A {kind.__name__} cannot be read: {error}.") from error
     return record
 
 
-def _fits(value: Any, kind: str) -> bool:
-    """Whether a value has a type; only plain types, and tuples, are known."""
+def _fits(value: Any, kind: str, types: Mapping[str, Any]) -> bool:
+    """Whether a value has a type; only some types, and tuples, are known."""
     if kind.startswith("tuple[") and kind.endswith("]"):
         inner = kind[6:-1]
         kinds = inner.split(", ")
         if inner.endswith(", ..."):
             kinds = [inner[:-5]] * len(value) if isinstance(value, tuple) else []
-        return isinstance(value, tuple) and len(value) == len(kinds) and all(map(_fits, value, kinds))
-    wanted = _PLAIN.get(kind, object)
+        if not isinstance(value, tuple) or len(value) != len(kinds):
+            return False
+        return all(_fits(item, inner_kind, types) for item, inner_kind in zip(value, kinds))
+    wanted = types.get(kind, object)
     return isinstance(value, wanted) and (not isinstance(value, bool) or wanted in (bool, object))
 
 

@@ -252,7 +252,7 @@ class ActiveDirection(OwnDirection):
         }
 
     def latency(self, counters: Message) -> Message:
-        """The latency of the frames of these counters, as `Generator.latency` returns it."""
+        """The latency of the frames of these counters, as in `Answer.latency`."""
         received = self._received
         frames = {
             "sent_frames": counters["sent_frames"],

@@ -83,7 +83,10 @@ class Generator(ABC, Generic[SettingsT]):
     def choices(
         cls, settings: SettingsT, session: NodeSession, ports: Sequence[Port], cpus: int
     ) -> Iterator[str]:
-        """What it would choose by itself on a TG with this many CPUs, and why, a sentence each; nothing is changed."""
+        """What it would choose by itself on a TG with this many CPUs, and why, or do without, a sentence each.
+
+        Nothing is changed on the TG.
+        """
         yield from ()
 
     @classmethod

@@ -1,13 +1,13 @@
 """The controller's side of generators whose programs are parts of the agent, and the choice between them."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from lossratio.agent import Configuration, why_not_in_kernel
 from lossratio.bpf import LEAST_KERNEL
 from lossratio.errors import TrafficError
 from lossratio.nodes import NodeSession
-from lossratio.topology import AfPacketGenerator, AutoGenerator, XdpGenerator
+from lossratio.topology import AfPacketGenerator, AutoGenerator, Port, XdpGenerator
 from lossratio.traffic.client import AgentClient, AgentRefusalError
 from lossratio.traffic.generators.base import Generator, SettingsT
 
@@ -17,27 +17,39 @@ _OF_SENDERS = frozenset({"cpus", "cpus_per_direction", "cpu_share", "card_stamps
 _OPTIONS = _OF_SENDERS | {"catch_up", "device_cpus"}
 
 _PYTHON = "import sys; sys.exit(sys.version_info < (3, 8))"
+_NUMPY = "import numpy"
 _KERNEL = "import os, sys; sys.exit(tuple(map(int, os.uname().release.split('-')[0].split('.')[:2])) < ({}, {}))"
 _RIGHTS = (
     "import os, sys; whole = ['0', '0', '4294967295'];"
     "sys.exit(os.geteuid() != 0 or open('/proc/self/uid_map').read().split() != whole)"
 )
-
-
 _MAY_BE_PADDED = (
     "Frames of this traffic profile come back shorter than the smallest Ethernet frame. Links may pad them, and the "
     "generator xdp does not recognize padded frames"
 )
 
 
-def _lacking_python(python: str, session: NodeSession) -> Iterator[str]:
-    if session.run(python, "-c", _PYTHON, check=False).exit_status != 0:
-        yield f"{python} is not Python 3.8 or later"
-
-
 class _OfAgent(Generator[SettingsT]):
     ends_trials_early = True
     sends_streams = True
+
+    @classmethod
+    def needs(cls, settings: SettingsT, session: NodeSession) -> Iterator[str]:
+        """Python."""
+        if session.run(settings.python, "-c", _PYTHON, check=False).exit_status != 0:
+            yield f"{settings.python} is not Python 3.8 or later"
+
+    @classmethod
+    def choices(
+        cls, settings: SettingsT, session: NodeSession, ports: Sequence[Port], cpus: int
+    ) -> Iterator[str]:
+        """What it does without if this Python has no numpy."""
+        # Another status means that there is no Python.
+        if session.run(settings.python, "-c", _NUMPY, check=False).exit_status == 1:
+            yield (
+                f"{settings.python} has no numpy (Debian package python3-numpy): lost frames are not located, and "
+                "packet sockets send less, and measure no latency"
+            )
 
     def ready(self) -> Mapping[str, Any]:
         options: dict[str, Any] = {name: value for name, value in self.settings if name in _OPTIONS}
@@ -50,11 +62,6 @@ class AfPacket(_OfAgent[AfPacketGenerator]):
 
     settings_type = AfPacketGenerator
     follows_growth = True
-
-    @classmethod
-    def needs(cls, settings: AfPacketGenerator, session: NodeSession) -> Iterator[str]:
-        """Python."""
-        yield from _lacking_python(settings.python, session)
 
 
 class _InKernel(_OfAgent[SettingsT]):
@@ -97,7 +104,7 @@ class Xdp(_InKernel[XdpGenerator]):
     @classmethod
     def needs(cls, settings: XdpGenerator, session: NodeSession) -> Iterator[str]:
         """Python, Linux 5.18 and root."""
-        lacking = list(_lacking_python(settings.python, session))
+        lacking = list(super().needs(settings, session))
         if lacking:
             yield from lacking
             return
@@ -134,11 +141,6 @@ class Auto(_InKernel[AutoGenerator]):
 
     settings_type = AutoGenerator
     locates_running_losses = follows_growth = True
-
-    @classmethod
-    def needs(cls, settings: AutoGenerator, session: NodeSession) -> Iterator[str]:
-        """Python."""
-        yield from _lacking_python(settings.python, session)
 
     def configure(self, agent: AgentClient, configuration: Configuration) -> Mapping[str, Any]:
         """See `Generator.configure`. ``instead_of_xdp_because`` in the answer says why it is the embedded generator."""
