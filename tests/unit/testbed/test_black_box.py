@@ -64,7 +64,7 @@ ROBOT = f"{sys.executable} -m robot --pythonpath {ROOT / 'libraries'} "
 @needs_root
 def test_the_how_to_is_true(tmp_path, topology):
     (tmp_path / "box.robot").write_text(blocks("robotframework")[0])
-    build, probe, run = blocks("sh")
+    build, probe, run, *_ = blocks("sh")
     # The other test of the page takes a minute, and a simulated bucket proves the same.
     options = f"--test WithRest --outputdir {tmp_path / 'run'} "
     in_the_shell(tmp_path, build, run.replace("robot ", ROBOT + options, 1))
@@ -79,12 +79,12 @@ def test_the_how_to_is_true(tmp_path, topology):
 @pytest.mark.netns
 @needs_root
 def test_the_probe_and_the_hooks_of_the_how_to_are_true(tmp_path, topology):
-    _, fragment = blocks("yaml")
+    _, fragment, *_ = blocks("yaml")
     with_hooks = tmp_path / "hooks.yaml"
     with_hooks.write_text(re.sub(r"(type: DUT *#.*\n)", lambda line: line.group(1) + fragment, topology.read_text()))
     assert load_topology(with_hooks).nodes["BOX"].hooks.reset.command == "nft -f police.nft"
     (tmp_path / "hooks.robot").write_text(blocks("robotframework")[1] + OWN_HOOK)
-    build, probe, _ = blocks("sh")
+    build, probe, *_ = blocks("sh")
     robot = f"{ROBOT}--outputdir {tmp_path / 'run'} --variable TOPOLOGY:hooks.yaml hooks.robot"
     shown = in_the_shell(tmp_path, build, probe.replace("lossratio ", f"{sys.executable} -m lossratio "), robot)
     for way in ("TG.west > TG.east", "TG.east > TG.west"):
