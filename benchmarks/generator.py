@@ -1,13 +1,8 @@
-"""Requested against achieved rate of the embedded generator, beside trafgen (Debian package netsniff-ng).
+"""The embedded generator: its rates beside trafgen's, and what examination and trials cost.
 
-Builds the local testbed, and sends the same frames with both generators: over a bare veth link, over the bridged links
-of the testbed, and over the bridge with its forwarding on another CPU (where that is allowed).
-
-"unsent" counts the frames that the generator could not send within the duration; trafgen has no duration and takes
-longer instead. Pacing is judged by the receiving kernel's time stamps: the frames of one source address (one of 254 or
-of 64) are stamped, and the error is the difference between the actual time from one stamp to the next and the time at
-the requested rate. A million flows do not fit into the transmit ring: headers are patched there (and trafgen, which
-keeps all frames, is left out).
+    python benchmarks/generator.py rates --no-trafgen
+    python benchmarks/generator.py integrity --rounds 1
+    python benchmarks/generator.py overhead --trials 100
 
 The generator inside the kernel (xdp) is measured beside the embedded one by benchmarks/generator_in_kernel.py.
 """
@@ -16,10 +11,13 @@ from __future__ import annotations
 
 import json
 import shutil
+import time
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
+from statistics import fmean, median, quantiles
 
 import click
 import numpy as np
@@ -30,8 +28,18 @@ from lossratio.dut import create_dut
 from lossratio.errors import DutError
 from lossratio.nodes import NodeSession
 from lossratio.testbed.local import LocalTestbed
+from lossratio.testbed.opening import open_testbed
 from lossratio.topology import AfPacketGenerator, Topology, load_topology
 from lossratio.traffic import AgentClient, Plan, PortPair, TrafficPort, load_profile, make_configuration
+from lossratio.trials.trial import Measurer
+from lossratio.trials.trial_input import TrialInput
+from lossratio.trials.trial_output import TrialOutput
+
+
+@click.group(help=__doc__)
+def main() -> None:
+    """The embedded generator."""
+
 
 TOPOLOGY = Path(__file__).parent.parent / "topologies" / "local.yaml"
 SAMPLED_SOURCE = 50
@@ -157,13 +165,23 @@ class Tester:
                 samples[name] = json.loads(process.read_line(timeout=30.0))
 
 
-@click.command(help=__doc__)
+@main.command("rates")
 @click.option("--topology", default=TOPOLOGY, type=click.Path(path_type=Path), help="A local testbed.")
 @click.option("--duration", default=1.0, show_default=True, help="Seconds of traffic per line.")
 @click.option("--rps-cpu", default=1, show_default=True, help="CPU that forwards in the third part.")
 @click.option("--trafgen/--no-trafgen", "with_trafgen", default=shutil.which("trafgen") is not None, help="Beside it.")
-def main(topology: Path, duration: float, rps_cpu: int, with_trafgen: bool) -> None:
-    """Measures, and prints a table."""
+def compare_rates(topology: Path, duration: float, rps_cpu: int, with_trafgen: bool) -> None:
+    """Compares requested and achieved rates of the embedded generator and trafgen (Debian package netsniff-ng).
+
+    Builds the local testbed, and sends the same frames with both generators: over a bare veth link, over the bridged
+    links of the testbed, and over the bridge with its forwarding on another CPU (where that is allowed).
+
+    "unsent" counts the frames that the generator could not send within the duration; trafgen has no duration and takes
+    longer instead. Pacing is judged by the receiving kernel's time stamps: the frames of one source address (one of 254
+    or of 64) are stamped, and the error is the difference between the actual time from one stamp to the next and the
+    time at the requested rate. A million flows do not fit into the transmit ring: headers are patched there (and
+    trafgen, which keeps all frames, is left out).
+    """
     with ExitStack() as stack:
         testbed = stack.enter_context(LocalTestbed.use(load_topology(topology))).topology
         tg = stack.enter_context(NodeSession.connect(testbed.tg_name, testbed.nodes[testbed.tg_name]))
@@ -256,6 +274,105 @@ def bridged(topology: Topology, agent: AgentClient, options: dict[str, int]) -> 
             yield
         finally:
             dut.tear_down()
+
+
+OVERLOAD, OVERLOAD_SECONDS = 2e6, 0.3
+EXAMINED = (("ethip4-udp", 64), ("ethip4-udp-1mflows", 64), ("ethip4-udp", 1518))
+
+
+@main.command()
+@click.option("--rounds", default=3, show_default=True, help="How often each case is measured, with and without.")
+@click.option("--trials", default=8, show_default=True, help="Trials of each.")
+def integrity(rounds: int, trials: int) -> None:
+    """Measures what sequence numbers and the examination of frames cost: largest rates, and time beyond the traffic.
+
+    Each case is measured several times in turn, with and without examination, as other work on the machine comes and
+    goes. The best of all is what the generator can do. All frames must come back.
+    """
+    with ExitStack() as stack:
+        testbed = stack.enter_context(LocalTestbed.use(load_topology(TOPOLOGY))).topology
+        tg = stack.enter_context(NodeSession.connect(testbed.tg_name, testbed.nodes[testbed.tg_name]))
+        stack.enter_context(bare_link(tg))
+        generator = testbed.nodes[testbed.tg_name].generator
+        if not isinstance(generator, AfPacketGenerator):
+            raise click.ClickException(f"{TOPOLOGY}: its generator is not the embedded one")
+        agent = stack.enter_context(AgentClient.start(tg, python=generator.python))
+        stack.enter_context(bridged(testbed, agent, {}))
+        ends = {"bare": ("bare0", "bare1"), "bridge": ("tg0", "tg1")}
+        for path, (west, east) in ends.items():
+            measure_examined(
+                agent, path, PortPair(TrafficPort("west", west), TrafficPort("east", east)), rounds, trials
+            )
+
+
+def measure_examined(agent: AgentClient, path: str, pair: PortPair, rounds: int, trials: int) -> None:
+    """Prints a line for each case, with and without examination."""
+    for profile, size in EXAMINED:
+        traffic = load_profile(profile, frame_size=size, bidirectional=False)
+        configuration = make_configuration(traffic, [pair], settle_time=0.0)
+        rates: dict[bool, list[float]] = defaultdict(list)
+        overheads: dict[bool, list[float]] = defaultdict(list)
+        for _ in range(rounds):
+            for examines in (False, True):
+                for rate, overhead in perform(agent, replace(configuration, examines=examines), trials):
+                    rates[examines].append(rate)
+                    overheads[examines].append(overhead)
+        for examines in (False, True):
+            best, beyond = max(rates[examines]) / 1e3, median(overheads[examines]) * 1e3
+            case = f"{path:7} {profile:20} {size:5} B  examined: {examines!s:5}"
+            click.echo(f"{case}  best {best:4.0f} kfps  {beyond:5.1f} ms beyond the traffic")
+
+
+def perform(agent: AgentClient, configuration: Configuration, trials: int) -> Iterator[tuple[float, float]]:
+    """Rates in frames per second, and seconds beyond the traffic."""
+    agent.configure(configuration)
+    for _ in range(trials):
+        begin = time.monotonic()
+        (counters,) = agent.run(Plan(((OVERLOAD, OVERLOAD_SECONDS),))).directions
+        elapsed = counters.elapsed_s or OVERLOAD_SECONDS
+        yield counters.received_frames / elapsed, time.monotonic() - begin - elapsed
+
+
+AIM = 0.020
+"""Seconds that the median should not exceed."""
+
+
+@main.command()
+@click.option("--topology", default=TOPOLOGY, type=click.Path(path_type=Path), help="The testbed to measure on.")
+@click.option("--trials", default=50, show_default=True, help="Trials per duration.")
+@click.option("--load", default=10_000.0, show_default=True, help="Frames per second in each direction.")
+@click.option("--frame-size", default="64", show_default=True, help="Bytes with FCS, or IMIX_v4_1.")
+def overhead(topology: Path, trials: int, load: float, frame_size: str) -> None:
+    """Measures what a warm trial costs beyond its own duration and the DUT's settle time, over SSH on loopback.
+
+    Builds the local testbed (unless it is up), bridges the two links, and times whole trials: from the measurer being
+    asked to its answer, through SSH, to the agent and back. A trial that was measured again takes its duration once
+    more. As a median hides this, the share of such trials is printed, too.
+    """
+    testbed = open_testbed(topology, dut="linux_bridge")
+    try:
+        with testbed.ready_for(load_profile("ethip4-udp", frame_size=frame_size)) as ready:
+            settle_time = ready.conditions.timing.wait_after_s
+            click.echo(f"Overhead per trial in ms, beyond duration and {settle_time * 1e3:g} ms of settling:")
+            names = " ".join(f"{name:>7}" for name in ("trials", "min", "median", "mean", "90 %", "max"))
+            click.echo(f"{'duration s':>10} {names}  measured again")
+            for duration in (0.01, 0.1, 1.0):
+                outputs = warm_trials(ready.measurer, TrialInput(duration, load), trials)
+                overheads = [(output.elapsed or 0.0) - duration - settle_time for output in outputs]
+                again = sum(output.repeats > 0 for output in outputs)
+                tenths = quantiles(overheads, n=10)
+                shown = (min(overheads), median(overheads), fmean(overheads), tenths[-1], max(overheads))
+                numbers = [f"{1e3 * x:7.1f}" for x in shown]
+                verdict = "ok" if median(overheads) <= AIM else f"above {AIM * 1e3:g} ms"
+                click.echo(f"{duration:10g} {trials:7d} {' '.join(numbers)}  {again} of {trials}; {verdict}")
+    finally:
+        testbed.close()
+
+
+def warm_trials(measurer: Measurer, trial: TrialInput, trials: int) -> list[TrialOutput]:
+    """Performs so many trials, after a cold one that does not count."""
+    measurer.measure(trial)
+    return [measurer.measure(trial) for _ in range(trials)]
 
 
 if __name__ == "__main__":

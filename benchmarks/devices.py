@@ -1,32 +1,38 @@
-"""What every kind of device forwards on this machine, one way and both ways, beside the bare cable.
+"""Devices of this machine: what each kind forwards, and whether searches find the rates of policers.
 
-Builds local testbeds, sets up each device in turn, and measures its forwarding rate at maximum load (MRR) and its
-zero-loss throughput by short trials (a goal of RFC 9971). The table says which ran for real, and why others did not.
-VPP runs where the environment variable VPP_HOME says that it is installed.
+python benchmarks/devices.py forward --only bridge
+python benchmarks/devices.py policers --beside 0 --runs 20
 """
 
 from __future__ import annotations
 
+import math
 import os
 import tempfile
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from itertools import product
 from pathlib import Path
 
 import click
+from generator_in_kernel import ROOT, UDP, computing, row
 
 from lossratio.errors import LossRatioError
-from lossratio.measurements.measurement import TestPlace
+from lossratio.measurements import TestPlace
 from lossratio.measurements.mrr import MrrRequest, measure_mrr
+from lossratio.measurements.throughput import SearchRequest, find_conditional_throughput
 from lossratio.measurements.throughput.limits import UNSENT_LIMIT
-from lossratio.measurements.throughput.measure import find_conditional_throughput
-from lossratio.measurements.throughput.request import SearchRequest
 from lossratio.mlrsearch import SearchGoal
-from lossratio.results.model import TestIdentity
-from lossratio.results.run_directory import RunDirectory
-from lossratio.testbed.opening import open_testbed
+from lossratio.results import RunDirectory, TestIdentity, doubts_of
+from lossratio.testbed import open_testbed
 from lossratio.testbed.testbed import Testbed
 from lossratio.traffic import load_profile
+
+
+@click.group(help=__doc__)
+def main() -> None:
+    """Devices of this machine."""
+
 
 TOPOLOGIES = Path(__file__).parent.parent / "topologies"
 CABLE = TOPOLOGIES / "local-cable.yaml"
@@ -98,7 +104,7 @@ class Figures:
         return f"{self.mrr / KILO:8.0f} {throughput:>8}"
 
 
-@click.command(help=__doc__)
+@main.command("forward")
 @click.option("--max-load", default=500.0, show_default=True, help="Largest load, in thousand frames per second.")
 @click.option(
     "--duration",
@@ -107,8 +113,13 @@ class Figures:
     help="Seconds of a trial; what a short one sends may fit into VPP's rings.",
 )
 @click.option("--only", default="", help="Only devices with these letters in their names, and the cable.")
-def main(max_load: float, duration: float, only: str) -> None:
-    """Measures every device, and prints a table."""
+def forward(max_load: float, duration: float, only: str) -> None:
+    """Measures what every kind of device forwards on this machine, one way and both ways, beside the bare cable.
+
+    Builds local testbeds, sets up each device in turn, and measures its forwarding rate at maximum load (MRR) and its
+    zero-loss throughput by short trials (a goal of RFC 9971). The table says which ran for real, and why others did
+    not. VPP runs where the environment variable VPP_HOME says that it is installed.
+    """
     vpp = os.environ.get("VPP_HOME")
     click.echo(
         "Thousand frames per second per interface; + is all that was asked for, * what a stalled generator sent."
@@ -158,6 +169,69 @@ def figures_of(testbed: Testbed, device: Device, max_load: float, goal: SearchGo
     stalled = result is not None and result.reason is not None and result.reason.startswith(UNSENT_LIMIT)
     throughput = None if value is None else value.per_interface_fps
     return Figures(rate or 0.0, throughput, is_limit=top, is_stalled=stalled)
+
+
+POLICERS = (2_900, 20_000, 200_000, 340_000, 700_000, 1_500_000)
+"""Rates of the policers in frames per second."""
+
+BUCKETS = (0.02, 0.001)
+"""What their buckets hold, in seconds of traffic. The shallow one drops frames that the generator makes up for after a
+longer stall."""
+
+POLICED_SECONDS = 0.5
+"""Seconds of a trial of their searches."""
+
+
+@main.command()
+@click.option("--runs", default=5, show_default=True, help="Searches for each policer.")
+@click.option("--beside", "besides", multiple=True, default=(0, 4, 15), help="Programs beside the searches.")
+@click.option("--bucket", "buckets", multiple=True, default=BUCKETS, help="Seconds of traffic in a policer's bucket.")
+@click.option("--policer", "rates", multiple=True, default=POLICERS, help="Its rate in frames per second.")
+def policers(runs: int, besides: tuple[int, ...], buckets: tuple[float, ...], rates: tuple[int, ...]) -> None:
+    """Counts how many searches for the throughput of policers enclose the truth, with the generator `xdp`.
+
+    Each policer has a local testbed of its own. A search takes some ten seconds.
+    """
+    text = (ROOT / "topologies" / "local-xdp.yaml").read_text()
+    with tempfile.TemporaryDirectory() as directory:
+        own = Path(directory) / "policers.yaml"
+        own.write_text(text.replace("name: local-xdp", f"name: policers-{os.getpid()}").replace("1 Mfps", "4 Mfps"))
+        for beside, bucket, rate in product(besides, buckets, rates):
+            policer(own, runs, beside, bucket, rate)
+
+
+def policer(file: Path, runs: int, beside: int, bucket: float, rate: int) -> None:
+    """Searches for a policer's throughput, one way: do the bounds enclose the truth, or is there a doubt?"""
+    goal = SearchGoal(0.0, 0.5, final_trial_duration=POLICED_SECONDS, duration_sum=1.5, width=0.005, name="no loss")
+    profile = load_profile(UDP, frame_size=64, bidirectional=False)
+    counts = dict.fromkeys(("enclosed", "with a doubt", "WRONG"), 0)
+    seen: list[str] = []
+    burst = math.ceil(rate * bucket)
+    options = {"police": rate, "burst": burst}
+    with open_testbed(file, dut="linux_bridge", options=options) as testbed, computing(beside):
+        # The kernel counts whole nanoseconds per frame.
+        truth = 1e9 / (10**9 // rate) + (burst - 1) / POLICED_SECONDS
+        request = SearchRequest(goals=(goal,), profile=profile, min_load=truth / 10, max_load=2 * truth)
+        for run in range(runs):
+            place = TestPlace(TestIdentity(name=f"{beside} {rate} {run}", suite="policers"), RunDirectory(file.parent))
+            result = find_conditional_throughput(testbed, request, place)
+            found = result.goals[0].result
+            assert found is not None
+            lower, upper = found.relevant_lower_bound, found.relevant_upper_bound
+            least = 0.0 if lower is None else lower.per_interface_fps
+            most = math.inf if upper is None else upper.per_interface_fps
+            # Two frames more or less in a trial.
+            encloses = least <= truth + 4 and truth - 4 <= most
+            doubts = [*doubts_of([result])[0], *([found.reason] if found.reason else [])]
+            counts["enclosed" if encloses else "with a doubt" if doubts else "WRONG"] += 1
+            seen += [f"{least / 1e3:.3f} to {most / 1e3:.3f}{': ' if doubts else ''}{'; '.join(map(str, doubts))}"]
+    row(
+        f"xdp: policer, {truth / 1e3:.1f} kfps, bucket of {1e3 * bucket:g} ms, beside {beside} programs",
+        *(f"{count} {name}" for name, count in counts.items() if count),
+        f"load {os.getloadavg()[0]:.0f}",
+    )
+    for line in seen:
+        click.echo(f"    {line}")
 
 
 if __name__ == "__main__":
