@@ -24,8 +24,11 @@ Wrong Topology
 
 Unknown Device
     [Documentation]    The error names the kinds there are.
-    Run Keyword And Expect Error    DutError: There is no kind of DUT 'linux_brigde'. Choose one of these:*linux_bridge*
-    ...    Set Up Testbed    ${SIMULATED}    dut=linux_brigde
+    Run Keyword And Expect Error
+    ...    DutError: There is no kind of DUT 'linux_brigde'. Choose one of these:*linux_bridge*
+    ...    Set Up Testbed
+    ...    ${SIMULATED}
+    ...    dut=linux_brigde
 
 Unknown Option Of A Device
     [Documentation]    The error names the options there are.
