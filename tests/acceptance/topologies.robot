@@ -60,10 +60,11 @@ Frame Loss Rate Is What A Policer Drops
     ${result}    Measure Frame Loss Rate    64B    max_load=6 kpps    trial_duration=500 ms
     Should Be True    $result.frame_loss.is_complete
     FOR    ${at_load}    IN    @{result.frame_loss.loads}
-        # What could not be sent in time was not there to be dropped.
+        # What could not be sent in time was not there to be dropped, and gave the policer time for as many others.
         VAR    ${offered}    ${{ $at_load.sent_frames }}
         VAR    ${dropped}    ${{ max(0, 1 - $TRUTH / $offered) }}
-        Should Be True    abs($at_load.frame_loss_ratio - $dropped) < 2.5 / $offered    ${at_load} should be ${dropped}
+        VAR    ${tolerance}    ${{ (2.5 + $at_load.unsent_frames) / $offered }}
+        Should Be True    abs($at_load.frame_loss_ratio - $dropped) < $tolerance    ${at_load} should be ${dropped}
     END
 
 Two Policed Bridges Are As Fast As One
