@@ -148,6 +148,7 @@ def request_of(
     Raises:
         ProfileError: If there is no such traffic profile, or the frame size is impossible.
         SearchError: If the request has no argument with one of these names, or needs a throughput that is not known.
+        UnknownArgumentError: If the text of the profile names an argument that there is not.
     """
     name, is_named, _ = profile.partition("=")
     if is_named and name.isidentifier():

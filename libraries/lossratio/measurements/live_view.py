@@ -65,7 +65,13 @@ def _line_of(progress: InWords, *, verbose: bool) -> str:
 
 
 class Stages:
-    """A line for each stage of a measurement, and at least one in a minute."""
+    """A line for each stage of a measurement, and at least one in a minute.
+
+    Args:
+        say: Takes a line.
+        clock: Seconds since any moment.
+        verbose: Whether each trial has a line, with the rule that chose it.
+    """
 
     def __init__(
         self,
@@ -90,7 +96,14 @@ class Stages:
 
 
 class OneLine:
-    """The line that moves at the bottom of a terminal."""
+    """The line that moves at the bottom of a terminal.
+
+    Args:
+        stream: The terminal.
+        columns: How many characters fit into one of its lines.
+        clock: Seconds since any moment.
+        verbose: Whether a line for each trial, with the rule that chose it, stays above the one that moves.
+    """
 
     def __init__(
         self,

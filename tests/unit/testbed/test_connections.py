@@ -471,7 +471,7 @@ def test_a_limit_of_new_connections_is_none_of_established_ones_and_telemetry_co
     ("options", "profile", "error"),
     [
         ({"firewall": "conntrack", "most_connections": 9999}, profile_of(), "keeps 9,999 at once"),
-        ({"nat": "masquerade"}, profile_of(name="ethip4-udp-100kflows"), "the NAT of DUT1 has 64,512 ports"),
+        ({"nat": "masquerade"}, profile_of(name="ethip4-udp-100kflows"), "the NAT of DUT1 has only 64,512 ports"),
         ({"firewall": "conntrack"}, profile_of(name="ethip4-udp-1mflows"), "the table of DUT1 has room for"),
         ({"firewall": "conntrack", "udp_timeout": "1 s"}, profile_of(), "forgets a UDP connection after 1 s"),
     ],

@@ -115,6 +115,7 @@ def test_traffic_begins_when_devices_that_were_asked_something_are_quiet_again(p
     assert steps[:2] == ["ask", "wait"]
 
 
+@pytest.mark.quiet
 def test_late_frames_of_the_last_trial_are_reported(policed, log_in, tmp_path, unseen):
     # It holds frames for 0.3 s: they are late, and gone before the end of a trial that a busy host has had repeated.
     queue = ("tbf", "rate", "400kbit", "burst", "1600", "limit", "15k")
