@@ -60,6 +60,13 @@ def test_a_flip_over_several_widths_is_found(width):
     assert np.median([trend.bands.ratio for trend in trends]) == pytest.approx(1.0 + 3.0 * width, rel=width)
 
 
+def test_a_flip_over_one_width_is_no_bands():
+    randomness = np.random.default_rng(5)
+    lower = randomness.random(NIGHTS) < 0.5
+    (trend,) = trends_of([with_width(1e6 * np.where(lower, 1.0, 0.98), 0.02)])
+    assert trend.bands is None
+
+
 def test_a_flip_of_values_without_a_known_width_is_found():
     randomness = np.random.default_rng(6)
     values = steady(randomness, 0.002) * np.where(randomness.random(NIGHTS) < 0.5, 1.0, 0.97)
