@@ -56,7 +56,10 @@ TESTBEDS = (
         "testbed/reservation/keeper/main.py",
         'before["token"] == request["token"]',
         '"token" in request',
-        ("reservation/test_lease.py::test_a_lease_is_not_taken_over_with_another_token_than_its_own",),
+        (
+            "reservation/test_lease.py::test_a_lease_is_not_taken_over_with_another_token_than_its_own",
+            "reservation/test_keeper.py",
+        ),
     ),
     Mutation(
         "after an early verdict only the settle time is waited for",
