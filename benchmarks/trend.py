@@ -1,9 +1,11 @@
 """Trends: how long they take, how often their alarms are false, and how well they report SUTs with two states.
 
-python benchmarks/trend.py time --results 100000 --nights 100
-python benchmarks/trend.py alarms --series 400 --nights 60
-python benchmarks/trend.py bands --series 40
-python benchmarks/trend.py testbeds --testbeds 100
+    python benchmarks/trend.py time --results 100000 --nights 100
+    python benchmarks/trend.py alarms --series 400 --nights 60
+    python benchmarks/trend.py bands --series 40
+    python benchmarks/trend.py testbeds --testbeds 100
+
+All figures come from simulated histories.
 """
 
 from __future__ import annotations
@@ -21,7 +23,7 @@ import click
 import jumpavg
 import numpy as np
 import numpy.typing as npt
-from steps import timed
+from report import timed
 
 from lossratio.history import trend_page
 from lossratio.history.analysis import TrendRequest, analyse

@@ -1,9 +1,9 @@
 """Searches: whether a change of the code changes them, how long they take on recorded trials, what evidence costs.
 
-    python benchmarks/search.py digests before.tsv
-    python benchmarks/search.py digests after.tsv --beside before.tsv
-    python benchmarks/search.py replay DIRECTORY --between interpolated --between either
-    python benchmarks/search.py evidence DIRECTORY --write
+    python study/benchmarks/search.py digests before.tsv
+    python study/benchmarks/search.py digests after.tsv --beside before.tsv
+    python study/benchmarks/search.py replay DIRECTORY --between interpolated --between either
+    python study/benchmarks/search.py evidence DIRECTORY --write
 
 `lossratio.simulation.Recorded` says what is in the directory's files (`*.jsonl`).
 """
@@ -219,7 +219,7 @@ def _is_lucky(outcome: Outcome, subject: Subject) -> bool:
     )
 
 
-RECORD = Path(__file__).parent / "records" / "evidence.md"
+RECORD = Path(__file__).parents[2] / "benchmarks" / "records" / "evidence.md"
 CSIT = (NDR, PDR)
 LESS_EVIDENCE: dict[str, tuple[SearchGoal, ...]] = {"CSIT's": CSIT, "half of it": (HALF_NDR, HALF_PDR)}
 """Goals of a loss ratio of 0 and one of 0.5 %, by their rows in the table."""
