@@ -1,10 +1,9 @@
-"""What others have: VPP's suites, tests of FD.io CSIT, and profiles of other generators.
+"""VPP's suites as users run them, and tests of FD.io CSIT beside the suites here.
 
-    VPP_HOME=/opt/vpp TREX_HOME=/opt/trex python benchmarks/compatibility.py vpp
-    python benchmarks/compatibility.py csit CLONE
-    python benchmarks/compatibility.py profiles DIRECTORY ...
+    VPP_HOME=/opt/vpp TREX_HOME=/opt/trex python benchmarks/suites.py vpp
+    python benchmarks/suites.py csit CLONE
 
-The clone and the directories are those of other projects.
+CLONE is one of FD.io CSIT.
 """
 
 from __future__ import annotations
@@ -18,8 +17,7 @@ import shlex
 import subprocess
 import sys
 import time
-from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -29,19 +27,18 @@ from robot.api import TestSuite
 
 from lossratio.dut.vpp import Feature, Vpp
 from lossratio.dut.vpp.configuration import HOME_VARIABLE
-from lossratio.errors import ProfileError, ReportError
+from lossratio.errors import ReportError
 from lossratio.keywords import Catalogue
 from lossratio.results.findings import findings_of
 from lossratio.results.model import TestResult
 from lossratio.results.run_directory import RunDirectory
 from lossratio.runs import csit_coverage
 from lossratio.shipped import SUITES
-from lossratio.traffic import convert_profile
 
 
 @click.group(help=__doc__)
 def main() -> None:
-    """What others have."""
+    """Suites of VPP."""
 
 
 ROOT = Path(__file__).parent.parent
@@ -193,36 +190,6 @@ def ran(
 def first_value(result: TestResult) -> str:
     """The first finding of a result, such as NDR."""
     return next((finding.in_short for finding in findings_of([result])), "-")
-
-
-TOOLS = {".py": "trex", ".json": "trafficgen", ".pcap": "pcap"}
-
-
-@main.command()
-@click.argument("directories", nargs=-1, required=True)
-def profiles(directories: tuple[str, ...]) -> None:
-    """Reads profiles of other generators: how many become traffic profiles, and what the others need."""
-    answers: Counter[tuple[str, str]] = Counter()
-    for tool, path in files(directories):
-        try:
-            convert_profile(tool, path)
-        except ProfileError as error:
-            answers[tool, "refused"] += 1
-            click.echo(error)
-        else:
-            answers[tool, "read"] += 1
-
-    click.echo(f"{'':12}{'read':>9}{'refused':>9}")
-    for tool in sorted(set(TOOLS.values())):
-        click.echo(f"{tool:12}{answers[tool, 'read']:9}{answers[tool, 'refused']:9}")
-
-
-def files(directories: Sequence[str]) -> Iterator[tuple[str, Path]]:
-    """The files that may be profiles, each with its tool."""
-    for directory in directories:
-        for path in sorted(Path(directory).rglob("*")):
-            if path.suffix in TOOLS and path.is_file():
-                yield TOOLS[path.suffix], path
 
 
 @main.command()
