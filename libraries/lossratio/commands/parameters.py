@@ -239,17 +239,10 @@ class LocalPath(click.Path):
         except click.BadParameter as error:
             # Click repeats a long path as a whole.
             said = error.message.replace(str(value), shown_name(value))
-            self.fail(f"{said}{self._way_out(value)}", param, ctx)
-
-    def _way_out(self, value: Any) -> str:
-        """What to do about a path that is not such a path as is wanted, after a blank."""
-        if not os.path.exists(value):
-            return way_to_read(value, FileNotFoundError())
-        if os.path.isdir(value) and not self.dir_okay:
-            return " Name a file."
-        if os.path.isfile(value) and not self.file_okay:
-            return " Name a directory."
-        return " Get permission for it, or name another one."
+            way = f" Name another {self.name}."
+            if not os.path.exists(value):
+                way = way_to_read(value, FileNotFoundError())
+            self.fail(f"{said}{way}", param, ctx)
 
 
 class _FileToWrite(LocalPath):
