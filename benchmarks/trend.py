@@ -10,7 +10,6 @@ All figures come from simulated histories.
 
 from __future__ import annotations
 
-import json
 import shutil
 import tempfile
 import time
@@ -285,11 +284,12 @@ def measure(directory: Path, tests: int) -> float:
 def send_as(testbed: str, run: Path, root: Path) -> float:
     """Sends a copy of a run that names another testbed; returns the seconds it took."""
     copy = root / testbed
-    shutil.copytree(run, copy)
-    for file in (copy / "results").glob("*.json"):
-        data = json.loads(file.read_text())
-        data["conditions"]["testbed"]["name"] = testbed
-        file.write_text(json.dumps(data))
+    shutil.copytree(run, copy, ignore=shutil.ignore_patterns("results"))
+    for result in RunDirectory(run).results():
+        assert result.conditions is not None
+        place = result.conditions.testbed.model_copy(update={"name": testbed})
+        conditions = result.conditions.model_copy(update={"testbed": place})
+        RunDirectory(copy).write(result.model_copy(update={"conditions": conditions}))
     began = time.monotonic()
     outbox = Outbox(root / f"outbox-{testbed}", ObjectStore(str(root / "archive")))
     outbox.add(copy)
