@@ -299,6 +299,8 @@ def _times(searches: Sequence[Compared]) -> str:
         record: np.mean([np.log(search.share) for search in searches if search.record == record])
         for record in {search.record for search in searches}
     }
+    if len(by_record) < 2:
+        return f"{len(searches)} | too few records | "
     logarithms = np.array([*by_record.values()])
     mean = float(np.exp(logarithms.mean()))
     error = mean * float(logarithms.std(ddof=1)) / len(logarithms) ** 0.5
