@@ -3,7 +3,7 @@
     VPP_HOME=/opt/vpp TREX_HOME=/opt/trex python benchmarks/suites.py vpp
     python benchmarks/suites.py csit CLONE
 
-CLONE is one of FD.io CSIT.
+CLONE is a clone of the repository of FD.io CSIT.
 """
 
 from __future__ import annotations

@@ -6,7 +6,7 @@
     python study/benchmarks/rfc2544.py verdicts --trials 100
     python study/benchmarks/rfc2544.py early --rounds 1
 
-The local testbed is a bridge that is policed.
+Real frames go through the local testbed.
 """
 
 from __future__ import annotations
