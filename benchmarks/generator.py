@@ -1,263 +1,406 @@
-"""The embedded generator: its rates beside trafgen's, and what examination and trials cost.
+"""The generator inside the kernel (xdp) beside the one of packet sockets (afpacket) and trafgen: the figures of both.
 
-    python benchmarks/generator.py rates --no-trafgen
-    python benchmarks/generator.py integrity --rounds 1
-    python benchmarks/generator.py overhead --trials 100
+Builds a local testbed, and prints medians of some runs:
 
-The generator inside the kernel (xdp) is measured beside the embedded one by benchmarks/generator_in_kernel.py.
+- the largest rate of which less than 0.1 % stayed unsent, over a bare veth link, one way and both ways, and by how many
+  frames the kernel's counters of the ports differ from the generator's in a trial at this rate;
+- the rate that comes through a device in overload: the bridge, and an XDP program that redirects;
+- the error of pacing: a program at the far end of the link notes when each frame arrives, for each generator alike;
+- frames unsent at half of the largest rate, with other work beside it;
+- the time that a trial takes beyond its duration;
+- what a million flows, a mix of sizes and large frames cost; what batches, senders and generic receive cost.
+
+It takes less than five minutes on a quiet machine.
 """
 
 from __future__ import annotations
 
 import json
+import os
+import runpy
 import shutil
+import statistics
+import sys
+import tempfile
 import time
-from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field
 from pathlib import Path
-from statistics import fmean, median, quantiles
+from typing import Any
 
 import click
-import numpy as np
+from first_numbers import busy_programs
 
-from lossratio.agent.afpacket.frames import build_frames
-from lossratio.agent.core.configuration import Configuration, Direction
 from lossratio.dut import create_dut
-from lossratio.errors import DutError
 from lossratio.nodes import NodeSession
 from lossratio.testbed.local import LocalTestbed
-from lossratio.testbed.opening import open_testbed
-from lossratio.topology import AfPacketGenerator, Topology, load_topology
+from lossratio.topology import Topology, XdpGenerator, load_topology
 from lossratio.traffic import AgentClient, Plan, PortPair, TrafficPort, load_profile, make_configuration
-from lossratio.trials.trial import Measurer
-from lossratio.trials.trial_input import TrialInput
-from lossratio.trials.trial_output import TrialOutput
+from lossratio.trials import DirectionCounters
 
-
-@click.group(help=__doc__)
-def main() -> None:
-    """The embedded generator."""
-
-
-TOPOLOGY = Path(__file__).parent.parent / "topologies" / "local.yaml"
-SAMPLED_SOURCE = 50
+ROOT = Path(__file__).parent.parent
 UDP, MILLION = "ethip4-udp", "ethip4-udp-1mflows"
 SETTLE_TIME = 0.02
+MOST_UNSENT = 0.001
+PRECISION, STEP = 1.04, 1.1
+BARE, STAMPED, GENERIC = ("bare0", "bare1"), ("stamp0", "stamp3"), ("queue0", "queue1")
+LINKS = (BARE, ("stamp0", "stamp1"), ("stamp2", "stamp3"), GENERIC)
+LOADS = {"afpacket": (50e3, 3e6), "xdp": (200e3, 8e6)}
+"""The range in which the largest rate is searched. Devices are offered its upper end, so that they limit the rate."""
 
-CASES: tuple[tuple[str, int | str, bool, float], ...] = (
-    *((UDP, 64, False, rate) for rate in (10e3, 100e3, 200e3, 400e3, 2e6)),
-    *((UDP, 64, True, rate) for rate in (75e3, 150e3, 1e6)),
-    *((UDP, 1518, False, rate) for rate in (100e3, 200e3, 2e6)),
-    *((UDP, "IMIX_v4_1", False, rate) for rate in (100e3, 200e3, 2e6)),
-    *((MILLION, 64, False, rate) for rate in (100e3, 200e3, 400e3, 2e6)),
-    *((MILLION, 64, True, rate) for rate in (150e3, 1e6)),
-    *((MILLION, "IMIX_v4_1", False, rate) for rate in (200e3, 2e6)),
-)
-"""Traffic profile, frame size, whether it goes both ways, and frames per second in each direction."""
+BESIDE = 8
+"""Programs that compute beside the generator."""
 
-SAMPLER = """
-import ctypes, json, select, socket, struct, sys
-interface, source = sys.argv[1], int(sys.argv[2])
-program = [(0x20, 0, 0, 0xFFFFF004), (0x15, 3, 0, 4), (0x20, 0, 0, 26), (0x15, 0, 1, source)]
-program += [(6, 0, 0, 64), (6, 0, 0, 0)]
-code = ctypes.create_string_buffer(b"".join(struct.pack("HBBI", *each) for each in program))
-samples = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, 0)
-samples.setsockopt(socket.SOL_SOCKET, 26, struct.pack("HP", len(program), ctypes.addressof(code)))
-samples.setsockopt(socket.SOL_SOCKET, 35, 1)
-samples.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 24)
-samples.bind((interface, 3))
-stamps = []
+WITH_CLANG = ("pacing", "ways")
+"""Sections with a program that is compiled for them."""
+
+STAMPER_PROGRAM = """
+#include "program.h"
+#define ROOM (1 << 20)
+extern struct { u64 count, times[ROOM]; } stamps;
+CONSTANT u32 LEAVING;
+PROGRAM int stamp(struct xdp_md *context)
+{
+    u64 now = ktime_get_ns(), count = stamps.count;
+    if (count < ROOM) {
+        stamps.times[count] = now;
+        stamps.count = count + 1;
+    }
+    return redirect(LEAVING, 0);
+}
+"""
+
+STAMPER = """
+import json, struct, sys
+sys.path.insert(0, sys.argv[1])
+from lossratio.bpf import *
+index = lambda name: int(open(f"/sys/class/net/{name}/ifindex").read())
+stamps = Array(8 + (8 << 20), "stamps")
+leaving = struct.pack("=I", index(sys.argv[3]))
+with open(sys.argv[4], "rb") as file:
+    program = ObjectFile(file.read()).load("stamper", {"stamps": stamps}, {"LEAVING": leaving})
+link = Attachment(program, index(sys.argv[2]), "native")
 print("ready", flush=True)
-while True:
-    readable = select.select([samples, sys.stdin], [], [])[0]
-    if samples in readable:
-        seconds, nanoseconds = struct.unpack("qq", samples.recvmsg(64, 64)[1][0][2])
-        stamps.append(seconds * 10**9 + nanoseconds)
-    elif readable:
-        break
-print(json.dumps(stamps), flush=True)
+for line in sys.stdin:
+    count = stamps.words[0]
+    # The word for the first of these stamps is 1, and the ring is emptied.
+    times = sorted(stamps.words[1 : 1 + count])
+    stamps.words[0] = 0
+    errors = sorted(abs(b - a - 1e9 / float(line)) / 1e3 for a, b in zip(times, times[1:]))
+    print(json.dumps([errors[int(len(errors) * part)] if errors else None for part in (0.5, 0.99)]), flush=True)
+"""
+
+REDIRECT = """
+import sys
+sys.path.insert(0, sys.argv[1])
+from lossratio.bpf import Attachment
+from lossratio.dut.xdp.device.device import Forwarder, Way
+index = lambda name: int(open(f"/sys/class/net/{name}/ifindex").read())
+links = []
+for here, there in (sys.argv[2:4], sys.argv[3:1:-1]):
+    way = Way("redirect", index(there), macs=None, rules=None, every=1, faults=())
+    links.append(Attachment(Forwarder(way, None).program, index(here), "native"))
+print("ready", flush=True)
+sys.stdin.read()
 """
 
 
-@dataclass(frozen=True)
-class Row:
-    """What one direction did."""
+@dataclass
+class Bench:
+    """The TG, and the way of asking it."""
 
-    direction: str
-    """Its name."""
-    achieved: float
-    """Frames per second."""
-    unsent: float | None
-    """Share of the intended frames that was not sent; None if the generator knows no such thing."""
-    drops: int | None
-    """Frames that the generator dropped itself; None if it does not say."""
-    stamps: Sequence[int]
-    """Arrival times of the frames of one source address, in nanoseconds."""
-
-
-@dataclass(frozen=True)
-class Tester:
-    """The TG."""
-
-    session: NodeSession
+    testbed: Topology
+    """The testbed."""
+    tg: NodeSession
     """A log-in on it."""
-    python: str
-    """Its Python."""
+    dut: NodeSession
+    """A log-in on the DUT."""
     agent: AgentClient
-    """The traffic agent there."""
-    device_cpus: tuple[int, ...] = ()
-    """CPUs on which the bridge forwards."""
+    """The traffic agent."""
+    runs: int
+    """How many runs a figure is the median of."""
+    duration: float
+    """Seconds of a trial."""
+    dut_ports: tuple[str, str]
+    """Interfaces of the DUT."""
+    ports: tuple[str, str]
+    """Interfaces of the TG towards it."""
+    overheads: dict[str, list[float]] = field(default_factory=dict)
+    """Seconds that trials took beyond their duration, by generator."""
+    around: float | None = None
+    """The largest rate that was found last since `configure`."""
+    pairs: tuple[tuple[str, str], ...] = ()
+    """Sending and receiving port of each direction."""
 
-    def afpacket(self, configuration: Configuration, rate: float, duration: float) -> list[Row]:
-        """Sends with the embedded generator."""
-        self.agent.configure(configuration, options={"device_cpus": self.device_cpus})
-        with self._sampling(configuration) as samples:
-            counters = self.agent.run(Plan(((rate, duration),))).directions
-        return [
-            Row(
-                direction.name,
-                direction.sent_frames / duration,
-                direction.unsent_frames / direction.intended_frames,
-                direction.generator_drop_frames,
-                samples[direction.name],
-            )
-            for direction in counters
-        ]
+    def configure(
+        self,
+        generator: str,
+        ports: Sequence[str],
+        profile: str = UDP,
+        size: int | str = 64,
+        both: bool = False,
+        **options: Any,
+    ) -> None:
+        """Makes a generator ready."""
+        self.around = None
+        self.pairs = ((ports[0], ports[1]), (ports[1], ports[0]))[: 1 + both]
+        traffic = load_profile(profile, frame_size=size, bidirectional=both)
+        pair = PortPair(TrafficPort(ports[0], ports[0]), TrafficPort(ports[1], ports[1]))
+        configuration = make_configuration(traffic, [pair], settle_time=SETTLE_TIME)
+        settings = self.testbed.nodes[self.testbed.tg_name].generator
+        assert isinstance(settings, XdpGenerator)
+        if tuple(ports) == self.ports:
+            options = {"device_cpus": settings.device_cpus, **options}
+        self.agent.configure(configuration, generator=generator, options=options)
 
-    def trafgen(self, configuration: Configuration, rate: float, duration: float) -> list[Row]:
-        """Sends the same frames with trafgen, one process per direction."""
-        with ExitStack() as stack, self._sampling(configuration) as samples:
-            for direction in configuration.directions:
-                path = f"/tmp/lossratio-bench-{direction.transmit}.cfg"  # noqa: S108
-                self.session.put(self._frames_for_trafgen(direction).encode(), path)
-                stack.callback(self.session.run, "rm", "-f", path)
-                how = ("--cpus", "1", "--rate", f"{rate:.0f}pps", "--num", f"{rate * duration:.0f}", "--no-sock-mem")
-                process = self.session.start("trafgen", *how, "--in", path, "--out", direction.transmit)
-                stack.callback(process.close, timeout=30.0)
-            stack.pop_all().close()
-        return [
-            Row(name, (len(stamps) - 1) * sources(configuration) * 1e9 / (stamps[-1] - stamps[0]), None, None, stamps)
-            for name, stamps in samples.items()
-        ]
+    def trial(self, generator: str, load: float, duration: float | None = None) -> tuple[DirectionCounters, ...]:
+        """Performs a trial, and notes how much longer it took."""
+        seconds = duration or self.duration
+        started = time.monotonic()
+        counters = self.agent.run(Plan(((load, seconds),))).directions
+        self.overheads.setdefault(generator, []).append(time.monotonic() - started - seconds - SETTLE_TIME)
+        return counters
 
-    def _frames_for_trafgen(self, direction: Direction) -> str:
-        macs = self.agent.facts.interfaces
-        ends = (macs[name].replace(":", "") for name in (direction.transmit, direction.receive))
-        cycle = build_frames(direction.frames, *map(bytes.fromhex, ends))
-        rows = (row[:length].tolist() for row, length in zip(cycle.data, cycle.lengths, strict=True))
-        return "".join("{" + ",".join(map(str, row)) + "}\n" for row in rows)
+    def largest(self, generator: str) -> float:
+        """The largest rate with less than 0.1 % unsent in each direction, by halving from the last such rate on."""
+        least, most = LOADS[generator]
+        if self.around is None:
+            low, high = least, most
+        elif self.sends(generator, low := self.around):
+            high = low
+            while high < most and self.sends(generator, high := high * STEP):
+                low = high
+        else:
+            high = low
+            while low > least and not self.sends(generator, low := low / STEP):
+                high = low
+        while high / low > PRECISION:
+            middle = (low * high) ** 0.5
+            if self.sends(generator, middle):
+                low = middle
+            else:
+                high = middle
+        self.around = low
+        return low
 
-    @contextmanager
-    def _sampling(self, configuration: Configuration) -> Iterator[dict[str, list[int]]]:
-        samples: dict[str, list[int]] = {}
-        with ExitStack() as stack:
-            processes = {}
-            for direction in configuration.directions:
-                source = str(direction.frames.fields[0].first + SAMPLED_SOURCE)
-                process = stack.enter_context(self.session.start(self.python, "-c", SAMPLER, direction.receive, source))
-                process.read_line(timeout=30.0)
-                processes[direction.name] = process
-            yield samples
-            for name, process in processes.items():
-                process.write_line("")
-                samples[name] = json.loads(process.read_line(timeout=30.0))
+    def sends(self, generator: str, load: float) -> bool:
+        """Whether less than 0.1 % stays unsent in each direction; the machine may stall it once."""
+        tries = (self.trial(generator, load) for _ in range(2))
+        return any(all(way.unsent_frames < MOST_UNSENT * way.intended_frames for way in ways) for ways in tries)
+
+    def miscounted(self, generator: str, load: float) -> str:
+        """By how many frames the kernel's own counters of both ports differ from the generator's, and the total."""
+        names = tuple(dict.fromkeys(port for pair in self.pairs for port in pair))
+        before, ways, after = self._kernel(names), self.trial(generator, load), self._kernel(names)
+        differences = 0
+        for way, (transmit, receive) in zip(ways, self.pairs, strict=True):
+            for port, place, counted in ((transmit, 1, way.sent_frames), (receive, 0, way.received_frames)):
+                differences += abs(after[port][place] - before[port][place] - counted)
+        return f"{differences} of {sum(way.sent_frames for way in ways):,}"
+
+    def _kernel(self, names: Sequence[str]) -> dict[str, tuple[int, int]]:
+        """Frames that each interface has received and sent, by its own counters."""
+        links = json.loads(self.tg.run("ip", "-s", "-j", "link", "show").stdout)
+        stats = {link["ifname"]: link["stats64"] for link in links if link["ifname"] in names}
+        return {name: (each["rx"]["packets"], each["tx"]["packets"]) for name, each in stats.items()}
+
+    def forwarded(self, generator: str, load: float) -> float:
+        """The rate that comes through, in the slower direction."""
+        return min(way.received_frames for way in self.trial(generator, load)) / self.duration
+
+    def median(self, measure: Callable[..., float], *arguments: Any) -> float:
+        """The median of some runs."""
+        return statistics.median(measure(*arguments) for _ in range(self.runs))
 
 
-@main.command("rates")
-@click.option("--topology", default=TOPOLOGY, type=click.Path(path_type=Path), help="A local testbed.")
-@click.option("--duration", default=1.0, show_default=True, help="Seconds of traffic per line.")
-@click.option("--rps-cpu", default=1, show_default=True, help="CPU that forwards in the third part.")
-@click.option("--trafgen/--no-trafgen", "with_trafgen", default=shutil.which("trafgen") is not None, help="Beside it.")
-def compare_rates(topology: Path, duration: float, rps_cpu: int, with_trafgen: bool) -> None:
-    """Compares requested and achieved rates of the embedded generator and trafgen (Debian package netsniff-ng).
-
-    Builds the local testbed, and sends the same frames with both generators: over a bare veth link, over the bridged
-    links of the testbed, and over the bridge with its forwarding on another CPU (where that is allowed).
-
-    "unsent" counts the frames that the generator could not send within the duration; trafgen has no duration and takes
-    longer instead. Pacing is judged by the receiving kernel's time stamps: the frames of one source address (one of 254
-    or of 64) are stamped, and the error is the difference between the actual time from one stamp to the next and the
-    time at the requested rate. A million flows do not fit into the transmit ring: headers are patched there (and
-    trafgen, which keeps all frames, is left out).
-    """
+@click.command(help=__doc__)
+@click.option("--runs", default=5, show_default=True, help="Runs that a figure is the median of.")
+@click.option("--duration", default=0.2, show_default=True, help="Seconds of traffic per trial.")
+@click.option("--only", multiple=True, help="Sections to run; all if none is named.")
+def main(runs: int, duration: float, only: tuple[str, ...]) -> None:
+    """Measures, and prints tables."""
+    sections: dict[str, Callable[[Bench], None]] = {
+        "bare": bare,
+        "cost": cost,
+        "bridge": bridge,
+        "redirect": redirect,
+        "pacing": pacing,
+        "load": beside_load,
+        "ways": ways,
+    }
     with ExitStack() as stack:
-        testbed = stack.enter_context(LocalTestbed.use(load_topology(topology))).topology
-        tg = stack.enter_context(NodeSession.connect(testbed.tg_name, testbed.nodes[testbed.tg_name]))
-        stack.enter_context(bare_link(tg))
-        generator = testbed.nodes[testbed.tg_name].generator
-        if not isinstance(generator, AfPacketGenerator):
-            raise click.ClickException(f"{topology}: its generator is not the embedded one")
-        python = generator.python
-        tester = Tester(tg, python, stack.enter_context(AgentClient.start(tg, python=python)))
-        header = ("path", "generator", "flows", "size", "direction", "asked kpps", "achieved", "unsent %", "drops")
-        click.echo(line(*header, "pacing error us: median", "99 %", "max"))
-        compare(tester, "bare veth", ("bare0", "bare1"), duration, with_trafgen)
-        ports = tuple(str(port.interface.name) for port in (testbed.path().west, testbed.path().east))
-        for path, options in (("bridge", {}), (f"bridge, CPU {rps_cpu}", {"rps_cpus": rps_cpu})):
-            try:
-                with bridged(testbed, tester.agent, options):
-                    own = replace(tester, device_cpus=tuple(options.values()))
-                    compare(own, path, ports, duration, with_trafgen)
-            except DutError as error:
-                click.echo(f"{path}: {error}")
+        text = (ROOT / "topologies" / "local.yaml").read_text()
+        own = Path(stack.enter_context(_temporary())) / "local-xdp.yaml"
+        own.write_text(_with_xdp(text))
+        testbed = stack.enter_context(LocalTestbed.use(load_topology(own))).topology
+        tg_name = testbed.tg_name
+        hop = testbed.path().hops[0]
+        tg = stack.enter_context(NodeSession.connect(tg_name, testbed.nodes[tg_name]))
+        dut = stack.enter_context(NodeSession.connect(hop.node_name, testbed.nodes[hop.node_name]))
+        for one, other in LINKS:
+            _add_link(tg, one, other)
+        agent = stack.enter_context(AgentClient.start(tg, python=sys.executable))
+        ports = [str(port.interface.name) for port in (testbed.path().west, testbed.path().east)]
+        dut_ports = [str(port.interface.name) for port in (hop.west, hop.east)]
+        for port in (*ports, GENERIC[1]):
+            # An XDP device then redirects to this port, even if the embedded generator has no program there.
+            tg.run("ethtool", "-K", port, "gro", "on")
+        bench = Bench(testbed, tg, dut, agent, runs, duration, (dut_ports[0], dut_ports[1]), (ports[0], ports[1]))
+        for name, section in sections.items():
+            if only and name not in only:
+                continue
+            if name in WITH_CLANG and shutil.which("clang") is None:
+                click.echo(f"{name}: skipped, as it compiles a program with clang, which make packages installs")
+                continue
+            section(bench)
+        for generator, overheads in bench.overheads.items():
+            ordered = sorted(overheads)
+            row(
+                f"{generator}: trial beyond its duration, median and 90 %, ms",
+                *(f"{1e3 * ordered[int(part * len(ordered))]:.1f}" for part in (0.5, 0.9)),
+            )
 
 
-def compare(tester: Tester, path: str, interfaces: tuple[str, ...], duration: float, with_trafgen: bool) -> None:
-    """Prints the lines of one path."""
-    west, east = (TrafficPort(name, name) for name in interfaces)
-    for name_of_profile, size, bidirectional, rate in CASES:
-        profile = load_profile(name_of_profile, frame_size=size, bidirectional=bidirectional)
-        configuration = make_configuration(profile, [PortPair(west, east)], settle_time=SETTLE_TIME)
-        generators = (("afpacket", tester.afpacket), ("trafgen", tester.trafgen))
-        for name, send in generators[: 1 + (with_trafgen and name_of_profile == UDP)]:
-            for row in send(configuration, rate, duration):
-                errors = abs(np.diff(np.array(row.stamps)) / 1e3 - 1e6 * sources(configuration) / rate)
-                unsent = "-" if row.unsent is None else f"{100 * row.unsent:.3f}"
-                drops = "-" if row.drops is None else str(row.drops)
-                pacing = (f"{value:.0f}" for value in np.percentile(errors, [50, 99, 100]))
-                asked, achieved = f"{rate / 1e3:.0f}", f"{row.achieved / 1e3:.1f}"
-                click.echo(
-                    line(
-                        path,
-                        name,
-                        str(profile.flows),
-                        str(size),
-                        row.direction,
-                        asked,
-                        achieved,
-                        unsent,
-                        drops,
-                        *pacing,
-                    )
+def bare(bench: Bench) -> None:
+    """The largest rates over a bare link, and trafgen's beside them."""
+    for both in (False, True):
+        for generator in LOADS:
+            bench.configure(generator, BARE, both=both)
+            label = "both ways, each" if both else "one way"
+            rate = bench.median(bench.largest, generator)
+            differs = bench.miscounted(generator, rate)
+            row(
+                f"{generator}: bare veth, 64 B, {label}, kfps; the kernel counts otherwise",
+                f"{rate / 1e3:.0f}",
+                differs,
+            )
+    if shutil.which("trafgen"):
+        row("trafgen: bare veth, 64 B, one way, kfps", f"{trafgen(bench) / 1e3:.0f}")
+
+
+def trafgen(bench: Bench) -> float:
+    """Frames per second that trafgen sends, as fast as it can."""
+    path, frames = "/tmp/lossratio-bench.cfg", 1_000_000  # noqa: S108
+    bench.tg.put(("{" + ",".join(["0xff"] * 60) + "}\n").encode(), path)
+    started = time.monotonic()
+    command = ("trafgen", "--cpus", "1", "--num", str(frames), "--no-sock-mem", "--in", path, "--out", BARE[0])
+    bench.tg.run(*command)
+    return frames / (time.monotonic() - started)
+
+
+def cost(bench: Bench) -> None:
+    """What many flows and large frames cost."""
+    least: dict[str, float] = {}
+    for generator in LOADS:
+        for profile, size in ((UDP, 64), (MILLION, 64), (UDP, "IMIX_v4_1"), (UDP, 1518)):
+            bench.configure(generator, BARE, profile, size)
+            rate = bench.median(bench.largest, generator)
+            least.setdefault(generator, rate)
+            flows = "a million flows" if profile == MILLION else "254 flows"
+            row(
+                f"{generator}: bare veth, {flows}, {size}, kfps; share of 64 B; the kernel counts otherwise",
+                f"{rate / 1e3:.0f}",
+                f"{100 * rate / least[generator]:.0f} %",
+                bench.miscounted(generator, rate),
+            )
+
+
+def bridge(bench: Bench) -> None:
+    """Through the bridge."""
+    with bridged(bench.testbed, bench.agent, {}):
+        through(bench, "the bridge")
+
+
+def redirect(bench: Bench) -> None:
+    """Through an XDP program that redirects."""
+    with _program(bench.dut, REDIRECT, *bench.dut_ports):
+        through(bench, "an XDP redirect")
+
+
+def through(bench: Bench, device: str) -> None:
+    """Rates through a device, one way and both ways."""
+    for generator, (_, load) in LOADS.items():
+        for both in (False, True):
+            bench.configure(generator, bench.ports, both=both)
+            label = "both ways, each" if both else "one way"
+            asked = load / 2 if both else load
+            rate = bench.median(bench.forwarded, generator, asked)
+            row(
+                f"{generator}: through {device}, {label}, {asked / 1e3:.0f} kfps asked, comes through",
+                f"{rate / 1e3:.0f}",
+                bench.miscounted(generator, asked),
+            )
+
+
+def pacing(bench: Bench) -> None:
+    """The error of the times between frames, where they arrive."""
+    with _stamper(bench) as stamper:
+        for generator in LOADS:
+            bench.configure(generator, STAMPED)
+            for load in (100e3, 1e6):
+                errors = []
+                for _ in range(bench.runs):
+                    bench.trial(generator, load, 0.5)
+                    stamper.write_line(f"{load}")
+                    errors.append(json.loads(stamper.read_line(timeout=30.0)))
+                half, most = (statistics.median(column) for column in zip(*errors, strict=True))
+                row(
+                    f"{generator}: pacing error at {load / 1e3:.0f} kfps, 50 % and 99 %, us",
+                    f"{half:.2f}",
+                    f"{most:.1f}",
                 )
 
 
-def sources(configuration: Configuration) -> int:
-    """How many source addresses the frames have, in turn."""
-    return configuration.directions[0].frames.fields[0].count
+def beside_load(bench: Bench) -> None:
+    """Frames unsent at half of the largest rate, with other work; and how much CPU time the host took meanwhile."""
+    for generator, catch_up in (("afpacket", 1e-3), ("xdp", 1e-3), ("xdp", 5e-3)):
+        bench.configure(generator, BARE, catch_up=catch_up)
+        load = bench.largest(generator) / 2
+        with busy_programs(BESIDE):
+            shares, stolen = [], _stolen()
+            for _ in range(bench.runs):
+                (way,) = bench.trial(generator, load, 1.0)
+                shares.append(100 * way.unsent_frames / way.intended_frames)
+        row(
+            f"{generator}: unsent at {load / 1e3:.0f} kfps beside {BESIDE} programs, {1e3 * catch_up:.0f} ms made up "
+            "for, median and most, %; stolen, ms",
+            f"{statistics.median(shares):.4f}",
+            f"{max(shares):.4f}",
+            f"{1e3 * (_stolen() - stolen):.0f}",
+        )
 
 
-def line(*columns: str) -> str:
-    """One line of the table."""
-    widths = (-13, -9, -8, -9, -11, 10, 9, 9, 6, 23, 7, 7)
-    cells = (
-        text.ljust(-width) if width < 0 else text.rjust(width) for text, width in zip(columns, widths, strict=True)
-    )
-    return " ".join(cells)
+def _stolen() -> float:
+    """Seconds for which the host of this virtual machine took the processors."""
+    return int(Path("/proc/stat").read_text().split()[8]) / os.sysconf("SC_CLK_TCK")
 
 
-@contextmanager
-def bare_link(tg: NodeSession) -> Iterator[None]:
-    """A veth link on the TG, from itself to itself."""
-    tg.run("ip", "link", "add", "bare0", "type", "veth", "peer", "name", "bare1")
-    try:
-        for name in ("bare0", "bare1"):
-            tg.run("ip", "link", "set", "dev", name, "up")
-        yield
-    finally:
-        tg.run("ip", "link", "delete", "dev", "bare0")
+def ways(bench: Bench) -> None:
+    """One sender against two, batches, and what native receive saves."""
+    for cpus in ([0], [0, 1]):
+        bench.configure("xdp", BARE, both=True, cpus=cpus)
+        rate = bench.median(bench.largest, "xdp")
+        row(f"xdp: both ways, senders on {len(cpus)} CPUs, each, kfps", f"{rate / 1e3:.0f}")
+    for ports, mode in ((BARE, "in the driver"), (GENERIC, "behind the driver")):
+        bench.configure("xdp", ports)
+        rate = bench.median(bench.largest, "xdp")
+        (way,) = bench.trial("xdp", rate)
+        share = 100 * way.received_frames / max(1, way.sent_frames)
+        label = f"xdp: received {mode}: largest rate one way, kfps; of that received"
+        row(label, f"{rate / 1e3:.0f}", f"{share:.1f} %")
+    with _stamper(bench) as stamper:
+        for batch in (1, 4, 16, 64):
+            bench.configure("xdp", BARE, batch=batch)
+            rate = bench.largest("xdp")
+            bench.configure("xdp", STAMPED, batch=batch)
+            cells = []
+            for load in (100e3, 1e6):
+                bench.trial("xdp", load, 0.5)
+                stamper.write_line(f"{load}")
+                cells += [f"{error:.2f}" for error in json.loads(stamper.read_line(timeout=30.0))]
+            label = f"xdp: batch of {batch}: kfps one way; pacing at 100 kfps 50 %, 99 %; at 1,000 kfps"
+            row(label, f"{rate / 1e3:.0f}", *cells)
 
 
 @contextmanager
@@ -276,103 +419,50 @@ def bridged(topology: Topology, agent: AgentClient, options: dict[str, int]) -> 
             dut.tear_down()
 
 
-OVERLOAD, OVERLOAD_SECONDS = 2e6, 0.3
-EXAMINED = (("ethip4-udp", 64), ("ethip4-udp-1mflows", 64), ("ethip4-udp", 1518))
+@contextmanager
+def _program(session: NodeSession, script: str, *arguments: str) -> Iterator[Any]:
+    with session.start(sys.executable, "-c", script, str(ROOT / "libraries"), *arguments) as process:
+        assert process.read_line(timeout=30.0) == "ready"
+        yield process
 
 
-@main.command()
-@click.option("--rounds", default=3, show_default=True, help="How often each case is measured, with and without.")
-@click.option("--trials", default=8, show_default=True, help="Trials of each.")
-def integrity(rounds: int, trials: int) -> None:
-    """Measures what sequence numbers and the examination of frames cost: largest rates, and time beyond the traffic.
-
-    Each case is measured several times in turn, with and without examination, as other work on the machine comes and
-    goes. The best of all is what the generator can do. All frames must come back.
-    """
-    with ExitStack() as stack:
-        testbed = stack.enter_context(LocalTestbed.use(load_topology(TOPOLOGY))).topology
-        tg = stack.enter_context(NodeSession.connect(testbed.tg_name, testbed.nodes[testbed.tg_name]))
-        stack.enter_context(bare_link(tg))
-        generator = testbed.nodes[testbed.tg_name].generator
-        if not isinstance(generator, AfPacketGenerator):
-            raise click.ClickException(f"{TOPOLOGY}: its generator is not the embedded one")
-        agent = stack.enter_context(AgentClient.start(tg, python=generator.python))
-        stack.enter_context(bridged(testbed, agent, {}))
-        ends = {"bare": ("bare0", "bare1"), "bridge": ("tg0", "tg1")}
-        for path, (west, east) in ends.items():
-            measure_examined(
-                agent, path, PortPair(TrafficPort("west", west), TrafficPort("east", east)), rounds, trials
-            )
+@contextmanager
+def _stamper(bench: Bench) -> Iterator[Any]:
+    """The program that notes when each frame arrives. It is compiled here, which needs clang."""
+    compiler = runpy.run_path(str(ROOT / "tools" / "bpf_objects.py"))
+    with _temporary() as directory:
+        source = Path(directory) / "stamper.c"
+        source.write_text(STAMPER_PROGRAM)
+        compiler["compile_program"](source, source.with_suffix(".o"))
+        with _program(bench.tg, STAMPER, "stamp1", "stamp2", str(source.with_suffix(".o"))) as stamper:
+            yield stamper
 
 
-def measure_examined(agent: AgentClient, path: str, pair: PortPair, rounds: int, trials: int) -> None:
-    """Prints a line for each case, with and without examination."""
-    for profile, size in EXAMINED:
-        traffic = load_profile(profile, frame_size=size, bidirectional=False)
-        configuration = make_configuration(traffic, [pair], settle_time=0.0)
-        rates: dict[bool, list[float]] = defaultdict(list)
-        overheads: dict[bool, list[float]] = defaultdict(list)
-        for _ in range(rounds):
-            for examines in (False, True):
-                for rate, overhead in perform(agent, replace(configuration, examines=examines), trials):
-                    rates[examines].append(rate)
-                    overheads[examines].append(overhead)
-        for examines in (False, True):
-            best, beyond = max(rates[examines]) / 1e3, median(overheads[examines]) * 1e3
-            case = f"{path:7} {profile:20} {size:5} B  examined: {examines!s:5}"
-            click.echo(f"{case}  best {best:4.0f} kfps  {beyond:5.1f} ms beyond the traffic")
+@contextmanager
+def _temporary() -> Iterator[str]:
+    with tempfile.TemporaryDirectory() as directory:
+        yield directory
 
 
-def perform(agent: AgentClient, configuration: Configuration, trials: int) -> Iterator[tuple[float, float]]:
-    """Rates in frames per second, and seconds beyond the traffic."""
-    agent.configure(configuration)
-    for _ in range(trials):
-        begin = time.monotonic()
-        (counters,) = agent.run(Plan(((OVERLOAD, OVERLOAD_SECONDS),))).directions
-        elapsed = counters.elapsed_s or OVERLOAD_SECONDS
-        yield counters.received_frames / elapsed, time.monotonic() - begin - elapsed
+def _with_xdp(text: str) -> str:
+    lines = [line for line in text.splitlines() if not line.lstrip().startswith("generator:")]
+    place = next(number for number, line in enumerate(lines) if line.strip() == "type: TG")
+    lines.insert(place + 1, "    generator: {kind: xdp}")
+    return "\n".join(lines).replace("name: local", f"name: local-xdp-{os.getpid()}") + "\n"
 
 
-AIM = 0.020
-"""Seconds that the median should not exceed."""
+def _add_link(tg: NodeSession, one: str, other: str) -> None:
+    # A driver takes no program if it has fewer queues to receive than the other end has to send.
+    queues = "4" if (one, other) == GENERIC else "1"
+    tg.run("ip", "link", "add", one, "numtxqueues", queues, "type", "veth", "peer", "name", other, "numrxqueues", "1")
+    for name in (one, other):
+        tg.run("ip", "link", "set", "dev", name, "up")
+        tg.run("ethtool", "-K", name, "gro", "on")
 
 
-@main.command()
-@click.option("--topology", default=TOPOLOGY, type=click.Path(path_type=Path), help="The testbed to measure on.")
-@click.option("--trials", default=50, show_default=True, help="Trials per duration.")
-@click.option("--load", default=10_000.0, show_default=True, help="Frames per second in each direction.")
-@click.option("--frame-size", default="64", show_default=True, help="Bytes with FCS, or IMIX_v4_1.")
-def overhead(topology: Path, trials: int, load: float, frame_size: str) -> None:
-    """Measures what a warm trial costs beyond its own duration and the DUT's settle time, over SSH on loopback.
-
-    Builds the local testbed (unless it is up), bridges the two links, and times whole trials: from the measurer being
-    asked to its answer, through SSH, to the agent and back. A trial that was measured again takes its duration once
-    more. As a median hides this, the share of such trials is printed, too.
-    """
-    testbed = open_testbed(topology, dut="linux_bridge")
-    try:
-        with testbed.ready_for(load_profile("ethip4-udp", frame_size=frame_size)) as ready:
-            settle_time = ready.conditions.timing.wait_after_s
-            click.echo(f"Overhead per trial in ms, beyond duration and {settle_time * 1e3:g} ms of settling:")
-            names = " ".join(f"{name:>7}" for name in ("trials", "min", "median", "mean", "90 %", "max"))
-            click.echo(f"{'duration s':>10} {names}  measured again")
-            for duration in (0.01, 0.1, 1.0):
-                outputs = warm_trials(ready.measurer, TrialInput(duration, load), trials)
-                overheads = [(output.elapsed or 0.0) - duration - settle_time for output in outputs]
-                again = sum(output.repeats > 0 for output in outputs)
-                tenths = quantiles(overheads, n=10)
-                shown = (min(overheads), median(overheads), fmean(overheads), tenths[-1], max(overheads))
-                numbers = [f"{1e3 * x:7.1f}" for x in shown]
-                verdict = "ok" if median(overheads) <= AIM else f"above {AIM * 1e3:g} ms"
-                click.echo(f"{duration:10g} {trials:7d} {' '.join(numbers)}  {again} of {trials}; {verdict}")
-    finally:
-        testbed.close()
-
-
-def warm_trials(measurer: Measurer, trial: TrialInput, trials: int) -> list[TrialOutput]:
-    """Performs so many trials, after a cold one that does not count."""
-    measurer.measure(trial)
-    return [measurer.measure(trial) for _ in range(trials)]
+def row(label: str, *cells: str) -> None:
+    """Prints a row of a table."""
+    click.echo(label.ljust(95) + "".join(f"  {cell:>12}" for cell in cells))
 
 
 if __name__ == "__main__":

@@ -1,19 +1,23 @@
 """How long the report of a run takes: reading its results, the page, and opening it in Chromium; and how large it is.
 
-python benchmarks/report.py --tests 2000 --trials 60
+    python benchmarks/report.py --tests 2000 --trials 60
+
+Without Chromium, the page is not opened.
 """
 
 from __future__ import annotations
 
 import tempfile
+import time
+from collections.abc import Callable
 from datetime import timedelta
 from itertools import count, cycle, islice
 from pathlib import Path
 from statistics import median
+from typing import TypeVar
 
 import click
 from browser import CHROMIUM, browser
-from steps import timed
 
 from lossratio.measurements.measurement import TestPlace
 from lossratio.measurements.throughput.measure import find_conditional_throughput
@@ -95,6 +99,17 @@ def searched(directory: Path, number: int) -> ThroughputResult:
     place = TestPlace(TestIdentity(name="benchmark", suite="Benchmark"), RunDirectory(directory))
     request = SearchRequest(goals=(NDR, PDR), profile=load_profile("ethip4-udp", frame_size=64))
     return find_conditional_throughput(open_testbed(topology), request, place)
+
+
+T = TypeVar("T")
+
+
+def timed(name: str, step: Callable[[], T]) -> T:
+    """Runs a step, and prints a row with its time."""
+    elapsed, cpu = time.perf_counter(), time.process_time()
+    result = step()
+    click.echo(f"{name:<40}{time.perf_counter() - elapsed:>10.2f}{time.process_time() - cpu:>10.2f}")
+    return result
 
 
 if __name__ == "__main__":

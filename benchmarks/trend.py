@@ -1,14 +1,15 @@
 """Trends: how long they take, how often their alarms are false, and how well they report SUTs with two states.
 
-python benchmarks/trend.py time --results 100000 --nights 100
-python benchmarks/trend.py alarms --series 400 --nights 60
-python benchmarks/trend.py bands --series 40
-python benchmarks/trend.py testbeds --testbeds 100
+    python benchmarks/trend.py time --results 100000 --nights 100
+    python benchmarks/trend.py alarms --series 400 --nights 60
+    python benchmarks/trend.py bands --series 40
+    python benchmarks/trend.py testbeds --testbeds 100
+
+All figures come from simulated histories.
 """
 
 from __future__ import annotations
 
-import json
 import shutil
 import tempfile
 import time
@@ -21,7 +22,7 @@ import click
 import jumpavg
 import numpy as np
 import numpy.typing as npt
-from steps import timed
+from report import timed
 
 from lossratio.history import trend_page
 from lossratio.history.analysis import TrendRequest, analyse
@@ -283,11 +284,12 @@ def measure(directory: Path, tests: int) -> float:
 def send_as(testbed: str, run: Path, root: Path) -> float:
     """Sends a copy of a run that names another testbed; returns the seconds it took."""
     copy = root / testbed
-    shutil.copytree(run, copy)
-    for file in (copy / "results").glob("*.json"):
-        data = json.loads(file.read_text())
-        data["conditions"]["testbed"]["name"] = testbed
-        file.write_text(json.dumps(data))
+    shutil.copytree(run, copy, ignore=shutil.ignore_patterns("results"))
+    for result in RunDirectory(run).results():
+        assert result.conditions is not None
+        place = result.conditions.testbed.model_copy(update={"name": testbed})
+        conditions = result.conditions.model_copy(update={"testbed": place})
+        RunDirectory(copy).write(result.model_copy(update={"conditions": conditions}))
     began = time.monotonic()
     outbox = Outbox(root / f"outbox-{testbed}", ObjectStore(str(root / "archive")))
     outbox.add(copy)

@@ -113,7 +113,7 @@ def way_to_read(path: str | Path, cause: Exception) -> str:
     if isinstance(cause, FileNotFoundError):
         if Path(path).is_absolute():
             return " Check the path."
-        return " Check the path, which begins in the working directory."
+        return " Check the path, which is relative to the working directory."
     if isinstance(cause, IsADirectoryError) and Path(path) == Path():
         return " Name a file in it. An empty name also means this directory."
     way = _WAYS_TO_READ.get(getattr(cause, "errno", None) or 0)

@@ -30,7 +30,7 @@ Frame Size That Does Not Parse
     *'6x4' is not a size in bytes; write it like '64B'. Or name a mix of sizes, e.g. IMIX_v4_1.
     ...    Find NDR And PDR    6x4
 Mix Of Sizes That There Is Not
-    *'IMIX_v9' is neither a size like 64 or '64B' nor a mix of sizes. The mixes are IMIX_v4_1.
+    *'IMIX_v9' is neither a size like 64 or '64B' nor a mix of sizes. Known mixes: IMIX_v4_1.
     ...    Find NDR And PDR    IMIX_v9
 Frame Size That Is No Ethernet Frame
     *20 is not between 64 and 9000 bytes.

@@ -304,7 +304,9 @@ def test_a_decision_is_read_in_a_minute():
     decisions = re.split(r"^### ", text, flags=re.MULTILINE)[1:]
     assert len(decisions) > 30
     assert [decision.splitlines()[0] for decision in decisions if len(decision.split()) > 150] == []
-    assert [path for path in re.findall(r"`(benchmarks/[\w./-]+)`", text) if not (ROOT / path).exists()] == []
+    assert [
+        path for path in re.findall(r"`((?:study/)?benchmarks/[\w./-]+)[`\s]", text) if not (ROOT / path).exists()
+    ] == []
 
 
 def problem_of_record(text: str) -> str | None:
@@ -317,10 +319,12 @@ def problem_of_record(text: str) -> str | None:
     first, *_ = examples_in(text, "console")
     if "## " in text.partition("```console")[0]:
         return "a section comes before its commands"
-    programs = re.findall(r"^\$ .*?(benchmarks/\w+\.py|lossratio study|-m pytest)", first, flags=re.MULTILINE)
+    programs = re.findall(
+        r"^\$ .*?((?:study/)?benchmarks/\w+\.py|lossratio study|-m pytest)", first, flags=re.MULTILINE
+    )
     if len(programs) != first.count("$ "):
         return "a command is of no program of ours"
-    missing = [name for name in programs if name.startswith("benchmarks/") and not (ROOT / name).exists()]
+    missing = [name for name in programs if name.endswith(".py") and not (ROOT / name).exists()]
     return f"there is no {missing[0]}" if missing else None
 
 

@@ -188,7 +188,9 @@ class Agent:
         plan = asked.plan
         generator = self._able_generator(plan)
         if plan.is_endless:
-            raise AgentError("bad_request", "A plan without an end cannot be run. Hold it, and stop it.")
+            raise AgentError(
+                "bad_request", "A plan without an end cannot be run. Start it with 'hold', and end it with 'stop'."
+            )
         request_id = self._request_id
 
         def note(sent: int, received: int) -> None:

@@ -239,7 +239,10 @@ class LocalPath(click.Path):
         except click.BadParameter as error:
             # Click repeats a long path as a whole.
             said = error.message.replace(str(value), shown_name(value))
-            self.fail(f"{said} Name another one.", param, ctx)
+            way = f" Name another {self.name}."
+            if not os.path.exists(value):
+                way = way_to_read(value, FileNotFoundError())
+            self.fail(f"{said}{way}", param, ctx)
 
 
 class _FileToWrite(LocalPath):

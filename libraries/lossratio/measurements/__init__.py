@@ -8,6 +8,7 @@ from lossratio.measurements.live_view import (
     OneLine as OneLine,
     Stages as Stages,
     live_on as live_on,
+    without_line as without_line,
 )
 from lossratio.measurements.look_for_memory import (
     MEMORY_REST as MEMORY_REST,

@@ -19,6 +19,9 @@ _CLEAR = "\r\x1b[K"
 _LONGEST_SILENCE = 60.0
 """Seconds after which a line is shown even if the stage is the same: CI systems end programs that are silent."""
 
+_moving: "list[OneLine]" = []
+"""The line that moves now, if there is one."""
+
 Watch = Callable[[Callable[[int, int], None] | None], None]
 """Has a function called with the frames that the running trial has sent and received; None ends that."""
 
@@ -48,6 +51,16 @@ def live_on(
             yield terminal.show
         finally:
             watch(None)
+
+
+@contextmanager
+def without_line() -> Iterator[None]:
+    """Removes the line that moves, if there is one, until the block ends: what the block writes stands above it."""
+    if not _moving:
+        yield
+        return
+    with _moving[-1].removed():
+        yield
 
 
 def _columns_of(stream: TextIO) -> int:
@@ -147,6 +160,16 @@ class OneLine:
             self._progress = None
             self._write("")
 
+    @contextmanager
+    def removed(self) -> Iterator[None]:
+        """Removes the line until the block ends, and then draws it again."""
+        with self._lock:
+            self._write("")
+            try:
+                yield
+            finally:
+                self._write(self._status(self._columns() - 1))
+
     def _write(self, text: str) -> None:
         with suppress(OSError):
             self._stream.write(_CLEAR + text)
@@ -170,9 +193,11 @@ class OneLine:
 
         thread = threading.Thread(target=move, name="live view", daemon=True)
         thread.start()
+        _moving.append(self)
         try:
             yield self
         finally:
+            _moving.remove(self)
             ended.set()
             thread.join()
             self.close()

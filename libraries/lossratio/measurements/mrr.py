@@ -348,7 +348,7 @@ class MrrView(View[MrrResult]):
             trial.duration_s != MRR_TRIAL_DURATION for trial in result.trials
         ):
             raise measurements.CsitExportError(
-                f"CSIT's MRR has trials of {MRR_TRIAL_DURATION:g} s, unlike {result.test.full_name}."
+                f"{result.test.full_name} is no MRR of CSIT's kind: its trials do not last {MRR_TRIAL_DURATION:g} s."
             )
         mrr = result.mrr
 

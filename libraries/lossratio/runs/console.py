@@ -6,6 +6,7 @@ from typing import Any, Literal
 
 from robot.api import logger
 
+from lossratio.measurements import without_line
 from lossratio.results import identity_of
 
 OWN_CONSOLE = "LOSSRATIO_CONSOLE"
@@ -55,5 +56,5 @@ class Console:
 
 
 def _show(text: str, stream: Literal["stdout", "stderr"] = "stdout") -> None:
-    with suppress(OSError):
+    with suppress(OSError), without_line():
         logger.console(text, stream=stream)

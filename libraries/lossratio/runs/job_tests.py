@@ -116,7 +116,7 @@ def _check_mixes(job: Job, tests: JobTests, selected: Sequence[TestCase]) -> Non
     for index, given in enumerate(tests.frame_sizes):
         size = parse_frame_size(given)
         if isinstance(size, str) and size not in mixes:
-            problem = f"{shown_value(size)} is neither a size, such as 64B, nor a mix of sizes. The mixes are "
+            problem = f"{shown_value(size)} is neither a size, such as 64B, nor a mix of sizes. Known mixes: "
             place = ("tests", number, "frame_sizes", index)
             problems.append(describe_problem(job.path, place, problem + names_near(size, mixes)))
     if problems:

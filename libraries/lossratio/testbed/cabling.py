@@ -121,8 +121,8 @@ def _generator_of_probe(topology: Topology) -> RealGenerator:
         and not traffic.load_generator(generator.kind).has_single_frames
     ):
         raise TopologyError(
-            f"{tg_name}: the probe of the cabling needs ports that belong to the kernel, unlike those of this "
-            "generator. Probe with 'generator: {kind: afpacket}' on the same ports."
+            f"{tg_name}: the probe of the cabling needs ports that belong to the kernel, but this generator's do "
+            "not. Probe with 'generator: {kind: afpacket}' on the same ports."
         )
     return generator
 

@@ -165,7 +165,7 @@ class Reservation(FileModel):
     name: quantities.ReservationName = "testbed"
     """Name of the reservation. Topologies that share a TG, but no interface and no DUT, have different names."""
     lease: quantities.Duration = 60.0
-    """Seconds after which the TG frees the testbed if it hears nothing of the run; a living run is heard four times in
+    """Seconds after which the TG frees the testbed if it hears nothing from the run; a living run reports four times in
     this period."""
     directory: quantities.NodePath | None = None
     """Its directory on the TG, writable for all users who reserve it. Default: ``/var/tmp/lossratio``."""

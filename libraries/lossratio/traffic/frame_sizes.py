@@ -85,7 +85,7 @@ def weights_of(
     if frame_size not in IMIX:
         known = ", ".join(sorted({*IMIX, *mixes}))
         raise ValueError(
-            f"{shown_value(frame_size)} is neither a size like 64 or '64B' nor a mix of sizes. The mixes are {known}"
+            f"{shown_value(frame_size)} is neither a size like 64 or '64B' nor a mix of sizes. Known mixes: {known}"
         )
     if not has_ipv6:
         return IMIX[frame_size]

@@ -198,7 +198,7 @@ def check_layout(streams: Sequence[TrafficStream]) -> None:
     ]
     if connecting:
         raise ValueError(
-            f"streams: {connecting[0]} opens connections ('connects'), and streams cannot"
+            f"streams: {connecting[0]} has 'connects', but streams cannot open connections"
         )
 
     total = sum(stream.weight for stream in streams)

@@ -480,7 +480,7 @@ def test_a_network_that_translates_addresses_is_refused_and_measured_where_the_u
         (["--frame-size", "9"], "frame size"),
         (["--max-load", "100 fps"], "--max-load must be above 100 fps, the smallest load of the search."),
         (["host:h1", "--python", "a\nb"], "--python: "),
-        (["--key-file", "missing"], "File 'missing' does not exist. Name another one."),
+        (["--key-file", "missing"], "File 'missing' does not exist. Check the path, "),
         (["host:h1:99999"], "port"),
     ],
 )

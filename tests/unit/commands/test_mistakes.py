@@ -137,7 +137,7 @@ IN_COMMANDS = {
     "directory for a file": (("check", "."), "Cannot read .: Is a directory."),
     "no such suite": ((*ON_SIMULATED, "nope/a.robot"), "Cannot read nope/a.robot: No such file or directory. Check"),
     "a history with too long a name": (("trend", "x" * 300), "File name too long. Give a shorter path."),
-    "a size that no frame has": (("check", "simulated", "--frame-size", "maybe"), "nor a mix of sizes. The mixes are"),
+    "a size that no frame has": (("check", "simulated", "--frame-size", "maybe"), "nor a mix of sizes. Known mixes:"),
     "a size that no frame between hosts has": (("between", "a", "b", "--frame-size", "3"), "3 is not between 64 and"),
     "a tag that no test has": (
         ("lab", "plan", "linux_bridge", "--topology", "simulated", "--include", "mbr"),

@@ -24,7 +24,7 @@ def examples(language):
 @pytest.fixture(autouse=True)
 def _installed(tmp_path, monkeypatch):
     (entry_points,) = examples("toml")
-    group, entry = entry_points.strip().splitlines()
+    *_, group, entry = entry_points.strip().splitlines()
     assert group == '[project.entry-points."lossratio.dut"]'
     metadata = tmp_path / "our_duts-1.0.dist-info"
     metadata.mkdir()

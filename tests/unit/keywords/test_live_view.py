@@ -11,6 +11,7 @@ import subprocess
 import sys
 import termios
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from robot.run import RobotFramework
@@ -21,6 +22,7 @@ from lossratio.keywords.live_view import resuming_command
 from lossratio.measurements import OneLine, Progress, Stages, live_on
 from lossratio.measurements.progress import status_line
 from lossratio.mlrsearch import NDR, PDR, RFC2544, TST009, Forecast, GoalBounds, MLRsearch, RelevantBounds
+from lossratio.runs.console import Console
 from lossratio.trials import TrialInput, TrialOutput, TrialResult
 
 WIDTHS = (80, 100, 120, 200)
@@ -98,6 +100,21 @@ def test_a_terminal_keeps_a_line_for_each_trial_with_its_rule_if_asked():
     kept, moving = terminal._stream.getvalue().split("\n")
     assert kept.endswith("1min 20s left  proof")
     assert moving.startswith("trial 13")
+
+
+def test_a_warning_during_a_trial_stands_above_the_line(monkeypatch):
+    screen = io.StringIO()
+    monkeypatch.setattr(sys, "__stderr__", screen)
+    monkeypatch.setattr("lossratio.measurements.live_view._TICK", PATIENCE)
+    warning = SimpleNamespace(level="WARN", message="The clock was set.")
+    with OneLine(screen, lambda: 100, lambda: 0.0).moving() as line:
+        line.show(progress())
+        Console().message(warning)
+        text = screen.getvalue()
+    Console().message(warning)
+    line = status_line(progress(), 0.0, 99)
+    assert text == f"\r\x1b[K{line}\r\x1b[KWarning: The clock was set.\n\r\x1b[K{line}"
+    assert screen.getvalue() == f"{text}\r\x1b[KWarning: The clock was set.\n"
 
 
 @pytest.fixture

@@ -273,7 +273,7 @@ def test_an_irregular_result_is_a_warning_and_says_why(tmp_path):
         ("Find NDR And PDR    64B    max_load=5 kpps    min_load=6 kpps", r"minimum load .* is above the maximum"),
         (
             "Find NDR And PDR    big",
-            r"frame size big: 'big' is neither a size .* nor a mix of sizes\. The mixes are IMIX_v4_1",
+            r"frame size big: 'big' is neither a size .* nor a mix of sizes\. Known mixes: IMIX_v4_1",
         ),
         ("Find NDR And PDR    20B", r"20 is not between 64 and 9000 bytes"),
         ("Find NDR And PDR    64B    profile=ethip5", r"no traffic profile 'ethip5'. Similar names are .*ethip4-udp"),

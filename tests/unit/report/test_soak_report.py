@@ -158,7 +158,7 @@ def test_csit_gets_the_verified_and_the_contradicted_load():
     data = whole["critical_rate"]
     assert data["lower"]["rate"]["value"] == pytest.approx(2 * MEAN)
     assert data["upper"]["rate"]["value"] == pytest.approx(2 * (MEAN + STDEV))
-    with pytest.raises(ReportError, match="have a target loss ratio of 1e-7"):
+    with pytest.raises(ReportError, match="its target loss ratio is not 1e-7"):
         csit_export(named(soak(target=1e-6), identity("soak")))
 
 

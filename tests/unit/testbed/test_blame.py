@@ -79,7 +79,7 @@ def test_a_carrier_that_both_ends_miss_is_the_wires_fault_and_is_named_by_both_e
     now = with_port(with_port(NOW, "TG", "tg0", has_carrier=False), "DUT1", "dut0", has_carrier=False)
     error = error_of(changes_between(GOOD, now, WAY))
     assert isinstance(error, LinkError)
-    assert "the link TG.tg0 - DUT1.dut0 is lost, while both its ends are set up" in str(error)
+    assert "the link TG.tg0 - DUT1.dut0 is lost, although both of its ends are set up" in str(error)
 
 
 def test_of_a_link_that_is_there_again_nobody_claims_that_its_ends_were_set_up():

@@ -140,7 +140,7 @@ def test_headers_that_do_not_go_together_are_refused(tmp_path, headers, problem)
             r"it has 65 sizes but may have at most 64",
         ),
         ("ipv4: {}\nmixes: {m: {64: 0}}", "m", r"mix m: it needs sizes, each with a weight of 1 or more"),
-        ("ipv4: {}\nmixes: {m: {64: 1}}", "n", r"'n' is neither a size .* The mixes are IMIX_v4_1, m"),
+        ("ipv4: {}\nmixes: {m: {64: 1}}", "n", r"'n' is neither a size .* Known mixes: IMIX_v4_1, m"),
         ("ipv4: {}\nload_share: 0.5\nreverse: {load_share: 0.4}", 64, r"one direction's must be 1, .* largest is 0\.5"),
         ("ipv4: {source: {count: 1025}, destination: {count: 4099}}", 64, r"4201475 flows, but .* at most 4194304"),
         ("ipv4: {}\nreverse: {frame_size: 60}", 64, r"60 is not between 64 and 9000"),

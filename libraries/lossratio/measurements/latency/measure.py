@@ -194,7 +194,7 @@ def points_of(
         )
     if not all(0.0 < share <= 1.0 for share in shares):
         raise SearchError(
-            f"Shares of {report.goal.name} must be above 0 and at most 1, unlike {list(shares)}."
+            f"Shares of {report.goal.name} must be above 0 and at most 1, not {list(shares)}."
         )
 
     least = result.min_load.per_interface_fps

@@ -243,7 +243,7 @@ class SoakView(View[SoakResult]):
         found = result.critical_load
         if found is None or result.target_loss_ratio != _SOAK_LOSS_RATIO:
             raise CsitExportError(
-                f"CSIT's soak tests have a target loss ratio of 1e-7, unlike {result.test.full_name}."
+                f"{result.test.full_name} is no soak test of CSIT's kind: its target loss ratio is not 1e-7."
             )
         if found.csit is None and found.reason is not None:
             raise CsitExportError(

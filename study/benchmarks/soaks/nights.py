@@ -1,6 +1,6 @@
 """Soak tests of many nights together: coverage of their interval, steps found within three nights, false alarms.
 
-python benchmarks/soak.py nights --series 300 --years 20
+python study/benchmarks/soak.py nights --series 300 --years 20
 """
 
 from __future__ import annotations

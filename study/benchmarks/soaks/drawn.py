@@ -10,7 +10,8 @@ from dataclasses import replace
 
 import numpy as np
 from scipy import stats
-from soak_devices import (
+
+from soaks.devices import (
     CAPACITY,
     FAMILIES,
     KINDS,

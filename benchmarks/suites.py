@@ -1,8 +1,9 @@
-"""Every suite of VPP as users run it, on this machine: what it finds, beside the same traffic over a cable.
+"""VPP's suites as users run them, and tests of FD.io CSIT beside the suites here.
 
-Each test is a run of Robot Framework of its own, at its suite's first frame size and on one core, through one or two
-VPPs in network namespaces; after the rows, it prints how many lines each feature of VPP has. VPP runs where the
-environment variable VPP_HOME says that it is installed, TRex where TREX_HOME does.
+    VPP_HOME=/opt/vpp TREX_HOME=/opt/trex python benchmarks/suites.py vpp
+    python benchmarks/suites.py csit CLONE
+
+CLONE is a clone of the repository of FD.io CSIT.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from __future__ import annotations
 import ast
 import inspect
 import os
+import random
 import re
 import shlex
 import subprocess
@@ -24,11 +26,20 @@ import click
 from robot.api import TestSuite
 
 from lossratio.dut.vpp import Feature, Vpp
+from lossratio.dut.vpp.configuration import HOME_VARIABLE
 from lossratio.errors import ReportError
 from lossratio.keywords import Catalogue
 from lossratio.results.findings import findings_of
 from lossratio.results.model import TestResult
 from lossratio.results.run_directory import RunDirectory
+from lossratio.runs import csit_coverage
+from lossratio.shipped import SUITES
+
+
+@click.group(help=__doc__)
+def main() -> None:
+    """Suites of VPP."""
+
 
 ROOT = Path(__file__).parent.parent
 TREX = ROOT / "topologies" / "local-trex.yaml"
@@ -50,7 +61,7 @@ class Case:
     twin_catalogue: str
 
 
-@click.command(help=__doc__)
+@main.command()
 @click.argument("names", nargs=-1)
 @click.option("--goals", default=str(BRISK), help="What throughput is searched with; by default benchmarks/brisk.yaml.")
 @click.option("--include", default="ndrpdr", show_default=True, help="Tag of the tests.")
@@ -63,7 +74,7 @@ class Case:
 @click.option("--through", default="", help="Command that runs each test, such as 'flock /tmp/testbed timeout 180'.")
 @click.option("--outputs", type=Path, help="Where outputs of Robot Framework stay; by default nowhere.")
 @click.option("--names-only", is_flag=True, help="Shows the tests' names.")
-def main(
+def vpp(
     names: tuple[str, ...],
     goals: str,
     include: str,
@@ -75,7 +86,14 @@ def main(
     outputs: Path | None,
     names_only: bool,
 ) -> None:
-    """Runs the tests with these letters in their names, or all of them."""
+    """Runs every suite of VPP (or tests with NAMES in their names), beside the same traffic over a cable.
+
+    Each test is a run of Robot Framework of its own, at its suite's first frame size and on one core, through one or
+    two VPPs in network namespaces; after the rows, it prints how many lines each feature of VPP has. VPP runs where the
+    environment variable VPP_HOME says that it is installed, TRex where TREX_HOME does.
+    """
+    if HOME_VARIABLE not in os.environ and not names_only:
+        raise click.ClickException(f"{HOME_VARIABLE} is not set. Set it to the directory in which VPP is installed")
     variables = {"GOALS": goals, "LATENCY": "off", "TELEMETRY": telemetry}
     options = ("--include", include, *(f"--variable={name}:{value}" for name, value in variables.items()))
     twins: dict[tuple[str, str], str] = {}
@@ -172,6 +190,24 @@ def ran(
 def first_value(result: TestResult) -> str:
     """The first finding of a result, such as NDR."""
     return next((finding.in_short for finding in findings_of([result])), "-")
+
+
+@main.command()
+@click.argument("clone", type=click.Path(exists=True, path_type=Path))
+@click.option("--drawn", default=60, show_default=True, help="Number of tests.")
+@click.option("--seed", default=102, show_default=True, help="Seed of the draw.")
+def csit(clone: Path, drawn: int, seed: int) -> None:
+    """Draws tests of FD.io CSIT's weekly jobs for VPP from a clone of CSIT, and says what differs here."""
+    ours = tuple(SUITES.path(name) for name in SUITES.names())
+    coverage = csit_coverage(clone, ours, "csit-vpp-perf-ndrpdr-weekly-*")
+    tests = [(job, test, judged) for job, judgements in coverage.jobs.items() for test, judged in judgements.items()]
+    if not tests:
+        raise click.ClickException(f"{clone} has no weekly jobs of VPP. Name a clone of FD.io CSIT")
+    for number in sorted(random.Random(seed).sample(range(len(tests)), min(drawn, len(tests)))):
+        job, test, judged = tests[number]
+        differs = "; ".join(f"{aspect}: {theirs} / {mine}" for aspect, (theirs, mine) in judged.differences.items())
+        where = job.rpartition("master-")[2]
+        click.echo(f"{number:4}  {judged.verdict.value:9}  {where}  {test.id}  {differs}".rstrip())
 
 
 if __name__ == "__main__":

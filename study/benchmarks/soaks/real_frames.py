@@ -36,7 +36,7 @@ from lossratio.topology import load_topology
 from lossratio.traffic import load_profile
 from lossratio.trials import TrialInput
 
-ROOT = Path(__file__).parent.parent
+ROOT = Path(__file__).parents[3]
 TARGET = 1e-3
 """Target loss ratio. 3.7 / TARGET frames (or batches) without loss verify a load, in at least ten trials of 2 s. At 32
 kfps, this takes 20 s, and 30 s for batches of 256."""

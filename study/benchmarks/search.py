@@ -1,9 +1,9 @@
 """Searches: whether a change of the code changes them, how long they take on recorded trials, what evidence costs.
 
-    python benchmarks/search.py digests before.tsv
-    python benchmarks/search.py digests after.tsv --beside before.tsv
-    python benchmarks/search.py replay DIRECTORY --between interpolated --between either
-    python benchmarks/search.py evidence DIRECTORY --write
+    python study/benchmarks/search.py digests before.tsv
+    python study/benchmarks/search.py digests after.tsv --beside before.tsv
+    python study/benchmarks/search.py replay DIRECTORY --between interpolated --between either
+    python study/benchmarks/search.py evidence DIRECTORY --write
 
 `lossratio.simulation.Recorded` says what is in the directory's files (`*.jsonl`).
 """
@@ -79,7 +79,8 @@ class Digested:
 @click.option("--seeds", default=4, show_default=True, help="SUTs of each family.")
 @click.option("--first-seed", default=0, show_default=True)
 @click.option("--jobs", default=1, show_default=True, help="Processes; -1: one for each core.")
-def digests(file: Path, beside: Path | None, seeds: int, first_seed: int, jobs: int) -> None:
+@click.option("--only", default="", help="Families with these letters in their names.")
+def digests(file: Path, beside: Path | None, seeds: int, first_seed: int, jobs: int, only: str) -> None:
     """Writes digests of some 3,500 simulated searches to FILE: does a change of the search change them?
 
     Run it before the change and after it; the second run reports each search that is no longer the same, trial by
@@ -88,7 +89,12 @@ def digests(file: Path, beside: Path | None, seeds: int, first_seed: int, jobs: 
     All goal sets and all families of `lossratio study` take part, without hints, with hints from earlier nights on the
     same SUT, with hints that are nonsense, and as FD.io CSIT searches: a warm-up, failing fast.
     """
-    families = [family for name in ("development", "held-out") for family in FAMILY_SETS[name].values()]
+    families = [
+        family
+        for set_name in ("development", "held-out")
+        for name, family in FAMILY_SETS[set_name].items()
+        if only in name
+    ]
     parts = Parallel(n_jobs=jobs)(
         delayed(searches_of)(family, seed) for family in families for seed in range(first_seed, first_seed + seeds)
     )
@@ -219,7 +225,7 @@ def _is_lucky(outcome: Outcome, subject: Subject) -> bool:
     )
 
 
-RECORD = Path(__file__).parent / "records" / "evidence.md"
+RECORD = Path(__file__).parents[2] / "benchmarks" / "records" / "evidence.md"
 CSIT = (NDR, PDR)
 LESS_EVIDENCE: dict[str, tuple[SearchGoal, ...]] = {"CSIT's": CSIT, "half of it": (HALF_NDR, HALF_PDR)}
 """Goals of a loss ratio of 0 and one of 0.5 %, by their rows in the table."""
@@ -299,6 +305,8 @@ def _times(searches: Sequence[Compared]) -> str:
         record: np.mean([np.log(search.share) for search in searches if search.record == record])
         for record in {search.record for search in searches}
     }
+    if len(by_record) < 2:
+        return f"{len(searches)} | too few records | "
     logarithms = np.array([*by_record.values()])
     mean = float(np.exp(logarithms.mean()))
     error = mean * float(logarithms.std(ddof=1)) / len(logarithms) ** 0.5

@@ -1,18 +1,12 @@
-"""Error of back-to-back frames, system recovery and reset beside a known truth; and all tests of RFC 2544 with `quick`.
+"""Measurements of RFC 2544 beside a known truth, and what early verdicts of trials save.
 
-    python benchmarks/rfc2544.py                        # real frames, on the local testbed
-    python benchmarks/rfc2544.py --only reset           # one part of it
-    python benchmarks/rfc2544.py --simulated            # seconds, without namespaces
+    python study/benchmarks/rfc2544.py truths                   # real frames, on the local testbed
+    python study/benchmarks/rfc2544.py truths --only reset      # one part of it
+    python study/benchmarks/rfc2544.py truths --simulated       # seconds, without namespaces
+    python study/benchmarks/rfc2544.py verdicts --trials 100
+    python study/benchmarks/rfc2544.py early --rounds 1
 
-The truths:
-
-- A policer of rate R with a bucket of B frames passes bursts of floor((B - R/L) / (1 - R/L)) frames at the rate L.
-- That policer recovers at once, as half of the overload is below its rate, and refills its bucket.
-- Open vSwitch in user space that is stopped (SIGSTOP) for a known time forwards nothing for so long. Stopped while the
-  load drops, it loses frames until it goes on. The times are those of the clock that cannot be set.
-- A bridge that is down for a known time forwards nothing for so long; the time is that of the node's clock around the
-  two commands, whose middle counts.
-- Simulated devices have their times in their model.
+Real frames go through the local testbed.
 """
 
 from __future__ import annotations
@@ -25,24 +19,45 @@ import statistics
 import tempfile
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 import click
 import yaml
 
+from lossratio.dut import create_dut
 from lossratio.measurements import Progress, TestPlace, measure
 from lossratio.measurements.back_to_back import BackToBackRequest, measure_back_to_back
 from lossratio.measurements.recovery import Recovery, RecoveryRequest, measure_recovery
 from lossratio.measurements.reset import ResetRequest, measure_reset
 from lossratio.measurements.rfc2544 import QUICK, Rfc2544Request, run_rfc2544, write_rfc2544_report
+from lossratio.measurements.throughput import SearchRequest, find_conditional_throughput, goal_set_from
+from lossratio.nodes import NodeSession
 from lossratio.results import RunDirectory, TestIdentity
 from lossratio.testbed import Ready, Testbed, open_testbed
-from lossratio.traffic import RFC2544_FRAME_SIZES, load_profile
-from lossratio.trials import Measurer, TrialInput, TrialOutput
+from lossratio.testbed.local import LocalTestbed
+from lossratio.topology import AfPacketGenerator, AutoGenerator, Topology, XdpGenerator, load_topology
+from lossratio.traffic import (
+    RFC2544_FRAME_SIZES,
+    AgentClient,
+    Plan,
+    PortPair,
+    TrafficPort,
+    load_profile,
+    make_configuration,
+)
+from lossratio.trials import IN_FLIGHT, Measurer, TrialInput, TrialOutput, output_from_counters
 
-TOPOLOGIES = Path(__file__).parent.parent / "topologies"
+
+@click.group(help=__doc__)
+def main() -> None:
+    """Measurements of RFC 2544."""
+
+
+TOPOLOGIES = Path(__file__).parents[2] / "topologies"
 PROFILE = load_profile("ethip4-udp", frame_size=64, bidirectional=False)
 RATE, BURST_RATE = 10_000, 40_000
 BUCKETS = {50: 1.0, 1000: 1.0, 10_000: 1.0, 100_000: 0.1}
@@ -264,12 +279,23 @@ def _whole(directory: Path, simulated: bool) -> None:
         click.echo(str(path))
 
 
-@click.command(help=__doc__)
+@main.command("truths")
 @click.option("--simulated", is_flag=True, help="Simulated devices instead of real frames.")
 @click.option("--repeats", default=20, show_default=True, help="Repetitions of each measurement.")
 @click.option("--only", multiple=True, type=click.Choice(PARTS), default=PARTS, help="Parts of the benchmark.")
-def main(simulated: bool, repeats: int, only: tuple[str, ...]) -> None:
-    """Measures, and prints a line for each truth."""
+def compare_with_truths(simulated: bool, repeats: int, only: tuple[str, ...]) -> None:
+    """Measures back-to-back frames, system recovery and reset beside a known truth; and all tests with `quick`.
+
+    The truths:
+
+    - A policer of rate R with a bucket of B frames passes bursts of floor((B - R/L) / (1 - R/L)) frames at the rate L.
+    - That policer recovers at once, as half of the overload is below its rate, and refills its bucket.
+    - Open vSwitch in user space that is stopped (SIGSTOP) for a known time forwards nothing for so long. Stopped while
+      the load drops, it loses frames until it goes on. The times are those of the clock that cannot be set.
+    - A bridge that is down for a known time forwards nothing for so long; the time is that of the node's clock around
+      the two commands, whose middle counts.
+    - Simulated devices have their times in their model.
+    """
     directory = Path(tempfile.mkdtemp(prefix="lossratio-rfc2544-"))
     if "bursts" in only:
         _bursts(TOPOLOGIES / ("simulated.yaml" if simulated else "local.yaml"), directory, repeats)
@@ -279,6 +305,146 @@ def main(simulated: bool, repeats: int, only: tuple[str, ...]) -> None:
         _reset(directory, repeats, simulated)
     if "whole" in only:
         _whole(directory, simulated)
+
+
+TOPOLOGY = TOPOLOGIES / "local.yaml"
+SETTLE_TIME = 0.02
+PASSED_RATE = 20_000
+"""Frames per second and direction that the bridge passes."""
+
+BURST_SECONDS = 0.02
+"""Seconds of that rate that its bucket holds."""
+
+CATCH_UP = 5e-3
+
+
+_topology = click.option(
+    "--topology", default=TOPOLOGY, type=click.Path(path_type=Path), show_default=True, help="A local testbed."
+)
+_rate = click.option("--rate", default=PASSED_RATE, show_default=True, help="Frames per second that the bridge passes.")
+
+
+@contextmanager
+def bridged(topology: Topology, agent: AgentClient, options: dict[str, int]) -> Iterator[None]:
+    """The testbed's first DUT as a bridge."""
+    path = topology.path()
+    hop = path.hops[0]
+    macs = [agent.facts.interfaces[str(port.interface.name)] for port in (path.west, path.east)]
+    with NodeSession.connect(hop.node_name, topology.nodes[hop.node_name]) as session:
+        dut = create_dut("linux_bridge", session, hop, options)
+        dut.check()
+        dut.set_up(*macs)
+        try:
+            yield
+        finally:
+            dut.tear_down()
+
+
+@contextmanager
+def policed_agent(topology: Path, rate: int) -> Iterator[AgentClient]:
+    """An agent whose frames go through the policed bridge."""
+    with ExitStack() as stack:
+        testbed = stack.enter_context(LocalTestbed.use(load_topology(topology))).topology
+        tg = stack.enter_context(NodeSession.connect(testbed.tg_name, testbed.nodes[testbed.tg_name]))
+        generator = testbed.nodes[testbed.tg_name].generator
+        options: dict[str, Any] = {"catch_up": CATCH_UP}
+        if isinstance(generator, (AutoGenerator, XdpGenerator)):
+            kind, options["device_cpus"] = "xdp", generator.device_cpus
+        elif isinstance(generator, AfPacketGenerator):
+            kind = "afpacket"
+        else:
+            raise click.ClickException(f"{topology}: its generator is neither afpacket nor xdp")
+        agent = stack.enter_context(AgentClient.start(tg, python=generator.python))
+        stack.enter_context(bridged(testbed, agent, {"police": rate, "burst": _burst(rate)}))
+        pair = PortPair(TrafficPort("west", "tg0"), TrafficPort("east", "tg1"))
+        traffic = load_profile("ethip4-udp", frame_size=64)
+        configuration = make_configuration(traffic, [pair], settle_time=SETTLE_TIME)
+        agent.configure(configuration, generator=kind, options=options)
+        yield agent
+
+
+@main.command()
+@click.option("--trials", default=2000, show_default=True)
+@click.option("--duration", default=0.25, show_default=True, help="Seconds of a trial.")
+@click.option("--seed", default=1, show_default=True)
+@_topology
+@_rate
+def verdicts(trials: int, duration: float, seed: int, topology: Path, rate: int) -> None:
+    """Watches trials near a policer's rate, and compares early verdicts with those of the whole trials.
+
+    The bridge of the local testbed is policed to the rate in each direction. No trial ends early. Each has a limit for
+    its loss ratio, which is drawn near the loss that the policer should show. An early verdict that the whole trial
+    does not bear out is a fault.
+    """
+    draw = random.Random(seed)
+    # In such a trial the bucket passes its burst, too.
+    knee = rate + _burst(rate) / duration
+    certain, high, faults, unsent = [], 0, 0, 0
+    flying: list[float] = []
+    with policed_agent(topology, rate) as agent:
+        for number in range(1, trials + 1):
+            load = knee * draw.uniform(0.97, 1.06)
+            expected = max(0.0, 1.0 - knee / load)
+            above = draw.choice([0.0, 0.005, max(0.0, expected * draw.uniform(0.5, 1.5))])
+            watched = agent.run(Plan(((load, duration),), above=above, in_flight=IN_FLIGHT, ends=False))
+            output = output_from_counters(TrialInput(duration, load), watched.directions)
+            unsent += bool(output.unsent_frames)
+            high += output.loss_ratio > above
+            if output.lost_frames == 0:
+                flying.append(max(watched.most_missing.values()) / load)
+            if watched.certain_after is not None:
+                certain.append(watched.certain_after / duration)
+                if output.loss_ratio <= above:
+                    faults += 1
+                    click.echo(f"trial {number}: {load:.0f} frames/s, limit {above:g}, early verdict {watched}")
+            time.sleep(BURST_SECONDS)
+    click.echo(f"{trials} trials of {duration:g} s at 0.97 to 1.06 of the knee, {unsent} with unsent frames")
+    click.echo(f"{high} lose more than their limit; {len(certain)} of them are certain early, {faults} wrongly")
+    click.echo(f"certain after {median(certain or [1.0]):.2f} of the trial (median)")
+    flying.sort()
+    most = {share: flying[min(len(flying) - 1, int(share * len(flying)))] for share in (0.5, 0.99, 1.0) if flying}
+    shares = ", ".join(f"{share:.0%} of them up to {1e3 * seconds:.2f} ms" for share, seconds in most.items())
+    click.echo(f"frames on their way in {len(flying)} trials without loss, in time of traffic: {shares}")
+    click.echo(f"allowed for: {1e3 * IN_FLIGHT:g} ms")
+    if faults:
+        raise click.ClickException("Early verdicts were wrong.")
+
+
+def _burst(rate: int) -> int:
+    return round(BURST_SECONDS * rate)
+
+
+@main.command()
+@click.option("--goals", default="RFC2544", show_default=True)
+@click.option("--max-load", default=200_000.0, show_default=True, help="Frames per second and direction.")
+@click.option("--rounds", default=1, show_default=True, help="How often each search is made.")
+@_topology
+@_rate
+def early(goals: str, max_load: float, rounds: int, topology: Path, rate: int) -> None:
+    """Searches with and without early verdicts, by the clock on the wall."""
+    wanted = goal_set_from(goals).goals
+    seconds: dict[bool, list[float]] = {False: [], True: []}
+    traffic = load_profile("ethip4-udp", frame_size=64)
+    for number in range(rounds):
+        for early in (False, True):
+            with (
+                tempfile.TemporaryDirectory() as folder,
+                open_testbed(topology, dut="linux_bridge", options={"police": rate, "burst": _burst(rate)}) as testbed,
+            ):
+                place = TestPlace(
+                    TestIdentity(name=f"search {number}", suite="early verdicts"), RunDirectory(Path(folder))
+                )
+                request = SearchRequest(
+                    goals=wanted, profile=traffic, max_load=max_load, early_verdict=early, timeout=None
+                )
+                begin = time.monotonic()
+                result = find_conditional_throughput(testbed, request, place)
+                seconds[early].append(time.monotonic() - begin)
+            words = "with early verdicts   " if early else "without early verdicts"
+            click.echo(f"{words}  {seconds[early][-1]:6.1f} s  {len(result.trials):3} trials")
+            for report in result.goals:
+                click.echo(f"  {report.goal.name}: {report.result}")
+    click.echo(f"share of the time: {median(seconds[True]) / median(seconds[False]):.2f}")
 
 
 if __name__ == "__main__":

@@ -1,0 +1,1 @@
+"""Devices, nights and real frames for `soak.py`."""
