@@ -73,7 +73,7 @@ try:
         rate, count, is_complete = map(float, line.split())
         exchange = Exchange(1.0, 0, None, False, bool(is_complete), "opened")
         plan = Plan(((rate, count / rate),), exchange=exchange, connections=int(count))
-        (way,) = made.run(plan, lambda: None, lambda *_: None).directions
+        (way,) = made.run(plan, Control()).directions
         print([way[name] for name in names], flush=True)
 finally:
     made.close()

@@ -21,8 +21,8 @@ from lossratio.agent import (
     Question,
     Resolve,
     Speaker,
+    Stop,
     Through,
-    Wait,
     passes_of,
 )
 from lossratio.errors import NodeError, TrafficError
@@ -236,7 +236,7 @@ class AgentClient(AbstractContextManager["AgentClient"]):
         self.flows: Mapping[str, int] = {}
         self.has_connections = False
         self.loads_default_route = False
-        self._is_watched = False
+        self._held = Plan(())
         self.facts = self._hello()
 
     @classmethod
@@ -314,25 +314,22 @@ class AgentClient(AbstractContextManager["AgentClient"]):
 
     def run(self, plan: Plan) -> answers.Answer:
         """Performs a plan that has an end, and returns what was counted and observed."""
-        if self.see is not None and not (plan.latency or plan.locates or plan.exchange):
+        if self.see is not None and plan.may_note:
             plan = replace(plan, notes=True)
         # A generator that cannot keep the rate of a burst takes longer.
-        busy = plan.ramp + (2.0 if plan.is_burst else 1.0) * plan.duration + self.settle_time
+        busy = plan.wait + plan.ramp + self.settle_time
+        busy += 2.0 * plan.duration if plan.is_burst else plan.duration
         if plan.exchange is not None:
             passes = len(passes_of(plan.exchange, is_tcp=True))
             rounds = 1.0 + (passes - 1) / plan.exchange.answer_ratio
             busy = plan.connections / plan.load * rounds + passes * self.settle_time
 
-        answer = self._ask("run", Perform(plan), busy)
-        observed = self._read(partial(answers.read_answer, plan=plan), answer)
-        if plan.locates:
-            return replace(observed, timelines=self._timelines(answer, observed.directions))
-        return observed
+        return self._observed(self._ask("run", Perform(plan), busy), plan)
 
     def hold(self, plan: Plan) -> None:
         """Begins the traffic of a plan without an end, until `stop`."""
-        self._ask("hold", Perform(plan))
-        self._is_watched = plan.locates
+        self._ask("run", Perform(plan))
+        self._held = plan
         self._conversation.begin_pulse()
 
     def stop(self, late_wait: float = 0.0) -> answers.StoppedTraffic:
@@ -342,19 +339,20 @@ class AgentClient(AbstractContextManager["AgentClient"]):
             late_wait: Seconds after that in which frames are late; they are counted separately.
         """
         self._conversation.end_pulse()
-        answer = self._ask("stop", Wait(late_wait), self.settle_time + late_wait)
-        stopped = self._read(answers.read_stop, answer)
-        if self._is_watched:
-            return replace(stopped, timelines=self._timelines(answer, stopped.directions))
-        return stopped
+        answer = self._ask("stop", Stop(), self.settle_time)
+        stopped = self._observed(answer, self._held)
+        late = self.late_frames(late_wait)
+        latest = {name: counts[0] for name, counts in late.items()}
+        directions = answers.with_late_of_earlier(stopped.directions, late)
+        return answers.StoppedTraffic(directions, latest, stopped.timelines)
 
-    def late_frames(self, wait: float) -> dict[str, tuple[int, ...]]:
+    def late_frames(self, wait: float) -> Mapping[str, tuple[int, ...]]:
         """Frames that were counted as lost, but came back later, by direction: of the latest traffic, and of earlier.
 
         Args:
             wait: Seconds to wait for them.
         """
-        return self._read(answers.read_late, self._ask("late", Wait(wait), wait))
+        return self.run(Plan((), wait=wait)).late
 
     def resolve(
         self,
@@ -408,6 +406,13 @@ class AgentClient(AbstractContextManager["AgentClient"]):
     def close(self) -> None:
         """Ends the agent, and with it all traffic; a second call changes nothing."""
         self._conversation.close()
+
+    def _observed(self, answer: Mapping[str, Any], plan: Plan) -> answers.Answer:
+        """What an answer to a plan says."""
+        observed = self._read(partial(answers.read_answer, plan=plan), answer)
+        if plan.locates:
+            return replace(observed, timelines=self._timelines(answer, observed.directions))
+        return observed
 
     def _timelines(
         self, answer: Mapping[str, Any], counters: Sequence[DirectionCounters]

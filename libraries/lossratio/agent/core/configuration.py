@@ -159,6 +159,8 @@ class Configuration:
     """Whether losses of running traffic are located in time."""
     loads_default_route: bool = False
     """Whether a port may carry the node's default route, because nobody reaches the node over it."""
+    first_tag: int | None = None
+    """The tag before that of the first traffic, the same at both ends of a path; None: any tag."""
 
     def __post_init__(self) -> None:
         used = {port for direction in self.directions for port in direction.local_ports}

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Callable, Mapping, Sequence
 
 from .pacing import frames_within
-from .plan import Answer, Note, Plan
+from .plan import Answer, Plan
 from .protocol import Check, Message
 
 NOTE_SECONDS = 0.5
@@ -114,7 +114,7 @@ class Lookout:
         certain_after: Seconds of traffic until the verdict was certain; None: it is not certain.
     """
 
-    def __init__(self, plan: Plan, rates: Mapping[str, float], note: Note) -> None:
+    def __init__(self, plan: Plan, rates: Mapping[str, float], note: Callable[[int, int], None]) -> None:
         self._plan = plan
         self.in_flight = plan.in_flight
         self._note = note
