@@ -214,7 +214,7 @@ class Agent(Control):
     def _resolve(self, asked: Resolve) -> Message:
         def kernel() -> Wire:
             ports = [question.port for question in asked.questions]
-            return open_wire(asked.questions, links_in_use(ports, loads_default_route=asked.loads_default_route))
+            return open_wire(ports, links_in_use(ports, loads_default_route=asked.loads_default_route))
 
         with closing(self._wire(asked, kernel)) as wire:
             return {"macs": resolve(asked.questions, wire, asked.seconds)}

@@ -99,15 +99,21 @@ class Conversation:
         self.node_name = node_name
         self.process = process
         self.patience = patience
-        self.see: Callable[[int, int], None] | None = None
         self._last_id = 0
         self._is_open = True
         self._pulse: Pulse | None = None
 
     def ask(
-        self, operation: str, request: Any, busy: float = 0.0, advice: str = _AFTER_THE_END
+        self,
+        operation: str,
+        request: Any,
+        busy: float = 0.0,
+        advice: str = _AFTER_THE_END,
+        see: Callable[[int, int], None] | None = None,
     ) -> Mapping[str, Any]:
         """The answer to a request, one of `lossratio.agent`'s, which may take `busy` seconds and the patience.
+
+        `see` takes the frames sent and received that notes report before the answer.
 
         Raises:
             AgentRefusalError: If the agent refuses it.
@@ -124,8 +130,8 @@ class Conversation:
                 json.dumps({"id": self._last_id, "op": operation, **asdict(request)})
             )
             line = self.process.read_line(busy + self.patience, self._show_life)
-            while self.see is not None and (note := _note_in(line)) is not None:
-                self.see(*note)
+            while see is not None and (note := _note_in(line)) is not None:
+                see(*note)
                 # While lines come, reading gives the agent no sign of life.
                 self._show_life()
                 line = self.process.read_line(busy + self.patience, self._show_life)
@@ -223,6 +229,8 @@ class AgentClient(AbstractContextManager["AgentClient"]):
         has_connections: Whether its trials can only open connections.
         loads_default_route: Whether a port may carry the node's default route, because nobody reaches the node over it.
         settle_time: Seconds after the traffic in which frames come back in time.
+        see: Takes the frames that a running trial has sent and received so far, over all directions, two to ten times a
+            second if the generator reports them; None: nothing does.
     """
 
     def __init__(
@@ -232,6 +240,7 @@ class AgentClient(AbstractContextManager["AgentClient"]):
         self._conversation = Conversation(node_name, process, patience)
         self._ask = self._conversation.ask
         self.settle_time = 0.0
+        self.see: Callable[[int, int], None] | None = None
         self._directions: tuple[str, ...] = ()
         self.flows: Mapping[str, int] = {}
         self.has_connections = False
@@ -268,18 +277,6 @@ class AgentClient(AbstractContextManager["AgentClient"]):
 
     def __exit__(self, *exception: object) -> None:
         self.close()
-
-    @property
-    def see(self) -> Callable[[int, int], None] | None:
-        """Takes the frames that a running trial has sent and received so far, over all directions; None: nothing does.
-
-        It is called two to ten times a second, if the generator reports them.
-        """
-        return self._conversation.see
-
-    @see.setter
-    def see(self, see: Callable[[int, int], None] | None) -> None:
-        self._conversation.see = see
 
     def is_alive(self) -> bool:
         """Whether the agent, at both ends if there are two, still answers: news of its end may be on the way."""
@@ -324,7 +321,7 @@ class AgentClient(AbstractContextManager["AgentClient"]):
             rounds = 1.0 + (passes - 1) / plan.exchange.answer_ratio
             busy = plan.connections / plan.load * rounds + passes * self.settle_time
 
-        return self._observed(self._ask("run", Perform(plan), busy), plan)
+        return self._observed(self._ask("run", Perform(plan), busy, see=self.see), plan)
 
     def hold(self, plan: Plan) -> None:
         """Begins the traffic of a plan without an end, until `stop`."""

@@ -79,9 +79,7 @@ def test_a_plan_with_what_is_no_positive_number_is_refused_by_the_name_of_its_fi
 @pytest.mark.parametrize("through", [5, "xdp", [], {}, {"generator": "xdp"}, {"generator": "xdp", "options": []}])
 def test_cards_are_reached_through_a_generator_with_options_only(through):
     with pytest.raises(AgentError, match=r"[Tt]hrough") as refusal:
-        Agent(Channel(0, 1)).answer(
-            {"op": "probe", **PROBE, "through": through}
-        )
+        Agent(Channel(0, 1)).answer({"op": "probe", **PROBE, "through": through})
     assert refusal.value.kind == "bad_request"
 
 
@@ -106,7 +104,5 @@ def test_only_a_generator_with_cards_of_its_own_opens_them():
     for name in ("afpacket", "os", "nothing"):
         through = {"generator": name, "options": {}}
         with pytest.raises(AgentError, match="has no cards") as refusal:
-            Agent(Channel(0, 1)).answer(
-                {"op": "probe", **PROBE, "through": through}
-            )
+            Agent(Channel(0, 1)).answer({"op": "probe", **PROBE, "through": through})
         assert refusal.value.kind == "unsupported"

@@ -413,9 +413,7 @@ def test_the_log_of_the_server_is_kept_with_the_results():
 def test_a_trial_that_is_shown_at_a_terminal_is_the_same_with_cards_and_with_flow_statistics(modes):
     seen = []
     trex = generator(Server(lost=(0.1, 0.0)), modes=modes)
-    answer = trex.run(
-        Plan(((10_000.0, 2.0),), notes=True), Controller(note=lambda *frames: seen.append(frames))
-    )
+    answer = trex.run(Plan(((10_000.0, 2.0),), notes=True), Controller(note=lambda *frames: seen.append(frames)))
     west, _ = read_counters(asdict(answer), BOTH_WAYS)
     assert west.sent_frames - west.received_frames == pytest.approx(2000, abs=1)
     assert len(seen) > 10

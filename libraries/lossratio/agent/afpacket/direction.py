@@ -188,14 +188,12 @@ class ReceivingEnd:
 
     def count(self) -> int:
         """How many frames have come back so far; frames that come from now on are late."""
+        # This comes first, so that no more frames are examined than are counted.
+        if self._examiner is not None:
+            self._examiner.end()
         counted = self.returns.count()
         self._arrived_by_stream = self._counter.by_stream
         return counted
-
-    def end_examination(self) -> None:
-        """Ignores all frames that come from now on, because they are late."""
-        if self._examiner is not None:
-            self._examiner.end()
 
     def counters(self, sent: Sent, received: int, dropped: int) -> Message:
         """What came back of this many frames, and how many of these the interface dropped.
@@ -423,11 +421,6 @@ class ActiveDirection(OwnDirection):
     def sent_so_far(self, now: Mapping[str, Link]) -> SentSoFar:
         """See `OwnDirection.sent_so_far`."""
         return SentSoFar(0, 0, 0) if self.sending is None else self.sending.so_far(self._rate)
-
-    def end_examination(self) -> None:
-        """Ignores all frames that come from now on, because they are late."""
-        if self.receiving is not None:
-            self.receiving.end_examination()
 
     def late(self) -> int:
         """See `OwnDirection.late`; with latency frames and answers over connections."""

@@ -9,7 +9,7 @@ from contextlib import ExitStack
 from dataclasses import replace
 from functools import partial
 from multiprocessing.connection import wait
-from typing import Any, Mapping, Sequence
+from typing import Any, Sequence
 
 from ..core.arrays import HAS_NUMPY, WITHOUT_NUMPY
 from ..core.configuration import Configuration
@@ -126,7 +126,8 @@ class AfPacketGenerator(OwnGenerator[ActiveDirection]):
             sender = conversation.opener or own_sender
             self._begin(opening)
             report = self._finish([sender], control)[sender]
-            counters = self._counted({own_sender: report})[0]
+            self._reports = {own_sender: report}
+            (counters,) = self._counters(None)
             unsent = 0
             unseen: int | None = None
 
@@ -247,15 +248,9 @@ class AfPacketGenerator(OwnGenerator[ActiveDirection]):
         return reports
 
     def _counters(self, ended_after: float | None) -> list[Message]:
-        return self._counted(self._reports)
-
-    def _counted(self, reports: Mapping[Sender, SenderReport]) -> list[Message]:
-        # This comes first, so that no more frames are examined than are counted.
-        for direction in self._directions:
-            direction.end_examination()
         received = [direction.count() for direction in self._directions]
         after = self._ports.after(may_go_down=self._links_may_change)
-        return [direction.counters(reports, count, after) for direction, count in zip(self._directions, received)]
+        return [direction.counters(self._reports, count, after) for direction, count in zip(self._directions, received)]
 
     def _senders(self) -> list[Sender]:
         return [sender for direction in self._directions for sender in direction.senders]

@@ -13,7 +13,7 @@ from ..core.configuration import Configuration
 from ..core.generator import late_and_copies
 from ..core.links import Link
 from ..core.own_generator import OwnDirection
-from ..core.pacing import CATCH_UP, LONGEST_STALL, frames_within, grace_after, pause
+from ..core.pacing import CATCH_UP, LONGEST_STALL, NANOSECONDS, frames_within, grace_after, pause
 from ..core.passes import (
     LATE_LOOK,
     LATE_SECONDS,
@@ -38,7 +38,6 @@ from .sender import CPU_SHARE, WAKE_SECONDS, Sender, check_end
 
 _LEAST_ROOM = 1 << 17
 """Connections for which there is memory from the beginning: 2 MB."""
-_NANOSECONDS = 1e9
 
 
 @dataclass
@@ -320,11 +319,11 @@ class ConnectingGenerator(KernelGenerator[OwnDirection]):
         if counts.is_patient:
             last_call = 2.0 * duration + LONGEST_STALL
         segment = Segment(
-            interval=_NANOSECONDS / load,
+            interval=NANOSECONDS / load,
             frames=count,
             begin=0.0,
-            last_call=last_call * _NANOSECONDS,
-            catch_up=self._catch_up * _NANOSECONDS,
+            last_call=last_call * NANOSECONDS,
+            catch_up=self._catch_up * NANOSECONDS,
             tag=tag,
             is_patient=counts.is_patient,
         )
@@ -353,7 +352,7 @@ class ConnectingGenerator(KernelGenerator[OwnDirection]):
         sender.wake(batch_at(load, self._cards["transmit_rings"].values()))
         try:
             sender.wait_until_awake()
-            start = time.monotonic_ns() + round(WAKE_SECONDS * _NANOSECONDS)
+            start = time.monotonic_ns() + round(WAKE_SECONDS * NANOSECONDS)
             end = start + segment.last_call
             sender.program.schedule(start, [[segment]])
 
@@ -364,10 +363,10 @@ class ConnectingGenerator(KernelGenerator[OwnDirection]):
                     self._ports.after()
                     check()
                     sender.check()
-                    sender.program.renew(time.monotonic_ns() + round(PERMIT_SECONDS * _NANOSECONDS))
+                    sender.program.renew(time.monotonic_ns() + round(PERMIT_SECONDS * NANOSECONDS))
                 now = time.monotonic_ns()
-                check_end((now - end) / _NANOSECONDS)
-                left = (start + segment.interval * segment.frames - now) / _NANOSECONDS
+                check_end((now - end) / NANOSECONDS)
+                left = (start + segment.interval * segment.frames - now) / NANOSECONDS
                 time.sleep(min(CHECK_SECONDS, max(POLL_SECONDS, left)))
         finally:
             # Even an interrupt ends the traffic.

@@ -13,7 +13,7 @@ from lossratio.bpf import XdpMode, possible_cpus
 from ..core.configuration import Configuration
 from ..core.early_verdict import LOOK_SECONDS, Lookout
 from ..core.links import Link
-from ..core.pacing import CATCH_UP, pause
+from ..core.pacing import CATCH_UP, NANOSECONDS, pause
 from ..core.plan import ABILITIES, CONNECTIONS, PLACES, Answer, Control, Plan
 from ..core.ports import Ports
 from ..core.protocol import AgentError, Message, unsupported
@@ -39,7 +39,6 @@ CHECK_SECONDS = 0.1
 """Seconds between two looks at senders and ports while traffic flows."""
 POLL_SECONDS = 0.0005
 """Seconds between two questions whether the senders have finished, once everything is due."""
-_NANOSECONDS = 1e9
 
 
 class Receivers:
@@ -155,7 +154,7 @@ class XdpGenerator(KernelGenerator[ActiveDirection]):
 
     def _renew(self) -> None:
         """Lets the senders continue; called several times a second while traffic flows."""
-        until = max(time.monotonic_ns(), self._permitted) + round(PERMIT_SECONDS * _NANOSECONDS)
+        until = max(time.monotonic_ns(), self._permitted) + round(PERMIT_SECONDS * NANOSECONDS)
         for sender in self._senders:
             sender.check()
             sender.program.renew(until)
@@ -272,8 +271,8 @@ class XdpGenerator(KernelGenerator[ActiveDirection]):
 
         for sender in self._senders:
             sender.wait_until_awake()
-        self._start = time.monotonic_ns() + round(WAKE_SECONDS * _NANOSECONDS)
-        self._until = self._start + (plan.ramp + plan.duration) * _NANOSECONDS
+        self._start = time.monotonic_ns() + round(WAKE_SECONDS * NANOSECONDS)
+        self._until = self._start + (plan.ramp + plan.duration) * NANOSECONDS
         self._permitted = self._start if plan.is_endless else round(self._until)
         for sender, schedule in zip(self._senders, schedules):
             sender.program.schedule(self._start, schedule)
@@ -299,7 +298,7 @@ class XdpGenerator(KernelGenerator[ActiveDirection]):
                     # When everything is due, the senders need only a moment to end by themselves.
                     if must_end and time.monotonic_ns() < self._until:
                         self._senders.stop()
-                        flowed = (time.monotonic_ns() - self._start) / _NANOSECONDS - self._plan.ramp
+                        flowed = (time.monotonic_ns() - self._start) / NANOSECONDS - self._plan.ramp
                         if self._senders.have_finished() and not is_endless:
                             return None
                         return min(flowed, self._plan.duration)
@@ -307,7 +306,7 @@ class XdpGenerator(KernelGenerator[ActiveDirection]):
                     self._renew()
                 is_over = has_finished and not is_endless
 
-                left = (self._until - time.monotonic_ns()) / _NANOSECONDS
+                left = (self._until - time.monotonic_ns()) / NANOSECONDS
                 if not is_over:
                     time.sleep(min(between, max(POLL_SECONDS, left)))
                 check_end(-left)
