@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict
 from typing import Any
 
@@ -19,11 +19,11 @@ class Controller(Control):
         self,
         check: Callable[[], None] | None = None,
         note: Callable[[int, int], None] | None = None,
-        while_held: Iterator[object] = iter(()),
+        while_held: Iterable[object] = (),
     ) -> None:
         self.check = check or super().check
         self.note = note or super().note
-        self._while_held = while_held
+        self._while_held = iter(while_held)
 
     def wants_end(self) -> bool:
         return next(self._while_held, self) is self
@@ -48,7 +48,7 @@ def connect(made: Generator, load: float, count: int, exchange: ExchangeOfTrial)
     return made.run(plan, Controller())
 
 
-def hold(made: Generator, load: float, while_held: Iterator[object] = iter(())) -> Answer:
+def hold(made: Generator, load: float, while_held: Iterable[object] = ()) -> Answer:
     """Performs traffic that lasts until the iterator has ended: it is asked now and then."""
     return made.run(Plan(((load, None),)), Controller(while_held=while_held))
 

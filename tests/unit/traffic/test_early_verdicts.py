@@ -9,6 +9,7 @@ from lossratio.traffic import Answer, Plan, TrafficMeasurer
 from lossratio.traffic.answers import read_answer
 from lossratio.trials import IN_FLIGHT, DirectionCounters, TrialInput, output_from_counters
 
+TRIAL = TrialInput(duration=1.0, load=1000.0, certain_above=0.01)
 HALF = (SentSoFar(sent=500, unsent=0, kept=3), ReceivedSoFar(received=480, dropped=1))
 
 

@@ -159,7 +159,7 @@ def test_traffic_without_an_end_is_stopped_and_counted(made):
     assert StandIn.made.config["flows"][0]["duration"]["choice"] == "continuous"
     assert first.sent_frames + second.sent_frames == first.received_frames + second.received_frames == 200
     assert (first.unsent_frames, second.unsent_frames, StandIn.made.state) == (0, 0, "stop")
-    assert late(made) == dict.fromkeys(NAMES, [0])
+    assert late(made) == {name: [0] for name in NAMES}
 
 
 def test_a_closed_generator_has_stopped_its_traffic(made):

@@ -324,7 +324,7 @@ HOLD = {"id": 1, "op": "run", "plan": {"steps": [[9.0, None]]}}
 
 def hear(controller, *requests):
     """What the agent replies to requests that come at once."""
-    writing, channel, agent, answered = controller
+    writing, _, agent, answered = controller
     first, *others = (json.dumps(request).encode() + b"\n" for request in requests)
     os.write(writing, b"".join(others) or b"\n")
     agent.hear(first)
