@@ -12,6 +12,7 @@ from contextlib import ExitStack, closing, suppress
 from dataclasses import asdict
 from typing import Callable, Collection, Sequence
 
+from .core.arrays import HAS_NUMPY, np
 from .core.configuration import Speaker
 from .core.generator import Generator, make_generator, open_cards
 from .core.links import read_links
@@ -135,16 +136,11 @@ class Agent(Control):
             )
         with open("/proc/cpuinfo", encoding="utf-8", errors="replace") as file:
             models = [line.partition(":")[2].strip() for line in file if line.startswith("model name")]
-        numpy_version = None
-        with suppress(ImportError):
-            import numpy
-
-            numpy_version = str(numpy.__version__)
         # Record: what the node has.
         return {
             "protocol": PROTOCOL,
             "python": platform.python_version(),
-            "numpy": numpy_version,
+            "numpy": str(np.__version__) if HAS_NUMPY else None,
             "kernel": f"{platform.system()} {platform.release()}",
             "machine": platform.machine(),
             "cpu": models[0] if models else platform.processor(),

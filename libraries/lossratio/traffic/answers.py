@@ -80,14 +80,11 @@ def read_counters(
             name: direction[name] for name in (*_ALWAYS, *direction) if name not in _BESIDE_COUNTERS
         }
         counters = trials.read_record(trials.DirectionCounters, json.dumps(counted))
-        seen = direction["examination"]
-        read.append(
-            counters
-            if seen is None
-            else trials.with_examination(
-                counters, trials.read_record(trials.Examination, json.dumps(seen))
-            )
-        )
+        if direction["examination"] is not None:
+            seen = json.dumps(direction["examination"])
+            examination = trials.read_record(trials.Examination, seen)
+            counters = trials.with_examination(counters, examination)
+        read.append(counters)
 
     return tuple(read)
 

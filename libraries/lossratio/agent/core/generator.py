@@ -8,7 +8,7 @@ import sys
 from importlib import import_module
 from importlib.util import find_spec
 from types import ModuleType
-from typing import Any, Callable, Iterable, Mapping, Protocol
+from typing import Any, Iterable, Mapping, Protocol
 
 from .configuration import Configuration
 from .frames_spec import DIRECTIONS, FramesSpec, TagPlace
@@ -198,11 +198,6 @@ def _own_package(name: str) -> ModuleType | None:
     if is_package:
         return import_module(f"..{name}", __package__)
     return None
-
-
-def made_with_keywords(kind: Callable[..., Generator]) -> Callable[[Configuration, Message], Generator]:
-    """A ``make_generator`` whose options are the keyword arguments of a class of generators."""
-    return lambda configuration, options: kind(configuration, **options)
 
 
 def open_cards(name: str, options: Message) -> Wire:
