@@ -113,7 +113,11 @@ class Agent(Control):
         return not self._is_held
 
     def exchange(self, said: Message) -> Message:
-        """See `Control.exchange`: the controller carries the messages."""
+        """See `Control.exchange`: the controller carries the messages.
+
+        Raises:
+            AgentError: If the other agent cannot continue.
+        """
         self._reply(meet=said)
         answer = decode(self._channel.line())
         if answer["op"] != "met" or not isinstance(answer.get("said"), dict):
