@@ -45,16 +45,17 @@ FAR_ADDRESS = "198.18.1.2"
 OURS = """
 import json, select, sys
 from lossratio.traffic import Plan, PortPair, TrafficPort, load_profile, make_configuration
+from lossratio.agent import Control
 from lossratio.agent.core.generator import make_generator
 name, load, options = sys.argv[1], float(sys.argv[2]), json.loads(sys.argv[3])
 profile = load_profile("ethip4-udp", frame_size=64, bidirectional=False)
 pair = PortPair(TrafficPort("near", "near"), TrafficPort("far", "far"))
 generator = make_generator(name, make_configuration(profile, [pair], settle_time=0.02), options)
+class UntilInputEnds(Control):
+    def wants_end(self):
+        return bool(select.select([sys.stdin], [], [], 0.0)[0])
 try:
-    generator.hold(Plan(((load, None),)))
-    while not select.select([sys.stdin], [], [], 0.05)[0]:
-        generator.renew()
-    generator.stop(0.0, lambda: None)
+    generator.run(Plan(((load, None),)), UntilInputEnds())
 finally:
     generator.close()
 """

@@ -236,7 +236,7 @@ BARE = """
 from dataclasses import replace
 import sys
 from lossratio.traffic import PortPair, TrafficPort, load_profile, make_configuration
-from lossratio.agent.core.plan import Exchange, Plan
+from lossratio.agent.core.plan import Control, Exchange, Plan
 from lossratio.agent.xdp.connections import ConnectingGenerator
 
 profile = load_profile("ethip4-udp-connections", frame_size=64)
@@ -254,7 +254,7 @@ try:
         rate, count, is_complete = map(float, line.split())
         exchange = Exchange(1.0, 0, None, False, bool(is_complete), "opened")
         plan = Plan(((rate, count / rate),), exchange=exchange, connections=int(count))
-        (way,) = made.run(plan, lambda: None, lambda *_: None).directions
+        (way,) = made.run(plan, Control()).directions
         print([way[name] for name in names], flush=True)
 finally:
     made.close()

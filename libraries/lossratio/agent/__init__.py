@@ -27,10 +27,10 @@ from .core.neighbours import Question
 from .core.pacing import frames_within
 from .core.packets import ETH_P_ALL, StampedFrame, have_stamps, open_packets, overlooked, receive_stamped
 from .core.passes import passes_of, why_not_in_kernel
-from .core.plan import Answer, Exchange, Note, Plan
+from .core.plan import Answer, Control, Exchange, Plan
 from .core.ports import links_in_use
-from .core.protocol import PROTOCOL, AgentError, Check, Message
-from .core.requests import Clock, Configure, Hello, Perform, Probe, Resolve, Through, Wait
+from .core.protocol import PROTOCOL, AgentError, Message
+from .core.requests import Clock, Configure, Hello, Perform, Probe, Resolve, Stop, Through
 from .core.wire import (
     ARP_ETHERTYPE,
     ETHERNET_HEADER_BYTES,
@@ -50,4 +50,4 @@ from .core.wire import (
     word_sum,
 )
 
-__all__ = ["AgentError", "Answer", "Check", "Configuration", "Direction", "Generator", "Message", "Note", "Plan"]
+__all__ = ["AgentError", "Answer", "Configuration", "Control", "Direction", "Generator", "Message", "Plan"]

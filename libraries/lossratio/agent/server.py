@@ -10,27 +10,19 @@ import sys
 import time
 from contextlib import ExitStack, closing, suppress
 from dataclasses import asdict
-from typing import Callable, Collection, Sequence, cast
+from typing import Callable, Collection, Sequence
 
+from .core.arrays import HAS_NUMPY, np
 from .core.configuration import Speaker
-from .core.generator import Generator, MeetingGenerator, make_generator, open_cards
+from .core.generator import Generator, make_generator, open_cards
 from .core.links import read_links
 from .core.meeting import Meeting
 from .core.neighbours import AnsweringWire, Responder, open_wire, resolve
+from .core.pacing import pause
 from .core.packets import ETH_P_ALL, PacketWire, Wire, open_packets, probe
-from .core.plan import ABILITIES, TWO_NODES, VERDICTS, Plan
+from .core.plan import ABILITIES, TWO_NODES, VERDICTS, Control, Plan
 from .core.ports import free_ports, links_in_use, usable_links
-from .core.protocol import (
-    PROTOCOL,
-    AgentError,
-    Channel,
-    Check,
-    ControllerGoneError,
-    Message,
-    decode,
-    read_record,
-    unsupported,
-)
+from .core.protocol import PROTOCOL, AgentError, Channel, ControllerGoneError, Message, decode, read_record, unsupported
 from .core.requests import (
     PARTS_OF_REQUESTS,
     REQUESTS,
@@ -41,10 +33,8 @@ from .core.requests import (
     Probe,
     Resolve,
     SingleFrames,
-    Wait,
+    Stop,
 )
-
-_TEND_SECONDS = 0.05
 
 
 def main() -> None:
@@ -56,42 +46,38 @@ def main() -> None:
     replies = os.dup(sys.stdout.fileno())
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
     channel = Channel(sys.stdin.fileno(), replies)
-    agent = Agent(channel.check, channel.check_open, channel.reply, channel.line)
+    agent = Agent(channel)
 
     try:
-        for line in channel.lines(agent.tend):
-            request_id = None
-            try:
-                request = decode(line)
-                request_id = request.get("id")
-                channel.reply({"id": request_id, "result": agent.answer(request)})
-            except AgentError as error:
-                channel.reply({"id": request_id, "error": {"kind": error.kind, "message": error.message}})
+        for line in channel.lines():
+            agent.hear(line)
     except ControllerGoneError as error:
         print(f"lossratio agent: the controller is gone: {error}. Stopping all traffic.", file=sys.stderr)
     finally:
         agent.close()
 
 
-class Agent:
-    """Fulfils requests with one generator.
+class Agent(Control):
+    """Fulfils requests that come through a channel, with one generator."""
 
-    `check` is called while traffic flows, and raises an exception if the controller is gone. `check_open` is called
-    when no traffic flows: then the controller may be silent, because its machine may be busy. While a request is being
-    fulfilled, `reply` sends the controller a message, and `line` waits for the controller's next line.
-    """
-
-    def __init__(
-        self, check: Check, check_open: Check, reply: Callable[[Message], None], line: Callable[[], bytes]
-    ) -> None:
-        self._reply = reply
-        self._line = line
+    def __init__(self, channel: Channel) -> None:
+        self._channel = channel
         self._request_id: object = None
-        self._check, self._check_open = check, check_open
         self._generator: Generator | None = None
         self._can: Collection[str] = ()
-        self._is_running = False
+        self._way_out = ""
+        self._is_held = False
         self._responder: Responder | None = None
+
+    def hear(self, line: bytes) -> None:
+        """Fulfils a request, and replies."""
+        self._request_id = None
+        try:
+            request = decode(line)
+            self._request_id = request.get("id")
+            self._reply(result=self.answer(request))
+        except AgentError as error:
+            self._reply(error={"kind": error.kind, "message": error.message})
 
     def answer(self, request: Message) -> Message:
         """Fulfils a request, and returns the result.
@@ -103,18 +89,40 @@ class Agent:
         if operation not in REQUESTS:
             there = ", ".join(REQUESTS)
             raise AgentError("bad_request", f"There is no operation {operation!r}. The operations are {there}.")
-        self._request_id = request.get("id")
         fields = {name: value for name, value in request.items() if name not in ("id", "op")}
         answer: Message = getattr(self, f"_{operation}")(read_record(REQUESTS[operation], fields, PARTS_OF_REQUESTS))
         return answer
 
-    def tend(self) -> float | None:
-        """Renews running traffic; returns the seconds until that is due again, or None if there is none."""
-        if self._generator is None or not self._is_running:
-            return None
-        self._check()
-        self._generator.renew()
-        return _TEND_SECONDS
+    def check(self) -> None:
+        """See `Control.check`."""
+        self._channel.check()
+
+    def note(self, sent: int, received: int) -> None:
+        """See `Control.note`."""
+        self._reply(note={"sent": sent, "received": received})
+
+    def has_begun(self) -> None:
+        """See `Control.has_begun`."""
+        self._is_held = True
+        self._reply(result={})
+
+    def wants_end(self) -> bool:
+        """See `Control.wants_end`; every request but the one for that is refused."""
+        while self._is_held and self._channel.has_line():
+            self._hear_while_held()
+        return not self._is_held
+
+    def exchange(self, said: Message) -> Message:
+        """See `Control.exchange`: the controller carries the messages.
+
+        Raises:
+            AgentError: If the other agent cannot continue.
+        """
+        self._reply(meet=said)
+        answer = decode(self._channel.line())
+        if answer["op"] != "met" or not isinstance(answer.get("said"), dict):
+            return super().exchange(said)
+        return answer
 
     def close(self) -> None:
         """Stops all traffic at once, and releases the ports."""
@@ -124,7 +132,6 @@ class Agent:
             self._responder.close()
         self._generator = None
         self._responder = None
-        self._is_running = False
 
     def _hello(self, asked: Hello) -> Message:
         if asked.protocol != PROTOCOL:
@@ -133,16 +140,11 @@ class Agent:
             )
         with open("/proc/cpuinfo", encoding="utf-8", errors="replace") as file:
             models = [line.partition(":")[2].strip() for line in file if line.startswith("model name")]
-        numpy_version = None
-        with suppress(ImportError):
-            import numpy
-
-            numpy_version = str(numpy.__version__)
         # Record: what the node has.
         return {
             "protocol": PROTOCOL,
             "python": platform.python_version(),
-            "numpy": numpy_version,
+            "numpy": str(np.__version__) if HAS_NUMPY else None,
             "kernel": f"{platform.system()} {platform.release()}",
             "machine": platform.machine(),
             "cpu": models[0] if models else platform.processor(),
@@ -161,72 +163,63 @@ class Agent:
                 self._responder = Responder(configuration.speakers, usable_links(configuration))
             self._generator = make_generator(asked.generator, configuration, asked.options, asked.program)
             facts = self._generator.facts()
-            # It is for plans; results state everything else.
+            # These are for plans; results state everything else.
             self._can = facts.pop("can", ())
-            if configuration.has_other_end:
-                self._join(asked.generator, asked.first_tag)
+            self._way_out = facts.pop("way_out", "Use 'kind: afpacket'.")
+            if configuration.has_other_end and TWO_NODES not in self._can:
+                raise unsupported(
+                    f"The generator {asked.generator} needs both ends of a path on one node, but this TG has its ends "
+                    "on two nodes. Use 'kind: afpacket' or 'kind: xdp'."
+                )
             undo.pop_all()
         return facts
-
-    def _join(self, name: str, first_tag: int) -> None:
-        if TWO_NODES not in self._can:
-            raise unsupported(
-                f"The generator {name} needs both ends of a path on one node, but this TG has its ends on two "
-                "nodes. Use 'kind: afpacket' or 'kind: xdp'."
-            )
-        cast(MeetingGenerator, self._generator).join(Meeting(self._exchange), first_tag)
-
-    def _exchange(self, said: Message) -> Message:
-        """Sends a message to the agent at the other end, through the controller; returns that agent's message."""
-        self._reply({"id": self._request_id, "meet": said})
-        answer = decode(self._line())
-        if answer["op"] != "met" or not isinstance(answer.get("said"), dict):
-            raise AgentError("other_end", "The other end of the path cannot continue.")
-        return answer
 
     def _run(self, asked: Perform) -> Message:
         plan = asked.plan
         generator = self._able_generator(plan)
-        if plan.is_endless:
-            raise AgentError(
-                "bad_request", "A plan without an end cannot be run. Start it with 'hold', and end it with 'stop'."
-            )
-        request_id = self._request_id
+        # Nothing flows yet.
+        pause(plan.wait, self._channel.check_open)
+        try:
+            return asdict(generator.run(plan, self))
+        except AgentError:
+            # The error is the answer to the request to stop.
+            while self._is_held:
+                self._hear_while_held()
+            raise
+        finally:
+            self._is_held = False
 
-        def note(sent: int, received: int) -> None:
-            self._reply({"id": request_id, "note": {"sent": sent, "received": received}})
+    def _hear_while_held(self) -> None:
+        """Waits for a request while traffic without an end flows, or has failed, and answers it."""
+        line = self._channel.line()
+        request: Message = {"op": None}
+        with suppress(AgentError):
+            request = decode(line)
+        if request["op"] in ("hello", "clock"):
+            self.hear(line)
+            return
 
-        return asdict(generator.run(plan, self._check, note))
+        self._request_id = request.get("id")
+        if request["op"] == "stop":
+            self._is_held = False
+        else:
+            self._reply(error={"kind": "busy", "message": "Traffic is running. Stop it first."})
 
-    def _hold(self, asked: Perform) -> Message:
-        self._able_generator(asked.plan).hold(asked.plan)
-        self._is_running = True
-        return {}
-
-    def _stop(self, asked: Wait) -> Message:
-        if self._generator is None or not self._is_running:
-            raise AgentError("not_running", "There is no traffic to stop.")
-        self._is_running = False
-        return asdict(self._generator.stop(asked.wait, self._check_open))
-
-    def _late(self, asked: Wait) -> Message:
-        return {"late": self._idle_generator().late(asked.wait, self._check_open)}
+    def _stop(self, asked: Stop) -> Message:
+        raise AgentError("not_running", "There is no traffic to stop.")
 
     def _clock(self, asked: Clock) -> Message:
         return {"now": time.monotonic()}
 
     def _resolve(self, asked: Resolve) -> Message:
-        self._check_idle()
-
         def kernel() -> Wire:
             ports = [question.port for question in asked.questions]
-            return open_wire(asked.questions, links_in_use(ports, loads_default_route=asked.loads_default_route))
+            return open_wire(ports, links_in_use(ports, loads_default_route=asked.loads_default_route))
 
         with closing(self._wire(asked, kernel)) as wire:
             return {"macs": resolve(asked.questions, wire, asked.seconds)}
 
     def _probe(self, asked: Probe) -> Message:
-        self._check_idle()
         undo = ExitStack()
 
         def kernel() -> Wire:
@@ -239,7 +232,7 @@ class Agent:
         with undo, closing(self._wire(asked, kernel, asked.speakers)) as wire:
             if asked.meet:
                 # By now, the other end of the path also listens.
-                Meeting(self._exchange).ready(0)
+                Meeting(self.exchange).ready(0)
             return probe(wire, asked.sends, asked.seconds)
 
     def _wire(self, asked: SingleFrames, kernel: Callable[[], Wire], speakers: Sequence[Speaker] = ()) -> Wire:
@@ -254,21 +247,18 @@ class Agent:
         self.close()
         return AnsweringWire(open_cards(through.generator, through.options), speakers)
 
-    def _idle_generator(self) -> Generator:
-        if self._generator is None:
-            raise AgentError("not_configured", "Traffic needs ports and frames first: send 'configure'.")
-        self._check_idle()
-        return self._generator
-
-    def _check_idle(self) -> None:
-        if self._is_running:
-            raise AgentError("busy", "Traffic is running. Stop it first.")
+    def _reply(self, **message: object) -> None:
+        self._channel.reply({"id": self._request_id, **message})
 
     def _able_generator(self, plan: Plan) -> Generator:
-        """The idle generator; raises an error that says what it cannot do of a plan."""
-        generator = self._idle_generator()
+        """The generator; raises an error that says what it cannot do of a plan."""
+        if self._generator is None:
+            raise AgentError("not_configured", "Traffic needs ports and frames first: send 'configure'.")
         lacking = [ability for ability in plan.needs if ability not in self._can]
+        if lacking == [VERDICTS]:
+            raise unsupported(
+                f"This generator cannot {ABILITIES[VERDICTS]}. Measure with early_verdict=off, or use 'kind: afpacket'."
+            )
         if lacking:
-            way_out = "Measure with early_verdict=off, or use" if lacking == [VERDICTS] else "Use"
-            raise unsupported(f"This generator cannot {ABILITIES[lacking[0]]}. {way_out} 'kind: afpacket'.")
-        return generator
+            raise unsupported(f"This generator cannot {ABILITIES[lacking[0]]}. {self._way_out}")
+        return self._generator

@@ -6,7 +6,7 @@ missing direction would go unnoticed. It raises a KeyError, TypeError or ValueEr
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import zip_longest
 from typing import Any
 
@@ -16,7 +16,7 @@ from lossratio.traffic.probe import Arrival, ProbeAnswer
 
 _ALWAYS = ("unsent_frames", "generator_drop_frames", "late_frames", "load_ratio", "elapsed_s")
 """Counters that every generator reports, although records can do without them."""
-_BESIDE_COUNTERS = ("examination", "late", "course")
+_BESIDE_COUNTERS = ("examination", "course")
 """Fields of a direction's answer that are not counters of its trial."""
 
 
@@ -70,7 +70,7 @@ class StoppedTraffic:
 def read_counters(
     answer: Mapping[str, Any], names: Sequence[str]
 ) -> tuple[trials.DirectionCounters, ...]:
-    """The counters of an answer to ``run`` or ``stop``."""
+    """The counters of an answer to a plan."""
     directions = answer["directions"]
     _check_names([direction["name"] for direction in directions], names)
     read = []
@@ -80,14 +80,11 @@ def read_counters(
             name: direction[name] for name in (*_ALWAYS, *direction) if name not in _BESIDE_COUNTERS
         }
         counters = trials.read_record(trials.DirectionCounters, json.dumps(counted))
-        seen = direction["examination"]
-        read.append(
-            counters
-            if seen is None
-            else trials.with_examination(
-                counters, trials.read_record(trials.Examination, json.dumps(seen))
-            )
-        )
+        if direction["examination"] is not None:
+            seen = json.dumps(direction["examination"])
+            examination = trials.read_record(trials.Examination, seen)
+            counters = trials.with_examination(counters, examination)
+        read.append(counters)
 
     return tuple(read)
 
@@ -108,6 +105,8 @@ class Answer:
     """Whether the trial then ended."""
     most_missing: Mapping[str, int] = field(default_factory=dict)
     """The maximum number of frames of each direction that were in flight or lost at a check."""
+    late: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
+    """Late frames by direction if the plan has no steps: of the latest traffic, the previous one, and so on."""
 
     @property
     def were_in_flight(self) -> int:
@@ -116,7 +115,10 @@ class Answer:
 
 
 def read_answer(answer: Mapping[str, Any], names: Sequence[str], plan: Plan) -> Answer:
-    """An answer to ``run``, without timelines."""
+    """An answer to a plan, without timelines."""
+    if not plan.steps:
+        return Answer((), late=_late_frames(answer, names))
+
     certain_after = answer["certain_after"]
     if certain_after is not None:
         certain_after = float(certain_after)
@@ -144,16 +146,10 @@ def _latencies(answered: Any, names: Sequence[str]) -> tuple[trials.LatencyCount
     return latency
 
 
-def read_stop(answer: Mapping[str, Any], names: Sequence[str]) -> StoppedTraffic:
-    """An answer to ``stop``."""
-    late = {direction["name"]: _count(direction["late"]) for direction in answer["directions"]}
-    return StoppedTraffic(read_counters(answer, names), late)
-
-
 def read_timelines(
     answer: Mapping[str, Any], counters: Sequence[trials.DirectionCounters], clock: AgentClock
 ) -> tuple[trials.Timeline, ...]:
-    """The timelines of an answer to a plan that locates losses, or to ``stop`` after such a plan."""
+    """The timelines of an answer to a plan that locates losses."""
     timelines = []
     for direction, counted in zip(answer["directions"], counters, strict=True):
         course = direction["course"]
@@ -173,12 +169,23 @@ def read_timelines(
     return tuple(timelines)
 
 
-def read_late(answer: Mapping[str, Any], names: Sequence[str]) -> dict[str, tuple[int, ...]]:
-    """An answer to ``late``: frames by direction, of the latest traffic, the previous one, and so on."""
+def _late_frames(answer: Mapping[str, Any], names: Sequence[str]) -> dict[str, tuple[int, ...]]:
     late = {name: tuple(map(_count, answer["late"][name])) for name in names}
     if not all(late.values()):
         raise ValueError("the latest traffic is missing")
     return late
+
+
+def with_late_of_earlier(
+    directions: Sequence[trials.DirectionCounters], late: Mapping[str, Sequence[int]]
+) -> tuple[trials.DirectionCounters, ...]:
+    """Counters, with frames of earlier traffic that came after them; `late` is `Answer.late`."""
+    changed = []
+    for each in directions:
+        before = (each.late_frames, *each.earlier_late_frames)
+        latest, *earlier = by_traffic((before, late[each.name][1:]))
+        changed.append(replace(each, late_frames=latest, earlier_late_frames=tuple(earlier)))
+    return tuple(changed)
 
 
 def by_traffic(counts: Iterable[Sequence[int]]) -> list[int]:

@@ -21,8 +21,8 @@ from lossratio.agent import (
     Question,
     Resolve,
     Speaker,
+    Stop,
     Through,
-    Wait,
     passes_of,
 )
 from lossratio.errors import NodeError, TrafficError
@@ -99,15 +99,21 @@ class Conversation:
         self.node_name = node_name
         self.process = process
         self.patience = patience
-        self.see: Callable[[int, int], None] | None = None
         self._last_id = 0
         self._is_open = True
         self._pulse: Pulse | None = None
 
     def ask(
-        self, operation: str, request: Any, busy: float = 0.0, advice: str = _AFTER_THE_END
+        self,
+        operation: str,
+        request: Any,
+        busy: float = 0.0,
+        advice: str = _AFTER_THE_END,
+        see: Callable[[int, int], None] | None = None,
     ) -> Mapping[str, Any]:
         """The answer to a request, one of `lossratio.agent`'s, which may take `busy` seconds and the patience.
+
+        `see` takes the frames sent and received that notes report before the answer.
 
         Raises:
             AgentRefusalError: If the agent refuses it.
@@ -124,8 +130,8 @@ class Conversation:
                 json.dumps({"id": self._last_id, "op": operation, **asdict(request)})
             )
             line = self.process.read_line(busy + self.patience, self._show_life)
-            while self.see is not None and (note := _note_in(line)) is not None:
-                self.see(*note)
+            while see is not None and (note := _note_in(line)) is not None:
+                see(*note)
                 # While lines come, reading gives the agent no sign of life.
                 self._show_life()
                 line = self.process.read_line(busy + self.patience, self._show_life)
@@ -223,6 +229,8 @@ class AgentClient(AbstractContextManager["AgentClient"]):
         has_connections: Whether its trials can only open connections.
         loads_default_route: Whether a port may carry the node's default route, because nobody reaches the node over it.
         settle_time: Seconds after the traffic in which frames come back in time.
+        see: Takes the frames that a running trial has sent and received so far, over all directions, two to ten times a
+            second if the generator reports them; None: nothing does.
     """
 
     def __init__(
@@ -232,11 +240,12 @@ class AgentClient(AbstractContextManager["AgentClient"]):
         self._conversation = Conversation(node_name, process, patience)
         self._ask = self._conversation.ask
         self.settle_time = 0.0
+        self.see: Callable[[int, int], None] | None = None
         self._directions: tuple[str, ...] = ()
         self.flows: Mapping[str, int] = {}
         self.has_connections = False
         self.loads_default_route = False
-        self._is_watched = False
+        self._held = Plan(())
         self.facts = self._hello()
 
     @classmethod
@@ -268,18 +277,6 @@ class AgentClient(AbstractContextManager["AgentClient"]):
 
     def __exit__(self, *exception: object) -> None:
         self.close()
-
-    @property
-    def see(self) -> Callable[[int, int], None] | None:
-        """Takes the frames that a running trial has sent and received so far, over all directions; None: nothing does.
-
-        It is called two to ten times a second, if the generator reports them.
-        """
-        return self._conversation.see
-
-    @see.setter
-    def see(self, see: Callable[[int, int], None] | None) -> None:
-        self._conversation.see = see
 
     def is_alive(self) -> bool:
         """Whether the agent, at both ends if there are two, still answers: news of its end may be on the way."""
@@ -314,25 +311,22 @@ class AgentClient(AbstractContextManager["AgentClient"]):
 
     def run(self, plan: Plan) -> answers.Answer:
         """Performs a plan that has an end, and returns what was counted and observed."""
-        if self.see is not None and not (plan.latency or plan.locates or plan.exchange):
+        if self.see is not None and plan.may_note:
             plan = replace(plan, notes=True)
         # A generator that cannot keep the rate of a burst takes longer.
-        busy = plan.ramp + (2.0 if plan.is_burst else 1.0) * plan.duration + self.settle_time
+        busy = plan.wait + plan.ramp + self.settle_time
+        busy += 2.0 * plan.duration if plan.is_burst else plan.duration
         if plan.exchange is not None:
             passes = len(passes_of(plan.exchange, is_tcp=True))
             rounds = 1.0 + (passes - 1) / plan.exchange.answer_ratio
             busy = plan.connections / plan.load * rounds + passes * self.settle_time
 
-        answer = self._ask("run", Perform(plan), busy)
-        observed = self._read(partial(answers.read_answer, plan=plan), answer)
-        if plan.locates:
-            return replace(observed, timelines=self._timelines(answer, observed.directions))
-        return observed
+        return self._observed(self._ask("run", Perform(plan), busy, see=self.see), plan)
 
     def hold(self, plan: Plan) -> None:
         """Begins the traffic of a plan without an end, until `stop`."""
-        self._ask("hold", Perform(plan))
-        self._is_watched = plan.locates
+        self._ask("run", Perform(plan))
+        self._held = plan
         self._conversation.begin_pulse()
 
     def stop(self, late_wait: float = 0.0) -> answers.StoppedTraffic:
@@ -342,19 +336,20 @@ class AgentClient(AbstractContextManager["AgentClient"]):
             late_wait: Seconds after that in which frames are late; they are counted separately.
         """
         self._conversation.end_pulse()
-        answer = self._ask("stop", Wait(late_wait), self.settle_time + late_wait)
-        stopped = self._read(answers.read_stop, answer)
-        if self._is_watched:
-            return replace(stopped, timelines=self._timelines(answer, stopped.directions))
-        return stopped
+        answer = self._ask("stop", Stop(), self.settle_time)
+        stopped = self._observed(answer, self._held)
+        late = self.late_frames(late_wait)
+        latest = {name: counts[0] for name, counts in late.items()}
+        directions = answers.with_late_of_earlier(stopped.directions, late)
+        return answers.StoppedTraffic(directions, latest, stopped.timelines)
 
-    def late_frames(self, wait: float) -> dict[str, tuple[int, ...]]:
+    def late_frames(self, wait: float) -> Mapping[str, tuple[int, ...]]:
         """Frames that were counted as lost, but came back later, by direction: of the latest traffic, and of earlier.
 
         Args:
             wait: Seconds to wait for them.
         """
-        return self._read(answers.read_late, self._ask("late", Wait(wait), wait))
+        return self.run(Plan((), wait=wait)).late
 
     def resolve(
         self,
@@ -408,6 +403,13 @@ class AgentClient(AbstractContextManager["AgentClient"]):
     def close(self) -> None:
         """Ends the agent, and with it all traffic; a second call changes nothing."""
         self._conversation.close()
+
+    def _observed(self, answer: Mapping[str, Any], plan: Plan) -> answers.Answer:
+        """What an answer to a plan says."""
+        observed = self._read(partial(answers.read_answer, plan=plan), answer)
+        if plan.locates:
+            return replace(observed, timelines=self._timelines(answer, observed.directions))
+        return observed
 
     def _timelines(
         self, answer: Mapping[str, Any], counters: Sequence[DirectionCounters]

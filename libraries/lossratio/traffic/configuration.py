@@ -13,7 +13,6 @@ from lossratio.agent import (
     Question,
     Speaker,
     behind_tags,
-    permutation,
 )
 from lossratio.errors import TopologyError, TrafficError
 from lossratio.topology import Port, Side, split_sides
@@ -174,11 +173,7 @@ def _spread(spec: FramesSpec) -> FramesSpec:
         turn += 1
     fields = []
     for each in spec.fields:
-        order: Sequence[int] = range(each.count)
-        if each.seed is not None:
-            order = permutation(each.seed, each.count)
-
-        steps = each.offsets or order
+        steps = each.steps
         values = tuple(each.first + steps[number % each.count] for number in numbers)
         fields.append(replace(each, first=min(values), count=count, seed=None, values=values))
 

@@ -18,7 +18,6 @@ from lossratio.agent import (
     FramesSpec,
     SteppingField,
     StreamOrder,
-    permutation,
     size_pattern,
 )
 from lossratio.records import FileModel, left_out_if_empty
@@ -331,9 +330,6 @@ def _values(spec: FramesSpec, offset: int, width: int) -> Sequence[int]:
     """The repeating values that a place takes in a stream's flows."""
     for field in spec.fields:
         if (field.offset, field.width) == (offset, width):
-            steps: Sequence[int] = field.offsets or range(field.count)
-            if field.seed is not None:
-                steps = permutation(field.seed, field.count)
-            return [field.first + step for step in steps]
+            return [field.first + step for step in field.steps]
     part = bytes.fromhex(spec.header)[offset : offset + width]
     return [int.from_bytes(part, "big")]

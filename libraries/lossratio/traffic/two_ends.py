@@ -182,9 +182,7 @@ class _Division:
             self._ends = {
                 way["name"]: (_node_of(way["transmit"]), _node_of(way["receive"])) for way in ways
             }
-            return {
-                node: {**self._configuration(node, request), "first_tag": tag} for node in nodes
-            }
+            return {node: self._configuration(node, request, tag) for node in nodes}
         if operation == "resolve":
             questions = {node: self._of_node(node, request["questions"]) for node in nodes}
             return {node: {"questions": own} for node, own in questions.items() if own}
@@ -200,13 +198,14 @@ class _Division:
         watched = {**plan, "above": _NEVER if plan["above"] is None else plan["above"]}
         return {node: {"plan": {**watched, "notes": node == self._first}} for node in nodes}
 
-    def _configuration(self, node: str, request: Message) -> Message:
+    def _configuration(self, node: str, request: Message, tag: int) -> Message:
         whole = request["configuration"]
         configuration = {
             **whole,
             "ports": [_interface_of(port) for port in whole["ports"] if _node_of(port) == node],
             "directions": [self._direction(node, way) for way in whole["directions"]],
             "speakers": self._of_node(node, whole["speakers"]),
+            "first_tag": tag,
         }
         return {"configuration": configuration}
 
@@ -263,16 +262,16 @@ class _Division:
             return {"macs": [next(answers[node]) for node in asked]}
         if operation == "probe":
             return self._probe_answer(results)
-        if operation == "late":
-            # Late frames of a direction come to its receiver.
-            ends = self._ends.items()
-            return {"late": {name: results[sink]["late"][name] for name, (_, sink) in ends}}
 
         merged: Message = {}
         for result in results.values():
             merged = {**merged, **result}
-        if "directions" in merged:
+        if merged.get("directions"):
             merged["directions"] = [self._counters(name, results) for name in self._ends]
+        if merged.get("late") is not None:
+            # Late frames of a direction come to its receiver.
+            ends = self._ends.items()
+            merged["late"] = {name: results[sink]["late"][name] for name, (_, sink) in ends}
         if merged.get("latency") is not None:
             # Each end reports it for the frames that come back to it.
             found = {

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from lossratio.agent.core.plan import ABILITIES
-from lossratio.agent.core.protocol import AgentError
+from lossratio.agent.core.protocol import AgentError, Channel
 from lossratio.agent.server import Agent
 
 TRIAL = {"steps": [[1000.0, 1.0]]}
@@ -17,24 +17,25 @@ class NothingGenerator:
 
 
 @pytest.mark.parametrize(
-    ("op", "plan", "lacked"),
+    ("plan", "lacked"),
     [
-        ("run", TRIAL, "frames"),
-        ("run", {**TRIAL, "connections": 1, "exchange": {**EXCHANGE, "answers": "opened"}}, "connections"),
-        ("run", {**TRIAL, "latency": True}, "latency"),
-        ("hold", {"steps": [[1000.0, None]]}, "holds"),
-        ("run", {**TRIAL, "locates": True}, "schedules"),
-        ("run", {**TRIAL, "locates": True, "is_burst": True}, "bursts"),
-        ("hold", {"steps": [[1000.0, None]], "locates": True}, "places"),
-        ("run", {**TRIAL, "above": 0.5, "in_flight": 0.001}, "verdicts"),
+        (TRIAL, "frames"),
+        ({**TRIAL, "connections": 1, "exchange": {**EXCHANGE, "answers": "opened"}}, "connections"),
+        ({**TRIAL, "latency": True}, "latency"),
+        ({"steps": [[1000.0, None]]}, "holds"),
+        ({**TRIAL, "locates": True}, "schedules"),
+        ({**TRIAL, "locates": True, "is_burst": True}, "bursts"),
+        ({"steps": [[1000.0, None]], "locates": True}, "places"),
+        ({**TRIAL, "above": 0.5, "in_flight": 0.001}, "verdicts"),
     ],
 )
-def test_what_a_generator_lacks_is_named_with_the_way_out(op, plan, lacked):
-    agent = Agent(lambda: None, lambda: None, lambda message: None, lambda: b"")
+def test_what_a_generator_lacks_is_named_with_the_way_out(plan, lacked):
+    agent = Agent(Channel(0, 1))
     agent._generator = NothingGenerator()
+    agent._way_out = "Use 'kind: afpacket'."
     agent._can = ABILITIES.keys() - {lacked}
     with pytest.raises(AgentError) as refusal:
-        agent.answer({"op": op, "plan": plan})
+        agent.answer({"op": "run", "plan": plan})
     way_out = "Measure with early_verdict=off, or use" if lacked == "verdicts" else "Use"
     assert refusal.value.kind == "unsupported"
     assert refusal.value.message == f"This generator cannot {ABILITIES[lacked]}. {way_out} 'kind: afpacket'."
@@ -51,7 +52,7 @@ PROBE = REQUESTS["probe"][0]
 @pytest.mark.parametrize("value", NO_NUMBERS, ids=str)
 @pytest.mark.parametrize(("op", "field"), [(op, field) for op, (_, fields) in REQUESTS.items() for field in fields])
 def test_what_is_no_positive_number_is_refused_by_the_name_of_its_field(op, field, value):
-    agent = Agent(lambda: None, lambda: None, lambda message: None, lambda: b"")
+    agent = Agent(Channel(0, 1))
     agent._generator = NothingGenerator()
     with pytest.raises(AgentError, match=f"{field} must") as refusal:
         agent.answer({"op": op, **REQUESTS[op][0], field: value})
@@ -68,7 +69,7 @@ PLANS = {
 @pytest.mark.parametrize("value", NO_NUMBERS, ids=str)
 @pytest.mark.parametrize("field", PLANS)
 def test_a_plan_with_what_is_no_positive_number_is_refused_by_the_name_of_its_field(field, value):
-    agent = Agent(lambda: None, lambda: None, lambda message: None, lambda: b"")
+    agent = Agent(Channel(0, 1))
     agent._generator = NothingGenerator()
     with pytest.raises(AgentError, match=f"{field} must") as refusal:
         agent.answer({"op": "run", "plan": PLANS[field](value)})
@@ -78,9 +79,7 @@ def test_a_plan_with_what_is_no_positive_number_is_refused_by_the_name_of_its_fi
 @pytest.mark.parametrize("through", [5, "xdp", [], {}, {"generator": "xdp"}, {"generator": "xdp", "options": []}])
 def test_cards_are_reached_through_a_generator_with_options_only(through):
     with pytest.raises(AgentError, match=r"[Tt]hrough") as refusal:
-        Agent(lambda: None, lambda: None, lambda message: None, lambda: b"").answer(
-            {"op": "probe", **PROBE, "through": through}
-        )
+        Agent(Channel(0, 1)).answer({"op": "probe", **PROBE, "through": through})
     assert refusal.value.kind == "bad_request"
 
 
@@ -94,7 +93,7 @@ def test_cards_are_reached_through_a_generator_with_options_only(through):
     ],
 )
 def test_a_request_with_something_else_instead_of_a_record_is_refused(op, request_with, value):
-    agent = Agent(lambda: None, lambda: None, lambda message: None, lambda: b"")
+    agent = Agent(Channel(0, 1))
     agent._generator = NothingGenerator()
     with pytest.raises(AgentError, match="cannot be read") as refusal:
         agent.answer({"op": op, **request_with(value)})
@@ -105,7 +104,5 @@ def test_only_a_generator_with_cards_of_its_own_opens_them():
     for name in ("afpacket", "os", "nothing"):
         through = {"generator": name, "options": {}}
         with pytest.raises(AgentError, match="has no cards") as refusal:
-            Agent(lambda: None, lambda: None, lambda message: None, lambda: b"").answer(
-                {"op": "probe", **PROBE, "through": through}
-            )
+            Agent(Channel(0, 1)).answer({"op": "probe", **PROBE, "through": through})
         assert refusal.value.kind == "unsupported"

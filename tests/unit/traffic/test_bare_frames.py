@@ -76,6 +76,31 @@ def test_a_frame_beyond_the_sent_ones_is_corrupted_whatever_its_addresses(monkey
             monkeypatch.setattr(bare, "receive_whole", lambda _: b"")
 
 
+def test_endless_traffic_is_examined_to_its_end(monkeypatch):
+    """There is room for some thousands of frames, so that fewer and fewer are chosen."""
+    described = spec()
+    frames = BareFrames(described, SOURCE_MAC, DESTINATION_MAC)
+    for name in ("let_nothing_through", "let_sample_through"):
+        monkeypatch.setattr(bare, name, lambda *_: None)
+    monkeypatch.setattr(bare, "overlooked", lambda _: 0)
+    monkeypatch.setattr(bare, "_MOST_KEPT", 32)
+    arrived = []
+    monkeypatch.setattr(bare, "receive_whole", lambda _: arrived.pop() if arrived else b"")
+    with socket.socket() as nothing:
+        monkeypatch.setattr(bare, "open_packets", lambda *_: nothing)
+        sink = SimpleNamespace(mac=DESTINATION_MAC)
+        examiner = bare.BareExaminer(Direction("east", "tg0", "tg1", None, described), frames, sink)
+        examiner.watch(TAG, 1.0, None)
+        for number in range(2000):
+            if number > 1990 or examiner._sample.chooses(number):
+                frame = bytes(frames.frame(number, TAG, number))
+                arrived.append(frame[:-1] if number > 1990 else frame)
+                examiner.make_room()
+        found = examiner.examine(0, 2000)
+    assert (examiner._sample.one_in > 1, found["wrong_length"], found["corrupted"]) == (True, 9, 0)
+    assert found["examined"] <= 32
+
+
 @pytest.mark.parametrize(("exit_status", "says"), [(0, []), (1, ["python3 has no numpy"]), (127, [])])
 def test_a_check_says_what_a_tg_without_numpy_does_without(exit_status, says):
     session = SimpleNamespace(run=lambda *_, **__: SimpleNamespace(exit_status=exit_status))

@@ -1,34 +1,40 @@
 """Trials that are watched: when their verdict is certain, and what becomes of them then."""
 
-from dataclasses import replace
-
 import pytest
 from traffic_lab import configure, drop, hold
 from whole_trials import run_trial, run_watched, whole
 
-from lossratio.agent.core.early_verdict import SoFar, is_certain, wait_for_held_frames
+from lossratio.agent.core.early_verdict import Lookout, ReceivedSoFar, SentSoFar, wait_for_held_frames
 from lossratio.traffic import Answer, Plan, TrafficMeasurer
 from lossratio.traffic.answers import read_answer
 from lossratio.trials import IN_FLIGHT, DirectionCounters, TrialInput, output_from_counters
 
-HALF = SoFar(whole=1000, sent=500, unsent=0, received=480, in_flight=5.0, of_generator=4)
 TRIAL = TrialInput(duration=1.0, load=1000.0, certain_above=0.01)
+HALF = (SentSoFar(sent=500, unsent=0, kept=3), ReceivedSoFar(received=480, dropped=1))
 
 
-def test_frames_that_may_be_on_their_way_or_the_generators_are_not_lost_yet():
-    assert HALF.lost == 11
-    assert is_certain([HALF], 0.0109)
-    assert not is_certain([HALF], 0.011)
-    assert not is_certain([replace(HALF, received=491)], 0.0)
+def is_certain(above, *directions):
+    """Whether a trial of 1000 frames in each direction ends, of which half have been sent, and 5 may be in flight."""
+    plan = Plan(((1000.0, 1.0),), above=above, in_flight=0.005)
+    names = [str(number) for number in range(len(directions))]
+    lookout = Lookout(plan, dict.fromkeys(names, 1000.0), lambda *_: None)
+    sent, received = (dict(zip(names, ends, strict=True)) for ends in zip(*directions, strict=True))
+    return lookout.sees(sent, received)
+
+
+def test_a_verdict_is_certain_where_more_frames_are_lost_than_the_whole_trial_may_lose():
+    assert is_certain(0.0109, HALF)
+    assert not is_certain(0.011, HALF)
+    assert not is_certain(1e-9, (HALF[0], ReceivedSoFar(491, 1)))
 
 
 def test_a_surplus_of_one_direction_hides_no_loss_of_another():
-    assert is_certain([HALF, replace(HALF, received=600)], 0.005)
-    assert not is_certain([HALF, replace(HALF, received=600)], 0.0055)
+    assert is_certain(0.005, HALF, (HALF[0], ReceivedSoFar(600, 1)))
+    assert not is_certain(0.0055, HALF, (HALF[0], ReceivedSoFar(600, 1)))
 
 
 def test_nothing_is_certain_where_frames_are_unsent():
-    assert not is_certain([HALF, replace(HALF, unsent=1)], 0.0)
+    assert not is_certain(1e-9, HALF, (SentSoFar(500, 1, 3), HALF[1]))
 
 
 class Agent:

@@ -6,13 +6,13 @@ from dataclasses import asdict
 from http.server import BaseHTTPRequestHandler, HTTPServer
 
 import pytest
-from performed import hold, latency, perform
+from performed import hold, late, latency, perform
 from ports import refusing_port
 
-from lossratio.agent.core.protocol import AgentError
+from lossratio.agent.core.protocol import AgentError, ControllerGoneError
 from lossratio.agent.otg import generator as program
 from lossratio.traffic import PortPair, TrafficPort, load_profile, make_configuration
-from lossratio.traffic.answers import read_counters, read_stop
+from lossratio.traffic.answers import read_counters
 from lossratio.trials.counters import output_from_counters
 from lossratio.trials.trial_input import TrialInput
 
@@ -91,10 +91,6 @@ def made(monkeypatch):
     return program.OtgGenerator(configuration, "http://tester", True, 1.0, 0.05, {"ports": [], "flows": flows}, PORTS)
 
 
-def nothing():
-    pass
-
-
 def measured(generator, load=1000.0, duration=0.02):
     trial = TrialInput(duration, load)
     counters = read_counters({"directions": perform(generator, load, duration).directions}, NAMES)
@@ -159,15 +155,20 @@ def test_latency_has_least_mean_and_largest_only(made):
 
 
 def test_traffic_without_an_end_is_stopped_and_counted(made):
-    hold(made, 1000.0)
-    made.renew()
+    (first, second) = read_counters(asdict(hold(made, 1000.0)), NAMES)
     assert StandIn.made.config["flows"][0]["duration"]["choice"] == "continuous"
-    stopped = read_stop(asdict(made.stop(0.0, nothing)), NAMES)
-    assert (stopped.sent, stopped.received, stopped.unsent, StandIn.made.state) == (200, 200, 0, "stop")
+    assert first.sent_frames + second.sent_frames == first.received_frames + second.received_frames == 200
+    assert (first.unsent_frames, second.unsent_frames, StandIn.made.state) == (0, 0, "stop")
+    assert late(made) == {name: [0] for name in NAMES}
 
 
 def test_a_closed_generator_has_stopped_its_traffic(made):
-    hold(made, 1000.0)
+    def gone():
+        raise ControllerGoneError
+
+    with pytest.raises(ControllerGoneError):
+        perform(made, 1000.0, 1.0, gone)
+    assert StandIn.made.state == "start"
     made.close()
     assert StandIn.made.state == "stop"
 

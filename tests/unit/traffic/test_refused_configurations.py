@@ -12,7 +12,7 @@ from lossratio import traffic
 from lossratio.agent import server
 from lossratio.agent.afpacket import direction, generator
 from lossratio.agent.core import own_generator
-from lossratio.agent.core.protocol import AgentError
+from lossratio.agent.core.protocol import AgentError, Channel
 
 
 class Closable:
@@ -77,7 +77,7 @@ def test_nobody_answers_for_the_addresses_of_a_refused_configuration(monkeypatch
     monkeypatch.setattr(server, "make_generator", refuse)
     wanted = asdict(configuration())
     wanted["speakers"] = [asdict(server.Speaker("tg0", (), lldp=True))]
-    agent = server.Agent(check=lambda: None, check_open=lambda: None, reply=lambda _: None, line=lambda: b"")
+    agent = server.Agent(Channel(0, 1))
     with pytest.raises(AgentError, match="Too many flows"):
         agent.answer({"op": "configure", "generator": "afpacket", "configuration": wanted})
     assert [one.is_closed for one in opened] == [True]

@@ -5,8 +5,7 @@ from types import SimpleNamespace
 import pytest
 from hypothesis import given, strategies as st
 
-from lossratio.agent.afpacket.direction import MOST_EARLIER
-from lossratio.agent.afpacket.generator import AfPacketGenerator
+from lossratio.agent.afpacket.direction import MOST_EARLIER, ReceivingEnd
 from lossratio.agent.core.returns import Returns
 
 
@@ -146,24 +145,10 @@ def test_late_frames_of_the_latest_traffic_are_not_counted_again(perform, counte
 
 def test_late_frames_are_not_examined_with_those_that_came_in_time():
     came = []
-
-    class Returning:
-        name, sending = "east", None
-
-        def end_examination(self):
-            came.append("the examination ends")
-
-        def count(self):
-            came.append("frames are counted")
-            return 5
-
-        def counters(self, reports, received, after):
-            return {"received_frames": received}
-
-    generator = AfPacketGenerator.__new__(AfPacketGenerator)
-    generator._directions, generator._links_may_change = [Returning(), Returning()], False
-    generator._ports = SimpleNamespace(before={}, after=lambda may_go_down: {})
-    generator._reports = {}
-    assert generator._counters(None) == [{"received_frames": 5}] * 2
+    end = ReceivingEnd.__new__(ReceivingEnd)
+    end._examiner = SimpleNamespace(end=lambda: came.append("the examination ends"))
+    end.returns = SimpleNamespace(count=lambda: came.append("frames are counted") or 5)
+    end._counter = SimpleNamespace(by_stream=[5])
+    assert end.count() == 5
     # A frame between the two is counted, and not examined.
-    assert came == ["the examination ends"] * 2 + ["frames are counted"] * 2
+    assert came == ["the examination ends", "frames are counted"]

@@ -130,11 +130,11 @@ responder = Responder([Speaker("tg1", addresses, lldp=False)], links)
 tags = ("", "81000007", "88a8000781000008")
 questions = [Question("tg0", "10.0.0.1", "10.0.0.6", tag) for tag in tags]
 questions += [Question("tg0", "2001:db8::1", "2001:db8::6", tag) for tag in tags]
-answers = resolve(questions, open_wire(questions, links), 10.0)
+answers = resolve(questions, open_wire(["tg0"], links), 10.0)
 print(set(map(tuple, answers)) == {(links["tg1"].mac.hex(":"),)})
 responder.close()
 silent = [Question("tg0", "10.0.0.1", "10.0.0.6", "")]
-print(resolve(silent, open_wire(silent, links), 0.3))
+print(resolve(silent, open_wire(["tg0"], links), 0.3))
 """
 
 

@@ -108,10 +108,9 @@ def test_requests_that_make_no_sense_are_answered_and_change_nothing(agent):
 
 def test_a_time_that_is_false_is_no_time(agent):
     configure(agent)
-    assert refusal(ask, agent, "late", wait=False)[0] == "bad_request"
-    for field in ("ramp", "above", "in_flight"):
+    for field in ("wait", "ramp", "above", "in_flight"):
         assert refusal(ask, agent, "run", plan={"steps": [[1000.0, 0.01]], field: False})[0] == "bad_request"
-    assert ask(agent, "late", wait=0)
+    assert ask(agent, "run", plan={"steps": [], "wait": 0})
 
 
 NO_EXCHANGES = (
@@ -144,15 +143,14 @@ INCOMPLETE = (
     ("run", {}),
     ("run", {"plan": {**RUN, "connections": 2.5, "exchange": asdict(Exchange())}}),
     ("run", {"plan": {}}),
-    ("run", {"plan": {"steps": []}}),
     ("run", {"plan": {"steps": [1]}}),
-    ("run", {"plan": {"steps": [[1000.0, None]]}}),
     ("run", {"plan": {"steps": [[1000.0, None], [1000.0, 0.01]]}}),
     ("resolve", {"questions": None, "seconds": 1.0}),
     ("run", {"plan": {**RUN, "is_burst": 1}}),
     ("run", {"plan": {**RUN, "latency": True, "above": 0.5}}),
     ("run", {"plan": {**RUN, "is_brust": True}}),
-    ("hold", {"plan": {"steps": [[1000.0, None]], "locates": "false"}}),
+    ("run", {"plan": {"steps": [[1000.0, None]], "locates": "false"}}),
+    ("run", {"plan": {**RUN, "exchange": []}}),
     ("probe", {**PROBE, "ports": "tg0"}),
     ("probe", {**PROBE, "sends": [["tg0"]]}),
     ("probe", {**PROBE, "speakers": None}),
@@ -439,4 +437,5 @@ def test_an_agent_without_numpy_says_for_what_it_is_needed(session, tmp_path):
         assert agent.facts.numpy is None
         configure(agent)
         kind, message = refusal(run_latency, agent, 1000.0, 0.1)
-    assert (kind, "apt install python3-numpy" in message) == ("missing_module", True)
+    assert (kind, "apt install python3-numpy" in message) == ("unsupported", True)
+    assert "cannot measure latency" in message

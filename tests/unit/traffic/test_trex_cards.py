@@ -10,7 +10,7 @@ import pytest
 from performed import hold, perform
 from scapy.layers.inet6 import ICMPv6ND_NA, IPv6
 from scapy.layers.l2 import ARP, Dot1Q, Ether
-from trex_lab import SETTINGS, generator, still_there
+from trex_lab import SETTINGS, generator
 from trex_stand_in import MACS, Server, StandIn
 
 from lossratio.agent.core.configuration import Speaker
@@ -133,15 +133,11 @@ def test_reminders_go_to_gateways_in_long_trials_and_are_not_counted():
 def test_reminders_go_on_while_traffic_flows_without_an_end():
     lab = server()
     sender = generator(lab, modes=NEIGHBOURS)
-    hold(sender, 1000.0)
-    before = len(lab.pushed)
-    for _ in range(220):
-        lab.sleep(0.05)
-        sender.renew()
-    assert [port for _, port, _ in lab.pushed[before:]] == [0, 1, 0, 1]
-    assert [
-        counted["sent_frames"] - counted["received_frames"] for counted in sender.stop(0.0, still_there).directions
-    ] == [0, 0]
+    pushed = []
+    before = (pushed.append(len(lab.pushed)) for _ in range(220))
+    directions = hold(sender, 1000.0, before).directions
+    assert [port for _, port, _ in lab.pushed[pushed[0] :]] == [0, 1, 0, 1]
+    assert [counted["sent_frames"] - counted["received_frames"] for counted in directions] == [0, 0]
 
 
 def test_short_trials_in_a_row_are_one_reminder_each_five_seconds():

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 from at_least_one import at_least_one
-from performed import hold, perform
-from trex_lab import BOTH_WAYS, SETTINGS, generator, loss_ratio, still_there, trial
+from performed import Controller, hold, late, perform
+from trex_lab import BOTH_WAYS, SETTINGS, generator, loss_ratio, trial
 from trex_parts import TRexError
 from trex_stand_in import MACS, Server, StandIn
 
@@ -16,11 +16,16 @@ from lossratio.agent.trex import generator as module
 from lossratio.agent.trex.connection import TrexLibrary
 from lossratio.agent.trex.generator import TrexGenerator
 from lossratio.traffic import PortPair, TrafficPort, load_profile, make_configuration
-from lossratio.traffic.answers import read_counters, read_stop
+from lossratio.traffic.answers import read_counters
 
 
 def nobody_left():
     raise ControllerGoneError
+
+
+def held(trex, server, load=1_000.0):
+    """Traffic without an end, which lasts two seconds."""
+    return hold(trex, load, (server.sleep(0.05) for _ in range(20)))
 
 
 def test_a_trial_without_loss_has_every_frame_back():
@@ -146,9 +151,8 @@ def test_a_trial_whose_begin_is_seen_is_slow_if_it_takes_a_few_milliseconds_long
 def test_traffic_of_a_server_that_runs_ahead_is_stopped_with_all_that_was_due():
     server = Server(ahead=0.015)
     trex = generator(server, modes={"sleeps": True})
-    hold(trex, 10_000.0)
-    server.sleep(1.0)
-    for direction in at_least_one(read_stop(asdict(trex.stop(0.0, still_there)), BOTH_WAYS).directions):
+    answer = asdict(held(trex, server, 10_000.0))
+    for direction in at_least_one(read_counters(answer, BOTH_WAYS)):
         assert (direction.unsent_frames, direction.received_frames) == (0, direction.sent_frames)
         assert direction.sent_frames - direction.intended_frames < 700
 
@@ -273,7 +277,8 @@ def test_late_frames_of_the_last_trial_can_be_asked_for():
     server = Server(late=(50, 0.3))
     trex = generator(server, settle_time=0.1)
     trial(server, trex=trex)
-    assert list(trex.late(0.5, still_there).values()) == [[50], [50]]
+    server.sleep(0.5)
+    assert list(late(trex).values()) == [[50], [50]]
     server.late = (0, 0.0)
     assert [direction.late_frames for direction in trial(server, trex=trex)] == [0, 0]
 
@@ -323,27 +328,28 @@ def test_no_more_frames_are_late_than_were_missing(no_links):
     assert loss_ratio(trial(server, trex=trex)) == 0.0
     # Others send to a port between the trials.
     server.foreign = 7
-    assert trex.late(0.1, still_there) == {name: [0] for name in BOTH_WAYS}
+    server.sleep(0.1)
+    assert late(trex) == {name: [0] for name in BOTH_WAYS}
 
 
 def test_traffic_apart_from_trials_has_its_late_frames_apart():
     server = Server(late=(20, 0.2))
     trex = generator(server, settle_time=0.1)
-    hold(trex, 1_000.0)
-    server.now += 2.0
-    stopped = read_stop(asdict(trex.stop(0.5, still_there)), BOTH_WAYS)
-    for direction in at_least_one(stopped.directions):
+    counters = read_counters(asdict(held(trex, server)), BOTH_WAYS)
+    server.sleep(0.5)
+    came = late(trex)
+    for direction in at_least_one(counters):
         assert direction.sent_frames == pytest.approx(2_000, abs=10)
         assert direction.sent_frames - direction.received_frames == 20
-        assert stopped.late_by_direction[direction.name] == 20
+        assert came[direction.name] == [20]
 
 
 def test_late_frames_of_traffic_apart_from_trials_are_not_reported_again_with_the_next_trial():
     server = Server(late=(20, 0.2))
     trex = generator(server, settle_time=0.1)
-    hold(trex, 1_000.0)
-    server.now += 2.0
-    trex.stop(0.5, still_there)
+    held(trex, server)
+    server.sleep(0.5)
+    late(trex)
     assert [direction.late_frames for direction in trial(server, 1_000.0, trex=trex)] == [0, 0]
 
 
@@ -407,7 +413,7 @@ def test_the_log_of_the_server_is_kept_with_the_results():
 def test_a_trial_that_is_shown_at_a_terminal_is_the_same_with_cards_and_with_flow_statistics(modes):
     seen = []
     trex = generator(Server(lost=(0.1, 0.0)), modes=modes)
-    answer = trex.run(Plan(((10_000.0, 2.0),), notes=True), still_there, lambda *frames: seen.append(frames))
+    answer = trex.run(Plan(((10_000.0, 2.0),), notes=True), Controller(note=lambda *frames: seen.append(frames)))
     west, _ = read_counters(asdict(answer), BOTH_WAYS)
     assert west.sent_frames - west.received_frames == pytest.approx(2000, abs=1)
     assert len(seen) > 10

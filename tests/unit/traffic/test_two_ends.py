@@ -72,7 +72,7 @@ def test_what_left_is_the_senders_and_what_came_back_the_receivers():
     sent = {"sent": {"west>east": {"frames": 9, "first": 3, "elapsed": 1.0}}}
     client = ScriptedAgent(ready(7), {"meet": sent}, counted(sent_frames=9))
     server = ScriptedAgent(ready(7), {"meet": {"sent": {}}}, counted(received_frames=8))
-    answer = asked(client, server, op="trial", load=9.0, duration=1.0)
+    answer = asked(client, server, op="run", load=9.0, duration=1.0)
     assert answer["result"]["directions"] == [{"name": "west>east", "sent_frames": 9, "received_frames": 8}]
     assert server.told[2] == {"op": "met", "said": sent}
 
@@ -115,7 +115,7 @@ def test_an_end_that_cannot_begin_is_named_and_the_other_one_is_let_go():
     refusal = {"error": {"kind": "interface_down", "message": "Interface eth1 is down."}}
     client = ScriptedAgent(ready(7), {"error": {"kind": "other_end", "message": "It cannot go on."}})
     server = ScriptedAgent(refusal)
-    answer = asked(client, server, op="trial", load=9.0, duration=1.0)
+    answer = asked(client, server, op="run", load=9.0, duration=1.0)
     assert answer["error"] == {"kind": "interface_down", "message": "at SERVER: Interface eth1 is down."}
     assert client.told[-1] == {"op": "met"}
 
@@ -124,12 +124,12 @@ def test_an_end_that_dies_is_named():
     client = ScriptedAgent(ready(7))
     server = ScriptedAgent(NodeError("Node SERVER: the agent was ended by a signal."))
     with pytest.raises(NodeError, match="Node SERVER"):
-        asked(client, server, op="trial", load=9.0, duration=1.0)
+        asked(client, server, op="run", load=9.0, duration=1.0)
 
 
 def test_ends_that_are_not_at_the_same_point_give_no_counters():
     with pytest.raises(NodeError, match="out of step"):
-        asked(ScriptedAgent(ready(7)), ScriptedAgent(counted()), op="trial", load=9.0, duration=1.0)
+        asked(ScriptedAgent(ready(7)), ScriptedAgent(counted()), op="run", load=9.0, duration=1.0)
 
 
 def test_an_end_with_another_tag_than_the_other_one_sends_nothing():

@@ -49,6 +49,7 @@ STAMP = (
 TRIALS = f"""
 import json, sys, time
 from lossratio.traffic import Plan, PortPair, TrafficPort, load_profile, make_configuration
+from lossratio.agent import Control
 from lossratio.agent.xdp import constants, generator
 sys.path[:0] = sys.argv[3:]
 from bpf_objects import instruction
@@ -78,7 +79,7 @@ made = generator.XdpGenerator(configuration, catch_up=10.0, card_stamps=True)
 try:
     for _ in range(5):
         begun.append(time.monotonic())
-        answer = made.run(Plan(((5_000.0, 0.4),), latency=True), lambda: None, lambda *_: None)
+        answer = made.run(Plan(((5_000.0, 0.4),), latency=True), Control())
         print(json.dumps({{**answer.directions[0], **answer.latency[0]}}), flush=True)
 except generator.AgentError as error:
     print(json.dumps({{"kind": error.kind, "message": error.message}}), flush=True)

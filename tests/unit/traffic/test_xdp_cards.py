@@ -45,6 +45,7 @@ from dataclasses import replace
 from pathlib import Path
 from lossratio.traffic import Plan, PortPair, TrafficPort, load_profile, make_configuration
 from lossratio.agent.core import links, ports
+from lossratio.agent import Control
 from lossratio.agent.xdp import attachment, cards, generator
 
 names, counted = sys.argv[1].split(","), sys.argv[2]
@@ -87,7 +88,7 @@ made = None
 try:
     made = generator.XdpGenerator(make_configuration(profile, [pair], settle_time=0.2), catch_up=10.0)
     for ramp in (0.0, 0.1):
-        (way,) = made.run(Plan(((20_000.0, 0.3),), ramp=ramp), lambda: None, lambda *_: None).directions
+        (way,) = made.run(Plan(((20_000.0, 0.3),), ramp=ramp), Control()).directions
         print(json.dumps({**way, "sent_by": made.facts()["sent_by"]}), flush=True)
 except generator.AgentError as error:
     print(json.dumps({"kind": error.kind, "message": error.message}), flush=True)
@@ -200,6 +201,7 @@ def test_the_statistics_of_a_driver_are_those_of_ethtool(netns_lab):
 SHARED_QUEUE = """
 import sys
 from lossratio.traffic import Plan, PortPair, TrafficPort, load_profile, make_configuration
+from lossratio.agent import Control
 from lossratio.agent.xdp import departures, generator
 
 missed, is_begun = int(sys.argv[1]), False
@@ -215,7 +217,7 @@ pair = PortPair(TrafficPort("west", "card"), TrafficPort("east", "east"))
 configuration = make_configuration(profile, [pair], settle_time=0.2)
 made = generator.XdpGenerator(configuration, catch_up=10.0, cpus_per_direction=2)
 try:
-    (way,) = made.run(Plan(((20_000.0, 0.3),)), lambda: None, lambda *_: None).directions
+    (way,) = made.run(Plan(((20_000.0, 0.3),)), Control()).directions
     print(way["sent_frames"] - way["received_frames"])
 except generator.AgentError as error:
     print(error.kind, error.message)

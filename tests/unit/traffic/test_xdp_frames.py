@@ -14,10 +14,11 @@ from hypothesis import given, settings, strategies as st
 from xdp_bench import TAG, Bench, needs_bpf
 
 from lossratio.agent.afpacket.frames import MOST_HEADERS, FrameOrder, number_bytes, number_parts, tag_bytes
+from lossratio.agent.core.frames_spec import permutation
 from lossratio.agent.core.protocol import AgentError
 from lossratio.agent.xdp import histogram
 from lossratio.agent.xdp.constants import FOREVER
-from lossratio.agent.xdp.frames import FramePlan, permutation
+from lossratio.agent.xdp.frames import FramePlan
 from lossratio.agent.xdp.receive_program import MOST_GAPS, MOST_TRAFFIC, TAGS_OF_TRAFFIC
 from lossratio.topology.addressing import EAST, WEST
 from lossratio.traffic import PortPair, TrafficPort, load_profile, make_configuration, profile_names
@@ -41,7 +42,7 @@ def as_afpacket_sends(description, numbers, first=0):
 @pytest.mark.parametrize("profile", profile_names())
 def test_frames_are_those_of_the_embedded_generator_and_come_back_intact(profile, monkeypatch):
     # A million flows have the same random order in frames of all sizes.
-    monkeypatch.setattr("lossratio.agent.xdp.frames.permutation", cache(permutation))
+    monkeypatch.setattr("lossratio.agent.core.frames_spec.permutation", cache(permutation))
     smallest = smallest_size(profile)
     sizes = (smallest, 570, 1518) if smallest > 64 and "ip6" not in profile else (smallest, 1518, "IMIX_v4_1")
     described = [spec(profile, size) for size in sizes]

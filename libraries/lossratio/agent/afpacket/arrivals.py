@@ -9,6 +9,7 @@ from ..core.arrays import NDArray, np
 from ..core.frames_spec import TAG_BYTES, FramesSpec, TagPlace, tag_bits
 from ..core.generator import check_numbered
 from ..core.links import Link
+from ..core.pacing import NANOSECONDS
 from ..core.protocol import AgentError, Message
 from .filters import let_tag_through
 from .frames import Numbers
@@ -25,7 +26,6 @@ _LEAST_ROOM, _MOST_ROOM = 1 << 13, 1 << 18
 # A number this far beyond the others belongs to a damaged frame.
 _FARTHEST = 1 << 22
 _SILENT_INTERVALS = 5
-_NANOSECONDS = 1e9
 
 
 class Reception:
@@ -106,7 +106,7 @@ class ArrivalLog:
         if len(captured):
             start = self._place.offset + TAG_BYTES // 2
             numbers = words_at(captured.contents(start + 4), start)
-            self._reception.add(numbers, (captured.times - self._clock.ahead) / _NANOSECONDS)
+            self._reception.add(numbers, (captured.times - self._clock.ahead) / NANOSECONDS)
             self._ring.release(len(captured))
 
     def reception(self) -> Reception:

@@ -10,21 +10,11 @@ import socket
 from collections import Counter
 from contextlib import suppress
 from dataclasses import replace
-from typing import Sequence, cast
+from typing import cast
 
 from ..core.comparison import FieldChange, changed_fields, without
 from ..core.configuration import Direction
-from ..core.frames_spec import (
-    COMPENSATION_BYTES,
-    SEQUENCE_BYTES,
-    TAG_BYTES,
-    FramesSpec,
-    SteppingField,
-    TagPlace,
-    permutation,
-    stream_tag,
-    tag_bits,
-)
+from ..core.frames_spec import COMPENSATION_BYTES, SEQUENCE_BYTES, TAG_BYTES, FramesSpec, TagPlace, stream_tag, tag_bits
 from ..core.links import Link
 from ..core.packets import ETH_P_ALL, open_packets, overlooked, receive_whole
 from ..core.protocol import Message
@@ -35,6 +25,7 @@ from .transmit import MAX_BATCH, FrameSocket, ProbeSocket, SenderSetup
 MOST_EXAMINED = 1 << 10
 """The approximate maximum number of frames of a trial and direction that are chosen for examination."""
 _MOST_KEPT = 2 * MOST_EXAMINED
+_MOST_ONE_IN = 1 << 31
 _MOST_CACHED_BYTES = 1 << 25
 _MOST_CHANGES = 8
 _OF_ALL = ("wrong_length", "wrong_mac", "strayed")
@@ -57,12 +48,12 @@ class BareFrames:
         spec.check_room()
         self.place = spec.tag_place
         self._spec = spec
-        self._beginning = destination_mac + source_mac + bytes.fromhex(spec.header)[MACS_BYTES:]
+        self._macs = destination_mac + source_mac
         # They take time to compute.
         self._flows, self._period, self._round = spec.flows, spec.period, spec.round
         self._sizes = [spec.sizes[number][0] for number in spec.size_order]
         self._streams = () if spec.order is None else spec.order.streams
-        self._values = [_values(field) for field in spec.fields]
+        self._steps = [field.steps for field in spec.fields]
         self._cached: dict[tuple[int, int], bytes] = {}
         self._most_cached = max(1, _MOST_CACHED_BYTES // spec.max_size)
 
@@ -85,25 +76,13 @@ class BareFrames:
 
     def _made(self, flow: int, size: int) -> bytes:
         """A frame of a flow and a size in bytes with FCS, with a tag of zero and its complement."""
-        spec = self._spec
-        frame = bytearray((octet - spec.payload_shift) & 0xFF for octet in range(size - FCS_BYTES))
-        head = self._beginning + bytes(4) + b"\xff" * 4
-        frame[: spec.payload_offset] = head.ljust(spec.payload_offset, b"\0")
-        for field, values in zip(spec.fields, self._values):
-            value = field.first + values[flow % field.count]
+        frame = self._spec.template(size - FCS_BYTES, self._macs)
+        for field, steps in zip(self._spec.fields, self._steps):
+            value = field.first + steps[flow % field.count]
             frame[field.offset : field.offset + field.width] = value.to_bytes(field.width, "big")
-        for length in spec.lengths:
-            frame[length.offset : length.offset + 2] = (len(frame) - length.start).to_bytes(2, "big")
-        for checksum in spec.checksums:
-            frame[checksum.offset : checksum.offset + 2] = checksum.value(checksum.sum_in(bytes(frame)))
+        for checksum in self._spec.checksums:
+            checksum.write(frame)
         return bytes(frame)
-
-
-def _values(field: SteppingField) -> Sequence[int]:
-    """What is added to a field's first value in each step."""
-    if field.values:
-        return field.offsets
-    return range(field.count) if field.seed is None else permutation(field.seed, field.count)
 
 
 def _write_tag(frame: bytearray, place: TagPlace, tag: int, sequence: int) -> None:
@@ -155,16 +134,7 @@ class BareExaminer:
         spec = direction.arriving
         self._direction, self._frames = direction, frames
         self._place = direction.arriving_tag
-        self._rewritable = ((0, direction.replaced), *spec.rewritable)
-        self._checksums = [
-            (checksum.start, checksum.end)
-            for checksum in spec.checksums
-            if checksum.end is not None and checksum.start >= direction.replaced
-        ]
-
-        lengths = {size - FCS_BYTES for size, _ in spec.sizes}
-        lengths |= {LEAST_LENGTH} if direction.may_be_padded else set()
-        grown = tuple(sorted(length + direction.growth for length in lengths))
+        grown = tuple(sorted(length + direction.growth for length in direction.arriving_lengths))
         self._sample = Sample(0, 1, b"" if spec.has_macs else sink.mac, grown, tag_bits(spec))
         self._socket = open_packets(sink, ETH_P_ALL, NOTHING)
         with suppress(PermissionError):
@@ -188,10 +158,23 @@ class BareExaminer:
     def make_room(self) -> None:
         """Takes the frames that have arrived; call it now and then while traffic flows."""
         while frame := receive_whole(self._socket):
+            if len(self._kept) >= _MOST_KEPT and self._sample.one_in < _MOST_ONE_IN:
+                self._choose_fewer()
             if len(self._kept) < _MOST_KEPT:
                 self._kept.append(frame)
             else:
                 self._overlooked += 1
+
+    def _choose_fewer(self) -> None:
+        """From now on, chooses half as many frames, and of the kept ones only keeps those and what is wrong at once."""
+        self._sample = replace(self._sample, one_in=2 * self._sample.one_in)
+        let_sample_through(self._socket, self._place, self._sample)
+        kept = []
+        for arrived in self._kept:
+            frame, number = self._seen(arrived)
+            if self._chooses(frame, number) or self._obvious_fault(arrived, frame) is not None:
+                kept.append(arrived)
+        self._kept = kept
 
     def look(self, *_: int) -> None:
         """See `make_room`: frames are compared when all have arrived."""
@@ -245,7 +228,8 @@ class BareExaminer:
     def _chooses(self, frame: bytes, number: int) -> bool:
         return len(frame) >= self._place.offset + TAG_BYTES and bool(self._sample.chooses(number))
 
-    def _fault_of(self, arrived: bytes, frame: bytes, wanted: bytes, *, is_beyond: bool) -> str:
+    def _obvious_fault(self, arrived: bytes, frame: bytes) -> str | None:
+        """A fault for which all frames are looked at; None: there is none."""
         sample, start = self._sample, self._place.offset
         tag = int.from_bytes(frame[start : start + TAG_BYTES // 2], "big")
         if (tag ^ sample.tag) & sample.own_bits:
@@ -254,6 +238,12 @@ class BareExaminer:
             return "wrong_length"
         if frame[: len(sample.mac)] != sample.mac:
             return "wrong_mac"
+        return None
+
+    def _fault_of(self, arrived: bytes, frame: bytes, wanted: bytes, *, is_beyond: bool) -> str:
+        obvious = self._obvious_fault(arrived, frame)
+        if obvious is not None:
+            return obvious
         if not self._place.is_numbered:
             return "not compared"
 
@@ -274,9 +264,10 @@ class BareExaminer:
 
     def _is_same(self, got: bytes, wanted: bytes) -> bool:
         """Whether frames only differ in bytes that devices may rewrite, and all headers' checksums are right."""
-        if without(self._rewritable, got) != without(self._rewritable, wanted):
+        if without(self._direction.rewritable, got) != without(self._direction.rewritable, wanted):
             return False
-        return all(folded(word_sum(got[start:end])) == 0xFFFF for start, end in self._checksums)
+        ranges = self._direction.header_checksums
+        return all(folded(word_sum(got[start:end])) == 0xFFFF for start, end in ranges)
 
     def _has_other_addresses(self, got: bytes, wanted: bytes) -> bool:
         return any(got[start:end] != wanted[start:end] for start, end in self._direction.arriving.addresses)

@@ -153,6 +153,7 @@ class ReceivingEnd:
         self._examiner = _examiner(direction, frames, sink) if examines else None
         self._arrivals: ArrivalLog | None = None
         self._is_examined = True
+        self._is_endless = False
 
     @cached_property
     def _loss_tables(self) -> LossTables:
@@ -165,6 +166,7 @@ class ReceivingEnd:
         self._stack.watch(order.tag)
         self._foreign.watch_foreign(tags)
         self._is_examined = order.exchange is None
+        self._is_endless = order.duration is None
         if self._examiner is not None and self._is_examined:
             self._examiner.watch(order.tag, order.load, order.duration)
         if order.locates:
@@ -173,29 +175,25 @@ class ReceivingEnd:
             self._arrivals = ArrivalLog(self.sink, self._frames, place, order.tag, (min(loads), max(loads)))
 
     def note_arrivals(self, first: int, least: int) -> None:
-        """Examines this many arrived frames, once `first` is known, and makes room if losses are located."""
-        if self._examiner is not None and first >= 0 and self._is_examined:
-            self._examiner.look(first, least)
-        if self._arrivals is not None:
-            self._arrivals.note()
+        """Examines this many arrived frames, once `first` is known, and makes room if losses are located.
 
-    def make_room(self) -> None:
-        """Keeps room for the frames that come back from endless traffic."""
-        if self._examiner is not None:
+        Frames of endless traffic are examined at its end; until then, some of them are kept.
+        """
+        if self._examiner is not None and self._is_endless:
             self._examiner.make_room()
+        elif self._examiner is not None and first >= 0 and self._is_examined:
+            self._examiner.look(first, least)
         if self._arrivals is not None:
             self._arrivals.note()
 
     def count(self) -> int:
         """How many frames have come back so far; frames that come from now on are late."""
+        # This comes first, so that no more frames are examined than are counted.
+        if self._examiner is not None:
+            self._examiner.end()
         counted = self.returns.count()
         self._arrived_by_stream = self._counter.by_stream
         return counted
-
-    def end_examination(self) -> None:
-        """Ignores all frames that come from now on, because they are late."""
-        if self._examiner is not None:
-            self._examiner.end()
 
     def counters(self, sent: Sent, received: int, dropped: int) -> Message:
         """What came back of this many frames, and how many of these the interface dropped.
@@ -382,13 +380,6 @@ class ActiveDirection(OwnDirection):
         if self._conversation is not None:
             self._conversation.note()
 
-    def renew(self) -> None:
-        """Renews endless traffic, and keeps room for the frames that come back."""
-        for sender in self.senders:
-            sender.renew()
-        if self.receiving is not None:
-            self.receiving.make_room()
-
     def open_probe(self, load: float, duration: float, tag: int) -> Probe:
         """Prepares latency frames, a part of this direction's traffic; their tags count up from the first one."""
         self._end_probe()
@@ -430,11 +421,6 @@ class ActiveDirection(OwnDirection):
     def sent_so_far(self, now: Mapping[str, Link]) -> SentSoFar:
         """See `OwnDirection.sent_so_far`."""
         return SentSoFar(0, 0, 0) if self.sending is None else self.sending.so_far(self._rate)
-
-    def end_examination(self) -> None:
-        """Ignores all frames that come from now on, because they are late."""
-        if self.receiving is not None:
-            self.receiving.end_examination()
 
     def late(self) -> int:
         """See `OwnDirection.late`; with latency frames and answers over connections."""

@@ -205,13 +205,11 @@ class _ExpectedFrames:
         self._direction = direction
         self.growth = direction.growth
         self._may_be_padded = direction.may_be_padded
-        self.rewritable = ((0, direction.replaced), *spec.rewritable)
+        self.rewritable = direction.rewritable
         self.place = spec.tag_place
         self._cycle = cycle
         self.end = spec.max_size - FCS_BYTES
-        self.lengths = {size - FCS_BYTES for size, _ in spec.sizes}
-        if self._may_be_padded:
-            self.lengths.add(LEAST_LENGTH)
+        self.lengths = direction.arriving_lengths
 
         self.matters = np.ones(self.end, dtype=bool)
         for start, stop in self.rewritable:
@@ -219,11 +217,7 @@ class _ExpectedFrames:
         self.is_address = np.zeros(self.end, dtype=bool)
         for start, stop in spec.addresses:
             self.is_address[start:stop] = True
-        self.checksums = [
-            (checksum.start, checksum.end)
-            for checksum in spec.checksums
-            if checksum.end is not None and checksum.start >= direction.replaced
-        ]
+        self.checksums = direction.header_checksums
 
     def frames(self, tag: int, numbers: Numbers, first: int) -> tuple[Bytes, Numbers]:
         """Frames by their sequence numbers, as they must come back, and their lengths."""

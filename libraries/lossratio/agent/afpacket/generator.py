@@ -4,25 +4,23 @@
 from __future__ import annotations
 
 import errno
-import os
 import time
 from contextlib import ExitStack
 from dataclasses import replace
 from functools import partial
 from multiprocessing.connection import wait
-from typing import Any, Mapping, Sequence
+from typing import Any, Sequence
 
-from ..core.arrays import HAS_NUMPY
+from ..core.arrays import HAS_NUMPY, WITHOUT_NUMPY
 from ..core.configuration import Configuration
 from ..core.early_verdict import LOOK_SECONDS, Lookout
 from ..core.frames_spec import DIRECTIONS
-from ..core.generator import integrity_of
-from ..core.meeting import Meeting
+from ..core.generator import Tags, integrity_of
 from ..core.own_generator import OwnGenerator
 from ..core.pacing import CATCH_UP, COUNTING, Transmission, free_processors, pause, raise_priority
 from ..core.passes import check_openable, established
-from ..core.plan import ABILITIES, Answer, Exchange, Note, Plan
-from ..core.protocol import AgentError, Check, Message, unsupported
+from ..core.plan import ABILITIES, CONNECTIONS, LATENCY, PLACES, SCHEDULES, Answer, Control, Exchange, Plan
+from ..core.protocol import AgentError, Message, unsupported
 from . import bare, examination
 from .connections import answer_again
 from .direction import FAR, MOST_EARLIER, ActiveDirection
@@ -31,6 +29,8 @@ from .sender import SENDING, Sender, SenderReport, SendOrder
 
 _NOTE_SECONDS = 0.05
 _TAG_MASK = 0xFFFFFFFF
+_OF_NUMPY = (CONNECTIONS, LATENCY, SCHEDULES, PLACES)
+"""What needs numpy."""
 
 
 class AfPacketGenerator(OwnGenerator[ActiveDirection]):
@@ -48,7 +48,7 @@ class AfPacketGenerator(OwnGenerator[ActiveDirection]):
         self._links_may_change = False
         self._earlier_tags: list[int] = []
         self._probe_tags: list[int] = []
-        self._probe_tag = int.from_bytes(os.urandom(4), "big") & ~NUMBERS
+        self._probe_tag = Tags(configuration.first_tag).last & ~NUMBERS
         self._probes: list[Probe] = []
         self._reports: dict[Sender, SenderReport] = {}
         cpus = free_processors(device_cpus)
@@ -68,33 +68,30 @@ class AfPacketGenerator(OwnGenerator[ActiveDirection]):
 
         raise_priority(COUNTING)
 
-    def join(self, meeting: Meeting, first_tag: int) -> None:
-        """See `MeetingGenerator.join`."""
-        super().join(meeting, first_tag)
-        self._probe_tag = first_tag & ~NUMBERS
-
     def facts(self) -> Message:
         """Interfaces with their MAC addresses and kinds, and how senders are scheduled and handle stalls."""
         most_examined = examination.MOST_EXAMINED if HAS_NUMPY else bare.MOST_EXAMINED
-        return {
+        facts: Message = {
             "generator": "afpacket",
-            "can": list(ABILITIES),
+            "can": [ability for ability in ABILITIES if HAS_NUMPY or ability not in _OF_NUMPY],
             "realtime": all(sender.is_realtime for sender in self._senders()),
             "catch_up": self._catch_up,
             "integrity": integrity_of(self._configuration, examined_per_trial_about=most_examined),
             "ports": self._ports.facts(),
         }
+        if not HAS_NUMPY:
+            facts["way_out"] = WITHOUT_NUMPY
+        return facts
 
-    def run(self, plan: Plan, check: Check, note: Note) -> Answer:
-        """See `Generator.run`."""
+    def _perform(self, plan: Plan, control: Control) -> Answer:
         if plan.exchange is not None:
-            return Answer(self._connect(plan.load, plan.connections, plan.exchange, check))
+            return Answer(self._connect(plan.load, plan.connections, plan.exchange, control))
 
         self._probes = self._open_probes(plan) if plan.latency else []
         if plan.is_watched:
-            return self._watch(plan, check, note)
+            return self._watch(plan, control)
 
-        self._send(plan, check, None)
+        self._send(plan, control, None)
         counters = self._counters(None)
         if not plan.latency:
             return Answer(counters)
@@ -102,22 +99,25 @@ class AfPacketGenerator(OwnGenerator[ActiveDirection]):
         counters = [_with_latency_frames(counted, latency.get(counted["name"])) for counted in counters]
         return Answer(counters, list(latency.values()))
 
-    def _send(self, plan: Plan, check: Check, lookout: Lookout | None) -> float | None:
+    def _send(self, plan: Plan, control: Control, lookout: Lookout | None) -> float | None:
         self._begin(_order(plan), self._probes)
-        self._reports = self._finish(self._senders(), check, lookout)
+        if plan.is_endless:
+            self._links_may_change = plan.locates
+            control.has_begun()
+        self._reports = self._finish(self._senders(), control, lookout, is_endless=plan.is_endless)
         elapsed = max(direction.sent(self._reports).elapsed for direction in self._directions)
         # All due frames may have been sent before the senders noticed the end.
         ended = lookout is not None and plan.ends and plan.above is not None and elapsed < plan.duration
         return elapsed if ended else None
 
-    def _connect(self, load: float, count: int, exchange: Exchange, check: Check) -> list[Message]:
+    def _connect(self, load: float, count: int, exchange: Exchange, control: Control) -> list[Message]:
         """Opens connections in the only direction, and answers over each connection that arrives."""
         check_openable(self._configuration, exchange)
         (direction,) = self._directions
         try:
             conversation = direction.conversation()
             if exchange.answers != "opened":
-                transmit = partial(self._transmit, check=check)
+                transmit = partial(self._transmit, control=control)
                 return [answer_again(direction.name, conversation, load, exchange, transmit, self._tags.next)]
             opening = SendOrder(
                 load, (count - 0.5) / load, connections=count, exchange=exchange, is_patient=exchange.is_complete
@@ -125,15 +125,16 @@ class AfPacketGenerator(OwnGenerator[ActiveDirection]):
             own_sender = direction.both_ends("Opening connections")[0].sender
             sender = conversation.opener or own_sender
             self._begin(opening)
-            report = self._finish([sender], check)[sender]
-            counters = self._counted({own_sender: report})[0]
+            report = self._finish([sender], control)[sender]
+            self._reports = {own_sender: report}
+            (counters,) = self._counters(None)
             unsent = 0
             unseen: int | None = None
 
             for sender, order in conversation.replies(report.first, load * exchange.answer_ratio, self._tags.next):
                 if unseen is None:
                     unseen = conversation.overlooked
-                sent = self._transmit(sender, order, check)
+                sent = self._transmit(sender, order, control)
                 unsent += max(0, sent.intended - sent.sent)
         except (OSError, MemoryError) as error:
             raise _socket_error(error) from error
@@ -147,24 +148,9 @@ class AfPacketGenerator(OwnGenerator[ActiveDirection]):
         overlooked = conversation.overlooked
         return [{**established(counters, conversation.left, unsent, overlooked, unseen or 0), **seen}]
 
-    def _transmit(self, sender: Sender, order: SendOrder, check: Check) -> Transmission:
+    def _transmit(self, sender: Sender, order: SendOrder, control: Control) -> Transmission:
         sender.start(order)
-        return self._finish([sender], check)[sender].transmission
-
-    def hold(self, plan: Plan) -> None:
-        """See `Generator.hold`."""
-        self._begin(_order(plan))
-        self._links_may_change = plan.locates
-
-    def renew(self) -> None:
-        """See `Generator.renew`."""
-        for direction in self._directions:
-            direction.renew()
-
-    def _end(self, check: Check) -> list[Message]:
-        for sender in self._senders():
-            sender.stop()
-        return self._counted(self._finish(self._senders(), check))
+        return self._finish([sender], control)[sender].transmission
 
     def close(self) -> None:
         """See `Generator.close`."""
@@ -214,13 +200,13 @@ class AfPacketGenerator(OwnGenerator[ActiveDirection]):
             raise_priority(COUNTING)
 
     def _finish(
-        self, senders: Sequence[Sender], check: Check, lookout: Lookout | None = None
+        self, senders: Sequence[Sender], control: Control, lookout: Lookout | None = None, *, is_endless: bool = False
     ) -> dict[Sender, SenderReport]:
-        """Waits until all senders have ended, or the lookout ends them, and then for frames in flight."""
+        """Waits until all senders have ended, or something ends them, and then for frames in flight."""
         pending: dict[Any, Sender] = {sender.connection: sender for sender in senders}
         reports: dict[Sender, SenderReport] = {}
         ended = time.monotonic()
-        is_over = not pending and lookout is None
+        is_over = not pending and lookout is None and not is_endless
 
         try:
             while not is_over:
@@ -234,13 +220,16 @@ class AfPacketGenerator(OwnGenerator[ActiveDirection]):
                     sender.renew()
                 links = self._ports.after(may_go_down=self._links_may_change)
                 is_over = not pending
+                must_end = is_endless and control.wants_end()
+                if is_endless:
+                    is_over = is_over and must_end
                 if lookout is not None:
                     is_over, must_end = self._sees_end(lookout, links, has_ended=is_over)
-                    if must_end:
-                        for sender in pending.values():
-                            sender.stop()
+                if must_end:
+                    for sender in pending.values():
+                        sender.stop()
 
-                check()
+                control.check()
                 for direction in self._directions:
                     direction.note_arrivals()
 
@@ -250,7 +239,7 @@ class AfPacketGenerator(OwnGenerator[ActiveDirection]):
             # Frames in flight need this time anyway, so it costs nothing.
             for direction in self._directions:
                 direction.note_arrivals(least=1)
-            pause(max(0.0, ended + self._settle_time - time.monotonic()), check)
+            pause(max(0.0, ended + self._settle_time - time.monotonic()), control.check)
         finally:
             # Senders are still running only after an error.
             for sender in pending.values():
@@ -259,15 +248,9 @@ class AfPacketGenerator(OwnGenerator[ActiveDirection]):
         return reports
 
     def _counters(self, ended_after: float | None) -> list[Message]:
-        return self._counted(self._reports)
-
-    def _counted(self, reports: Mapping[Sender, SenderReport]) -> list[Message]:
-        # This comes first, so that no more frames are examined than are counted.
-        for direction in self._directions:
-            direction.end_examination()
         received = [direction.count() for direction in self._directions]
         after = self._ports.after(may_go_down=self._links_may_change)
-        return [direction.counters(reports, count, after) for direction, count in zip(self._directions, received)]
+        return [direction.counters(self._reports, count, after) for direction, count in zip(self._directions, received)]
 
     def _senders(self) -> list[Sender]:
         return [sender for direction in self._directions for sender in direction.senders]

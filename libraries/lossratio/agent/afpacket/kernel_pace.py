@@ -12,12 +12,15 @@ import socket
 import struct
 import time
 from contextlib import suppress
-from typing import Callable, Protocol
+from typing import TYPE_CHECKING, Callable
 
 from lossratio.bpf import ask_netlink, netlink_attribute
 
 from ..core.pacing import Transmission, frames_within, grace_after
 from ..core.packets import SOL_PACKET
+
+if TYPE_CHECKING:
+    from .transmit import TransmitRing
 
 LEAD = 0.1
 """The maximum number of seconds of traffic that are handed over ahead of time; a socket may take less."""
@@ -54,22 +57,6 @@ _PACKET_TX_TIMESTAMP = 16
 _EXTENDED_ERROR = struct.Struct("=IBBBBII")
 STAMPED = [(socket.SOL_SOCKET, _SO_TIMESTAMPING, struct.pack("=I", _TX_SOFTWARE))]
 """The control data that make the kernel report when a frame left."""
-
-
-class PacedOutput(Protocol):
-    """The output to which frames are handed over."""
-
-    def offer(self, count: int) -> int:
-        """Hands over up to this many frames, and returns how many were taken."""
-
-    def offer_stamped(self) -> int:
-        """Hands over one frame for which the kernel reports when it left; returns how many were taken: 1 or 0."""
-
-    def waiting(self) -> int:
-        """How many of the frames handed over have not left yet."""
-
-    def stamps(self) -> list[float]:
-        """When stamped frames left since the last call: a time in seconds for each, in order."""
 
 
 class Queue:
@@ -175,7 +162,7 @@ def read_stamps(packets: socket.socket) -> list[float]:
 
 
 def transmit_ahead(
-    output: PacedOutput,
+    output: TransmitRing,
     make_up_for_delays: Callable[[], object],
     load: float,
     duration: float,
@@ -239,7 +226,7 @@ def _difference(left: list[float], intended: int, load: float, *, over_time: flo
     return max(0.0, over_time)
 
 
-def _hand_over(output: PacedOutput, sent: int, due: int, intended: int) -> int:
+def _hand_over(output: TransmitRing, sent: int, due: int, intended: int) -> int:
     """Hands over frames up to this number; the kernel reports when the first and the last one left."""
     if sent == due:
         return 0

@@ -13,7 +13,7 @@ from ..core.arrays import NDArray, np
 from ..core.frames_spec import TAG_BYTES, StreamOrder, TagPlace
 from ..core.generator import unknown_latency
 from ..core.links import Link
-from ..core.pacing import frames_within
+from ..core.pacing import MICROSECOND_NS, frames_within
 from ..core.protocol import AgentError, Message
 from .clocks import ClockState, clock_state, clocks_error
 from .filters import let_probes_through
@@ -34,7 +34,6 @@ NUMBERS = MOST_FRAMES - 1
 """The bits of a latency frame's tag that hold its number; the other bits are the same in all frames of a trial."""
 RESOLUTION_NS = 100
 """Width of the histogram's intervals, in nanoseconds; the kernel's own times are finer, but less exact."""
-_MICROSECOND = 1000.0
 _CLOCK_WAS_SET = "The system's clock was set while frames were on their way. Measure again when it is in order."
 _ONE_CLOCK = (
     "Have chrony at both ends follow one nearby server, give the TG's first node both ports, or have a "
@@ -220,7 +219,7 @@ def summarize(name: str, left: Stamps, arrived: Stamps) -> Message:
 
     error = _fault(left, arrived)
     answer: Message = {
-        **unknown_latency(name, RESOLUTION_NS / _MICROSECOND, error),
+        **unknown_latency(name, RESOLUTION_NS / MICROSECOND_NS, error),
         "sent_frames": len(left.numbers),
         "received_frames": len(numbers),
         "out_of_order_frames": overtaken,
@@ -254,30 +253,30 @@ def summarize(name: str, left: Stamps, arrived: Stamps) -> Message:
     intervals, counts = np.unique(latencies // RESOLUTION_NS, return_counts=True)
     differences = np.abs(np.diff(latencies))
     after_middle = latencies[sent_times >= (int(left.times[0]) + int(left.times[-1])) // 2]
-    middle = float(after_middle[0]) / _MICROSECOND if len(after_middle) else None
-    jitter = float(differences.mean()) / _MICROSECOND if len(differences) else 0.0
+    middle = float(after_middle[0]) / MICROSECOND_NS if len(after_middle) else None
+    jitter = float(differences.mean()) / MICROSECOND_NS if len(differences) else 0.0
     histogram = []
     for interval, count in zip(intervals.tolist(), counts.tolist()):
-        histogram.append([interval * RESOLUTION_NS / _MICROSECOND, count])
+        histogram.append([interval * RESOLUTION_NS / MICROSECOND_NS, count])
 
     # Record: the latencies of a direction.
     return {
         **answer,
-        "least_us": float(least) / _MICROSECOND,
-        "mean_us": float(latencies.mean()) / _MICROSECOND,
-        "most_us": float(latencies.max()) / _MICROSECOND,
+        "least_us": float(least) / MICROSECOND_NS,
+        "mean_us": float(latencies.mean()) / MICROSECOND_NS,
+        "most_us": float(latencies.max()) / MICROSECOND_NS,
         "jitter_us": jitter,
         "middle_us": middle,
         "histogram": histogram,
-        "clock_error_us": clocks.error_ns / _MICROSECOND,
+        "clock_error_us": clocks.error_ns / MICROSECOND_NS,
     }
 
 
 def _within_error(least: int, clocks: ClockState) -> str:
     """Why latencies are not stated if the smallest one (nanoseconds) is not beyond the error of the clocks."""
     return (
-        f"The smallest latency is {least / _MICROSECOND:.0f} µs by the clocks of both machines, which may differ by "
-        f"{clocks.error_ns / _MICROSECOND:.0f} µs (chrony, {clocks.reference}). {_ONE_CLOCK}"
+        f"The smallest latency is {least / MICROSECOND_NS:.0f} µs by the clocks of both machines, which may differ by "
+        f"{clocks.error_ns / MICROSECOND_NS:.0f} µs (chrony, {clocks.reference}). {_ONE_CLOCK}"
     )
 
 

@@ -103,6 +103,25 @@ class Direction:
         return ETHERNET_HEADER_BYTES + tag + max(0, -self.growth)
 
     @property
+    def rewritable(self) -> tuple[tuple[int, int], ...]:
+        """Ranges of bytes that devices may rewrite or replace."""
+        return ((0, self.replaced), *self.arriving.rewritable)
+
+    @property
+    def header_checksums(self) -> list[tuple[int, int]]:
+        """Ranges whose checksums must be right when frames come back."""
+        ranges = [(checksum.start, checksum.end) for checksum in self.arriving.checksums]
+        return [(start, end) for start, end in ranges if end is not None and start >= self.replaced]
+
+    @property
+    def arriving_lengths(self) -> set[int]:
+        """Lengths without FCS, and without bytes that devices add, with which frames may come back."""
+        lengths = {size - FCS_BYTES for size, _ in self.arriving.sizes}
+        if self.may_be_padded:
+            lengths.add(LEAST_LENGTH)
+        return lengths
+
+    @property
     def mtu(self) -> int:
         """Minimum MTU that its largest frame needs, both when it is sent and when it comes back."""
         return max(self.frames.mtu, self.arriving.mtu + self.growth)
@@ -159,6 +178,8 @@ class Configuration:
     """Whether losses of running traffic are located in time."""
     loads_default_route: bool = False
     """Whether a port may carry the node's default route, because nobody reaches the node over it."""
+    first_tag: int | None = None
+    """The tag before that of the first traffic, the same at both ends of a path; None: any tag."""
 
     def __post_init__(self) -> None:
         used = {port for direction in self.directions for port in direction.local_ports}

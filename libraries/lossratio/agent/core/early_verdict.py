@@ -5,10 +5,10 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass
-from typing import Callable, Mapping, Sequence
+from typing import Callable, Mapping
 
 from .pacing import frames_within
-from .plan import Answer, Note, Plan
+from .plan import Answer, Plan
 from .protocol import Check, Message
 
 NOTE_SECONDS = 0.5
@@ -39,41 +39,6 @@ class ReceivedSoFar:
     """Frames that came back."""
     dropped: int
     """Frames that the generator dropped itself."""
-
-
-@dataclass(frozen=True)
-class SoFar:
-    """The counters of one direction of a running trial; frames."""
-
-    whole: int
-    """Frames that the load and the whole duration ask for."""
-    sent: int
-    """Frames that left."""
-    unsent: int
-    """Frames that the generator could not send in time."""
-    received: int
-    """Frames that came back; read after `sent`."""
-    in_flight: float
-    """Frames that may be in flight."""
-    of_generator: int
-    """Frames whose loss may be the generator's fault: those that it dropped itself, and those that it sent in a burst
-    after a stall."""
-
-    @property
-    def lost(self) -> float:
-        """Frames that the device has certainly lost."""
-        return max(0.0, self.sent - self.received - self.in_flight - self.of_generator)
-
-
-def is_certain(directions: Sequence[SoFar], above: float) -> bool:
-    """Whether all directions' counters prove that a trial's loss ratio is above a limit, whatever its rest may show.
-
-    The answer is no if frames are unsent: the trial will be measured again, or its loss is the generator's.
-    """
-    if any(direction.unsent for direction in directions):
-        return False
-    whole = sum(direction.whole for direction in directions)
-    return sum(direction.lost for direction in directions) > above * whole
 
 
 def wait_for_held_frames(
@@ -114,7 +79,7 @@ class Lookout:
         certain_after: Seconds of traffic until the verdict was certain; None: it is not certain.
     """
 
-    def __init__(self, plan: Plan, rates: Mapping[str, float], note: Note) -> None:
+    def __init__(self, plan: Plan, rates: Mapping[str, float], note: Callable[[int, int], None]) -> None:
         self._plan = plan
         self.in_flight = plan.in_flight
         self._note = note
@@ -128,26 +93,31 @@ class Lookout:
         """Notes what has left and come back by direction, and returns whether the traffic must end."""
         if sent.keys() != self.whole.keys():
             return self.has_ended
-        seen = {}
-        for name, back in received.items():
-            left = sent[name]
-            seen[name] = SoFar(
-                whole=self.whole[name],
-                sent=left.sent,
-                unsent=left.unsent,
-                received=back.received,
-                in_flight=self.in_flight * self.rates[name],
-                of_generator=left.kept + back.dropped,
-            )
         if self._plan.notes and time.monotonic() >= self._next_note:
             self._next_note += NOTE_SECONDS
-            self._note(sum(one.sent for one in seen.values()), sum(one.received for one in seen.values()))
-        for name, one in seen.items():
-            self.most_missing[name] = max(self.most_missing[name], one.sent - one.received)
-        above = self._plan.above
-        if above is not None and self.certain_after is None and is_certain(list(seen.values()), above):
-            self.certain_after = max(one.sent / self.rates[name] for name, one in seen.items())
+            self._note(sum(left.sent for left in sent.values()), sum(back.received for back in received.values()))
+        for name, back in received.items():
+            self.most_missing[name] = max(self.most_missing[name], sent[name].sent - back.received)
+        if self.certain_after is None and self._is_certain(sent, received):
+            self.certain_after = max(left.sent / self.rates[name] for name, left in sent.items())
         return self.has_ended
+
+    def _is_certain(self, sent: Mapping[str, SentSoFar], received: Mapping[str, ReceivedSoFar]) -> bool:
+        """Whether the counters prove that the trial's loss ratio is above the limit, whatever its rest may show.
+
+        The answer is no if frames are unsent: the trial will be measured again, or its loss is the generator's.
+        """
+        above = self._plan.above
+        if above is None or any(left.unsent for left in sent.values()):
+            return False
+
+        lost = 0.0
+        for name, back in received.items():
+            left = sent[name]
+            of_generator = left.kept + back.dropped
+            in_flight = self.in_flight * self.rates[name]
+            lost += max(0.0, left.sent - back.received - of_generator - in_flight)
+        return lost > above * sum(self.whole.values())
 
     @property
     def has_ended(self) -> bool:

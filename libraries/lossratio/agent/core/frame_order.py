@@ -41,9 +41,10 @@ class FrameOrder:
 
 def values_of(field: SteppingField) -> NDArray[np.uint64]:
     """All values of a field, in the order in which it takes them."""
-    steps = np.array(field.offsets) if field.values else np.arange(field.count)
-    if field.seed is not None:
-        # This numpy generator gives the same numbers in all versions.
+    if field.seed is None:
+        steps = np.array(field.steps)
+    else:
+        # This numpy generator gives the same numbers as `permutation`, in less time.
         steps = np.random.RandomState(field.seed).permutation(field.count)
     values: NDArray[np.uint64] = np.uint64(field.first) + steps.astype(np.uint64)
     return values

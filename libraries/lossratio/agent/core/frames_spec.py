@@ -15,6 +15,7 @@ from .wire import (
     ETHERNET_HEADER_BYTES,
     FCS_BYTES,
     IPV4_ETHERTYPE,
+    MACS_BYTES,
     TAG_ETHERTYPES,
     UDP_PROTOCOL,
     VLAN_TAG_BYTES,
@@ -61,9 +62,16 @@ class SteppingField:
     """All values in their order, if they are listed: `count` of them, and none below `first`."""
 
     @property
-    def offsets(self) -> tuple[int, ...]:
-        """What to add to the lowest value for each listed value; empty: the values are not listed."""
-        return tuple(value - self.first for value in self.values)
+    def is_shuffled(self) -> bool:
+        """Whether its steps are listed or random, instead of counting up."""
+        return bool(self.values) or self.seed is not None
+
+    @property
+    def steps(self) -> Sequence[int]:
+        """What is added to its first value in each step."""
+        if self.values:
+            return tuple(value - self.first for value in self.values)
+        return range(self.count) if self.seed is None else permutation(self.seed, self.count)
 
 
 @dataclass(frozen=True)
@@ -102,6 +110,10 @@ class ChecksumField:
             start, stop, protocol = self.pseudo_header
             total += word_sum(frame[start:stop]) + protocol + len(part)
         return total
+
+    def write(self, frame: bytearray) -> None:
+        """Writes the checksum into a frame in which its own field is zero."""
+        frame[self.offset : self.offset + 2] = self.value(self.sum_in(bytes(frame)))
 
     def value(self, total: int) -> bytes:
         """The two bytes for a sum."""
@@ -235,6 +247,19 @@ class FramesSpec:
         """The place of the trial's tag."""
         behind_vlan = bytes.fromhex(self.header)[12:14] in TAG_ETHERTYPES
         return TagPlace(self.tag_offset, behind_vlan, self.is_numbered, self.compensation)
+
+    def template(self, length: int, macs: bytes) -> bytearray:
+        """A frame of a length without FCS, as it is before flows and checksums are written into it.
+
+        It has a tag of zero with its complement, because all other tags leave checksums the same. `macs` are its
+        destination and source.
+        """
+        frame = bytearray((octet - self.payload_shift) & 0xFF for octet in range(length))
+        head = macs + bytes.fromhex(self.header)[MACS_BYTES:] + bytes(4) + b"\xff" * 4
+        frame[: self.payload_offset] = head.ljust(self.payload_offset, b"\0")
+        for field in self.lengths:
+            frame[field.offset : field.offset + 2] = (length - field.start).to_bytes(2, "big")
+        return frame
 
     def reflected(self) -> FramesSpec:
         """The frames as they come back from a reflector, which swaps the outermost IP addresses."""

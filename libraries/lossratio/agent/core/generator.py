@@ -8,21 +8,20 @@ import sys
 from importlib import import_module
 from importlib.util import find_spec
 from types import ModuleType
-from typing import Any, Callable, Iterable, Mapping, Protocol
+from typing import Any, Iterable, Mapping, Protocol
 
 from .configuration import Configuration
 from .frames_spec import DIRECTIONS, FramesSpec, TagPlace
-from .meeting import Meeting
 from .pacing import BATCH
 from .packets import Wire
-from .plan import Answer, Note, Plan
-from .protocol import AgentError, Check, Message, unsupported
+from .plan import Answer, Control, Plan
+from .protocol import AgentError, Message, unsupported
 
 
 class Generator(Protocol):
     """Sends and counts test traffic. Each configuration gets a generator of its own, whose constructor takes the ports.
 
-    Times are in seconds. An exception from `check`, which is called several times a second, ends the traffic.
+    Times are in seconds.
 
     The module that makes a generator has ``SENDS_BROADCASTS = True`` if the generator sends broadcast frames among a
     direction's frames.
@@ -33,15 +32,22 @@ class Generator(Protocol):
 
         ``can`` lists what it can do, by `lossratio_agent.core.plan.ABILITIES`: it gets no plan that needs more. Its
         ``integrity`` has ``checked`` and ``not_checked``, lists of properties of received frames, and ``in_trials``:
-        whether they are checked in trials, or with latency frames only.
+        whether they are checked in trials, or with latency frames only. ``way_out``, if there is one, says what helps
+        against a refusal.
         """
 
-    def run(self, plan: Plan, check: Check, note: Note) -> Answer:
+    def run(self, plan: Plan, control: Control) -> Answer:
         """Performs a plan, and returns what it counted and observed.
 
         Counters are read when the traffic has stopped and its last frames have had the settle time to come back. If
         the plan ends early, the counters are checked at least every 50 ms, and `wait_for_held_frames` waits for frames
-        that come back late. `note` is called now and then if the plan wants notes.
+        that come back late. If the plan wants notes, `control` gets them now and then.
+
+        Traffic without an end stops when `control` wants it, and by itself if nobody asks any more. If its losses are
+        located, links to the ports may go down meanwhile, because the device under test may be reset.
+
+        If the other end of a direction is elsewhere, which `facts` may say that it can have, the counters have the
+        fields of the end that is here: what left, or what came back.
 
         A connection counts as received if all frames over it arrived, and the answers arrived at the address and port
         that opened it. The counters then have ``unanswered_frames``: frames that arrived but whose answer did not come
@@ -51,39 +57,8 @@ class Generator(Protocol):
             AgentError: If the counters cannot be trusted; of kind ``unsupported`` if the generator cannot do this.
         """
 
-    def hold(self, plan: Plan) -> None:
-        """Begins the traffic of a plan that has no end, until `stop`.
-
-        If losses are located, links to the ports may go down meanwhile, because the device under test may be reset.
-        """
-
-    def renew(self) -> None:
-        """Renews the traffic that `hold` began; called several times a second."""
-
-    def stop(self, late_wait: float, check: Check) -> Answer:
-        """Ends the traffic that `hold` began, and keeps waiting for some seconds after the settle time."""
-
-    def late(self, wait: float, check: Check) -> dict[str, list[int]]:
-        """Frames that came back too late, by direction: those of the latest traffic, and of earlier traffic after them.
-
-        It waits for them for some seconds, after the settle time. Frames that were already in counters or in an earlier
-        answer are not counted again. A generator that distinguishes earlier traffic also has ``earlier_late_frames`` in
-        its counters.
-        """
-
     def close(self) -> None:
         """Stops all traffic at once, and releases the ports."""
-
-
-class MeetingGenerator(Generator, Protocol):
-    """A generator that may have one end of a direction, while the agent of another node has the other end.
-
-    Its facts say that it can have two nodes. If the other end of a direction is elsewhere, its counters have the fields
-    of the end that is here: what left, or what came back.
-    """
-
-    def join(self, meeting: Meeting, first_tag: int) -> None:
-        """Meets the other agent in all traffic from now on; both begin with the same tag."""
 
 
 class Tags:
@@ -223,11 +198,6 @@ def _own_package(name: str) -> ModuleType | None:
     if is_package:
         return import_module(f"..{name}", __package__)
     return None
-
-
-def made_with_keywords(kind: Callable[..., Generator]) -> Callable[[Configuration, Message], Generator]:
-    """A ``make_generator`` whose options are the keyword arguments of a class of generators."""
-    return lambda configuration, options: kind(configuration, **options)
 
 
 def open_cards(name: str, options: Message) -> Wire:

@@ -14,7 +14,7 @@ import time
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from ipaddress import IPv4Address, IPv6Address, ip_address
-from typing import Mapping, Sequence, Union
+from typing import Iterable, Mapping, Sequence, Union
 
 from .classic_bpf import JUMP_IF_EQUAL, LOAD_BYTE, RETURN, WHOLE_FRAME, Instruction
 from .configuration import Speaker
@@ -63,6 +63,8 @@ _NEIGHBOURS_ONLY: Sequence[Instruction] = (
     (RETURN, 0, 0, WHOLE_FRAME),
     (RETURN, 0, 0, 0),
 )
+# By ethertypes behind the first tag. The first socket sends.
+_OF_NEIGHBOURS = ((_ETH_P_ARP, ()), (_ETH_P_IPV6, _NEIGHBOURS_ONLY), (_ETH_P_8021Q, ()))
 
 
 @dataclass(frozen=True)
@@ -79,13 +81,18 @@ class Question:
     """VLAN tags of the question, from the outside in: the four bytes of each, in hexadecimal."""
 
 
-def open_wire(questions: Sequence[Question], links: Mapping[str, Link]) -> PacketWire:
-    """Opens the interfaces on which next hops are asked for."""
-    kinds: dict[str, tuple[bool, bool]] = {}
-    for port in dict.fromkeys(question.port for question in questions):
-        own = [question for question in questions if question.port == port]
-        kinds[port] = any(":" in question.target for question in own), any(len(question.tags) > 8 for question in own)
-    return _open(kinds, links)
+def open_wire(ports: Iterable[str], links: Mapping[str, Link]) -> PacketWire:
+    """Opens interfaces for ARP and neighbour discovery, also behind a second tag.
+
+    Raises:
+        AgentError: If the kernel does not grant it.
+    """
+    sockets: dict[str, list[socket.socket]] = {}
+    with ExitStack() as undo:
+        for port in dict.fromkeys(ports):
+            sockets[port] = [undo.enter_context(open_packets(links[port], *kind)) for kind in _OF_NEIGHBOURS]
+        undo.pop_all()
+    return PacketWire(links, sockets)
 
 
 def resolve(questions: Sequence[Question], wire: Wire, seconds: float) -> list[list[str]]:
@@ -131,8 +138,7 @@ class Responder:
 
     def __init__(self, speakers: Sequence[Speaker], links: Mapping[str, Link]) -> None:
         self._speakers = speakers
-        kinds = {each.port: (any(":" in first for first, _ in each.addresses), True) for each in speakers}
-        self._wire = AnsweringWire(_open(kinds, links), speakers)
+        self._wire = AnsweringWire(open_wire([each.port for each in speakers], links), speakers)
         self._agent = os.getpid()
         self._process = multiprocessing.get_context("fork").Process(target=self._work, daemon=True)
         self._process.start()
@@ -220,25 +226,6 @@ def lldp_frame(port: str, mac: bytes) -> bytes:
     values = ((1, b"\4" + mac), (2, b"\5" + port.encode()), (3, struct.pack(">H", _LLDP_LIFE)), (5, name), (0, b""))
     body = b"".join(struct.pack(">H", kind << 9 | len(value)) + value for kind, value in values)
     return _padded(_LLDP_GROUP + mac + LLDP_ETHERTYPE + body)
-
-
-def _open(kinds: Mapping[str, tuple[bool, bool]], links: Mapping[str, Link]) -> PacketWire:
-    """Opens ports for questions and answers.
-
-    IPv4 test traffic costs nothing, because the kernel offers it to none of them. `kinds` say for each port whether
-    frames have IPv6, and whether they have inner tags.
-    """
-    sockets: dict[str, list[socket.socket]] = {}
-    with ExitStack() as undo:
-        for port, (has_ipv6, has_inner_tags) in kinds.items():
-            wanted = [(_ETH_P_ARP, ()), (_ETH_P_IPV6, _NEIGHBOURS_ONLY), (_ETH_P_8021Q, ())]
-            sockets[port] = [
-                undo.enter_context(open_packets(links[port], protocol, program))
-                for (protocol, program), is_wanted in zip(wanted, (True, has_ipv6, has_inner_tags))
-                if is_wanted
-            ]
-        undo.pop_all()
-    return PacketWire(links, sockets)
 
 
 def asking_frame(question: Question, mac: bytes) -> bytes:

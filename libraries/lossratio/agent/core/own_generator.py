@@ -10,10 +10,9 @@ from .early_verdict import Lookout, ReceivedSoFar, SentSoFar, wait_for_held_fram
 from .generator import Tags
 from .links import Link
 from .meeting import Alone, Meeting, Sight
-from .pacing import pause
-from .plan import Answer, Note, Plan
+from .plan import Answer, Control, Plan
 from .ports import Ports
-from .protocol import Check, Message
+from .protocol import Message
 from .returns import Returns
 
 
@@ -74,7 +73,7 @@ DirectionT = TypeVar("DirectionT", bound=OwnDirection)
 class OwnGenerator(Generic[DirectionT]):
     """A generator that sends and counts by itself, at one end of a path or at both.
 
-    Its kinds differ in how frames leave and arrive (`_send`, `_end` and `_counters`).
+    Its kinds differ in how frames leave and arrive (`_perform`, `_send` and `_counters`).
     """
 
     def __init__(self, configuration: Configuration) -> None:
@@ -83,47 +82,43 @@ class OwnGenerator(Generic[DirectionT]):
         self._ports = Ports(configuration)
         self._directions: list[DirectionT] = []
         self._meeting = Alone()
-        self._tags = Tags()
+        self._tags = Tags(configuration.first_tag)
 
-    def join(self, meeting: Meeting, first_tag: int) -> None:
-        """See `MeetingGenerator.join`."""
-        self._meeting = meeting
-        self._tags = Tags(first_tag)
+    def run(self, plan: Plan, control: Control) -> Answer:
+        """See `Generator.run`."""
+        if not plan.steps:
+            return Answer([], late=self._late())
+        if self._configuration.has_other_end:
+            self._meeting = Meeting(control.exchange)
+        return self._perform(plan, control)
 
-    def stop(self, late_wait: float, check: Check) -> Answer:
-        """See `Generator.stop`."""
-        counters = self._end(check)
-        pause(late_wait, check)
-        late = {direction.name: direction.late() for direction in self._directions}
-        return Answer([{**direction, "late": late[direction["name"]]} for direction in counters])
-
-    def late(self, wait: float, check: Check) -> dict[str, list[int]]:
-        """See `Generator.late`."""
-        pause(wait, check)
+    def _late(self) -> dict[str, list[int]]:
+        """See `Answer.late`."""
         return {direction.name: [direction.late(), *direction.late_of_earlier()] for direction in self._directions}
 
-    def _send(self, plan: Plan, check: Check, lookout: Lookout | None) -> float | None:
+    def _perform(self, plan: Plan, control: Control) -> Answer:
+        """Performs a plan that has steps."""
+        raise NotImplementedError
+
+    def _send(self, plan: Plan, control: Control, lookout: Lookout | None) -> float | None:
         """Sends what a plan says, and waits for frames in flight.
 
         Returns:
-            The seconds of traffic if the lookout ended it; None: everything was sent.
+            The seconds of traffic if it ended before the plan's end; None: everything was sent.
         """
-        raise NotImplementedError
-
-    def _end(self, check: Check) -> list[Message]:
-        """Ends traffic that has no end of its own, and returns its counters."""
         raise NotImplementedError
 
     def _counters(self, ended_after: float | None) -> list[Message]:
         """The counters of all directions after `_send`."""
         raise NotImplementedError
 
-    def _watch(self, plan: Plan, check: Check, note: Note) -> Answer:
+    def _watch(self, plan: Plan, control: Control) -> Answer:
         """Performs a plan whose counters are watched, and which may end early."""
-        lookout = Lookout(plan, {direction.name: direction.load(plan.load) for direction in self._directions}, note)
-        ended_after = self._send(plan, check, lookout)
+        rates = {direction.name: direction.load(plan.load) for direction in self._directions}
+        lookout = Lookout(plan, rates, control.note)
+        ended_after = self._send(plan, control, lookout)
         if ended_after is not None:
-            wait_for_held_frames(self._arrived, plan.duration - ended_after, self._settle_time, check)
+            wait_for_held_frames(self._arrived, plan.duration - ended_after, self._settle_time, control.check)
         return lookout.answer(self._counters(ended_after), ended_after)
 
     def _sees_end(self, lookout: Lookout, now: Mapping[str, Link], *, has_ended: bool) -> tuple[bool, bool]:

@@ -57,6 +57,10 @@ def be_prompt() -> None:
         ctypes.CDLL(None).syscall(number, 0, attributes, 0)
 
 
+NANOSECONDS = 1e9
+"""Nanoseconds in a second."""
+MICROSECOND_NS = 1000.0
+"""Nanoseconds in a microsecond."""
 BATCH = 100e-6
 """Seconds of traffic that are sent at once: a frame leaves up to this much before or after it is due."""
 CATCH_UP = 1e-3

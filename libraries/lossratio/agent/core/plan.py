@@ -6,14 +6,12 @@ from __future__ import annotations
 import math
 import sys
 from dataclasses import dataclass, field
-from typing import Callable, Optional, Sequence, Tuple
+from typing import Optional, Sequence, Tuple
 
-from .protocol import Message
+from .protocol import AgentError, Message
 
 Step = Tuple[float, Optional[float]]
 """Frames or connections per second in each direction, and seconds; None: it lasts until it is stopped."""
-Note = Callable[[int, int], None]
-"""Takes the frames that a running trial has sent and received so far, over all directions."""
 FRAMES, CONNECTIONS = "frames", "connections"
 LATENCY, VERDICTS = "latency", "verdicts"
 BURSTS, SCHEDULES, PLACES = "bursts", "schedules", "places"
@@ -60,7 +58,10 @@ class Plan:
     """What is sent, for how long, until what, and what is observed besides the counters."""
 
     steps: tuple[Step, ...]
-    """The loads, which follow each other without a gap. The direction with the largest share has the whole load."""
+    """The loads, which follow each other without a gap. The direction with the largest share has the whole load.
+    Without any, late frames of earlier traffic are counted."""
+    wait: float = 0.0
+    """Seconds that pass before that."""
     ramp: float = 0.0
     """Seconds of growing traffic right before them, which is not counted."""
     is_burst: bool = False
@@ -87,12 +88,12 @@ class Plan:
             check_positive("load", load)
             if duration is not None or number < len(self.steps):
                 check_positive("duration", duration)
-        for name in ("ramp", "in_flight", "above"):
+        for name in ("wait", "ramp", "in_flight", "above"):
             value = getattr(self, name)
             if value is not None and (value != 0 or isinstance(value, bool)):
                 check_positive(name, value)
-        if not self.steps or self.connections < 0:
-            raise ValueError("it needs a load, and a number of connections that is not negative")
+        if self.connections < 0:
+            raise ValueError("it needs a number of connections that is not negative")
         if sum((self.exchange is not None, self.is_watched, self.latency, self.locates)) > 1:
             raise ValueError(
                 "it can observe only one of these at a time: connections, a running trial, latency, or places of losses"
@@ -101,7 +102,7 @@ class Plan:
     @property
     def load(self) -> float:
         """The largest load, in frames or connections per second."""
-        return max(load for load, _ in self.steps)
+        return max((load for load, _ in self.steps), default=0.0)
 
     @property
     def duration(self) -> float:
@@ -119,8 +120,15 @@ class Plan:
         return self.notes or self.above is not None
 
     @property
+    def may_note(self) -> bool:
+        """Whether its counters can also be reported while it runs."""
+        return bool(self.steps) and not (self.latency or self.locates or self.exchange)
+
+    @property
     def needs(self) -> Sequence[str]:
         """What a generator must be able to do: some of the `ABILITIES`."""
+        if not self.steps:
+            return ()
         if self.exchange is not None:
             return (CONNECTIONS,)
         if self.is_burst:
@@ -147,6 +155,31 @@ def check_positive(name: str, value: object) -> None:
         raise ValueError(f"the {name} must be a positive, finite number, not {value!r}")
 
 
+class Control:
+    """The controller, for a generator that performs a plan. This one is always there, and wants to know nothing."""
+
+    def check(self) -> None:
+        """Raises an exception, which ends the traffic, if the controller is gone; called several times a second."""
+
+    def note(self, sent: int, received: int) -> None:
+        """Tells it the frames that a running trial has sent and received so far, over all directions."""
+
+    def has_begun(self) -> None:
+        """Tells it that traffic without an end flows."""
+
+    def wants_end(self) -> bool:
+        """Whether it stops traffic without an end; called several times a second after `has_begun`."""
+        return True
+
+    def exchange(self, said: Message) -> Message:
+        """Sends a message to the agent at the other end of the path; returns that agent's message.
+
+        Raises:
+            AgentError: If there is none, or it cannot continue.
+        """
+        raise AgentError("other_end", "The other end of the path cannot continue.")
+
+
 @dataclass(frozen=True)
 class Answer:
     """What a generator counted and observed; null: it was not wanted, or the generator cannot."""
@@ -159,7 +192,6 @@ class Answer:
     - ``course``, if losses were to be located: the fields of `lossratio.trials.Timeline`, except ``name`` and
       ``clock_error``. Its ``began`` is in seconds of this node's `time.monotonic`, and ``lost`` of a step is null if
       losses were only counted.
-    - ``late``, if the traffic was stopped: frames that came back only in the wait after the settle time.
     """
     latency: list[Message] | None = None
     """For each direction, the fields of `lossratio.trials.LatencyCounters`."""
@@ -170,3 +202,7 @@ class Answer:
     are only frames that were due until then."""
     most_missing: dict[str, int] = field(default_factory=dict)
     """For each direction, the maximum number of frames that were in flight or lost at a check of a watched trial."""
+    late: dict[str, list[int]] | None = None
+    """For each direction, if the plan has no steps: how many frames of the latest traffic came back too late, and of
+    earlier traffic after it. Frames that were already in counters or in an earlier answer are not counted again. A
+    generator that distinguishes earlier traffic also has ``earlier_late_frames`` in its counters."""

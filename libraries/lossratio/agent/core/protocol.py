@@ -2,9 +2,10 @@
 """The agent's protocol: one JSON object per line, a reply for each request.
 
 A request is ``{"id": 1, "op": "run", "plan": {...}}``. Its reply is ``{"id": 1, "result": {...}}``, or
-``{"id": 1, "error": {"kind": "interface_down", "message": "..."}}``. If a plan wants notes, lines
-such as ``{"id": 1, "note": {"sent": 5000, "received": 4990}}`` come before the reply. While traffic flows, the
-controller sends an empty line every second as a sign of life.
+``{"id": 1, "error": {"kind": "interface_down", "message": "..."}}``. A plan without an end has begun when its reply
+``{"id": 1, "result": {}}`` comes; it ends with ``{"id": 2, "op": "stop"}``, whose reply has the counters. If a plan
+wants notes, lines such as ``{"id": 1, "note": {"sent": 5000, "received": 4990}}`` come before the reply. While traffic
+flows, the controller sends an empty line every second as a sign of life.
 
 If another node's agent has the other end of a path, both get the same request. At certain points, each agent sends a
 line such as ``{"id": 1, "meet": {"ready": 77, "now": 12.5}}`` with what the other one must know. It then waits for
@@ -23,7 +24,7 @@ from dataclasses import fields
 from types import MappingProxyType
 from typing import Any, Callable, Dict, Iterator, Mapping, TypeVar
 
-PROTOCOL = 4
+PROTOCOL = 5
 """Version of the protocol; both sides refuse any other."""
 SILENCE_SECONDS = 5.0
 """Seconds without a line after which the controller counts as gone while traffic flows."""
@@ -90,6 +91,8 @@ def read_record(kind: type[RecordT], data: Any, parts: Mapping[str, type[Any]] =
 
 def _fits(value: Any, kind: str, types: Mapping[str, Any]) -> bool:
     """Whether a value has a type; only some types, and tuples, are known."""
+    if kind.endswith(" | None"):
+        return value is None or _fits(value, kind[: -len(" | None")], types)
     if kind.startswith("tuple[") and kind.endswith("]"):
         inner = kind[6:-1]
         kinds = inner.split(", ")
@@ -124,17 +127,17 @@ class Channel:
         self._heard = self._looked = time.monotonic()
         self._stalled = 0.0
 
-    def lines(self, tend: Callable[[], float | None]) -> Iterator[bytes]:
-        """Incoming lines, one request each, until the controller's end is closed.
-
-        `tend` is called before each wait for a line. It returns the seconds after which it must be called again at the
-        latest; None: when there is a line.
-        """
+    def lines(self) -> Iterator[bytes]:
+        """Incoming lines, one request each, until the controller's end is closed."""
         while self._lines or not self._is_closed:
             if self._lines:
                 yield self._lines.popleft()
             else:
-                self._receive(tend())
+                self._receive(None)
+
+    def has_line(self) -> bool:
+        """Whether a line has come that was not read yet."""
+        return bool(self._lines)
 
     def line(self) -> bytes:
         """Waits for the next line while a request is being fulfilled, and traffic may flow.

@@ -32,28 +32,19 @@ class Configure:
     """Its own options."""
     program: Mapping[str, str] | None = None
     """The sources of its program, by the names of its modules; None: the agent already has it."""
-    first_tag: int = 0
-    """The tag of its first traffic if another node has one end of a direction."""
 
 
 @dataclass(frozen=True)
 class Perform:
-    """Runs a plan, or holds it until it is stopped."""
+    """Performs a plan. If it has no end, there is an empty answer when it has begun; `Stop` has the other one."""
 
     plan: Plan
     """The plan."""
 
 
 @dataclass(frozen=True)
-class Wait:
-    """Stops traffic, or asks for late frames."""
-
-    wait: float = 0.0
-    """Seconds in which frames are late; they are counted separately."""
-
-    def __post_init__(self) -> None:
-        if self.wait != 0 or isinstance(self.wait, bool):
-            check_positive("wait", self.wait)
+class Stop:
+    """Stops a plan that has no end."""
 
 
 @dataclass(frozen=True)
@@ -84,8 +75,6 @@ class SingleFrames:
 
     def __post_init__(self) -> None:
         check_positive("seconds", self.seconds)
-        if not isinstance(self.through, (Through, type(None))):
-            raise ValueError(f"cards are reached through a generator with options, not {self.through!r}")
 
 
 @dataclass(frozen=True)
@@ -118,9 +107,7 @@ REQUESTS: Mapping[str, Any] = {
     "hello": Hello,
     "configure": Configure,
     "run": Perform,
-    "hold": Perform,
-    "stop": Wait,
-    "late": Wait,
+    "stop": Stop,
     "clock": Clock,
     "resolve": Resolve,
     "probe": Probe,

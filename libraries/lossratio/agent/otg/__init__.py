@@ -1,7 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """The program that speaks to a tester of the Open Traffic Generator over REST. It needs bare Python only."""
 
-from ..core.generator import made_with_keywords
+from ..core.configuration import Configuration
+from ..core.protocol import Message
 from .generator import OtgGenerator
 
-make_generator = made_with_keywords(OtgGenerator)
+
+def make_generator(configuration: Configuration, options: Message) -> OtgGenerator:
+    """Makes the generator; the options are its other arguments."""
+    return OtgGenerator(configuration, **options)

@@ -17,7 +17,7 @@ from urllib.parse import urlsplit
 from ..core.configuration import Configuration, Direction
 from ..core.generator import late_and_copies, unknown_latency
 from ..core.pacing import frames_within, pause
-from ..core.plan import FRAMES, HOLDS, LATENCY, Answer, Note, Plan
+from ..core.plan import FRAMES, HOLDS, LATENCY, Answer, Control, Plan
 from ..core.protocol import AgentError, Check, Message, unsupported
 
 TESTER, TESTER_LOST = "tester", "server_lost"
@@ -175,9 +175,13 @@ class OtgGenerator:
             "ports": dict(self._ports),
         }
 
-    def run(self, plan: Plan, check: Check, note: Note) -> Answer:
+    def run(self, plan: Plan, control: Control) -> Answer:
         """See `Generator.run`. Of latency, the models have only minimum, mean and maximum."""
-        counters = self._send(plan, check)
+        if not plan.steps:
+            return Answer([], late=self._late())
+        if plan.is_endless:
+            return Answer(self._send_until_stopped(plan.load, control))
+        counters = self._send(plan, control.check)
         if not plan.latency:
             return Answer(counters)
         metrics = self._tester.metrics("flow")
@@ -185,31 +189,26 @@ class OtgGenerator:
         latency = [_latency(each, metrics.get(flow["name"], {}).get("latency") or {}) for each, flow in flows]
         return Answer(counters, latency)
 
-    def hold(self, plan: Plan) -> None:
-        """See `Generator.hold`."""
-        self._begin(plan.load, None)
+    def _send_until_stopped(self, load: float, control: Control) -> list[Message]:
+        self._begin(load, None)
+        control.has_begun()
+        while not control.wants_end():
+            control.check()
+            if time.monotonic() > self._heard + _LIFE_SECONDS:
+                # A sign of life for the tester.
+                self._read()
+            time.sleep(_POLL_SECONDS)
 
-    def renew(self) -> None:
-        """Asks for metrics now and then, as a sign of life for the tester."""
-        if time.monotonic() > self._heard + _LIFE_SECONDS:
-            self._read()
-
-    def stop(self, late_wait: float, check: Check) -> Answer:
-        """See `Generator.stop`."""
         elapsed = time.monotonic() - self._started
         self._end()
-        counts = self._settled(check)
+        counts = self._settled(control.check)
         # It is not known exactly when the tester began and ended, so it is assumed to have sent what was due.
-        counters = [
+        return [
             self._counters(direction, counts[direction.name], counts[direction.name][0], elapsed, self._delay)
             for direction in self._directions
         ]
-        late = self.late(late_wait, check)
-        return Answer([{**each, "late": late[each["name"]][0]} for each in counters])
 
-    def late(self, wait: float, check: Check) -> dict[str, list[int]]:
-        """See `Generator.late`."""
-        pause(wait, check)
+    def _late(self) -> dict[str, list[int]]:
         late = {}
         for name, (_, received) in self._read().items():
             count, _, missing = late_and_copies(received - self._counted[name], self._missing[name])

@@ -18,7 +18,7 @@ from ..core.frames_spec import FramesSpec
 from ..core.headers import TCP, UDP
 from ..core.pacing import COUNTING, raise_priority
 from ..core.passes import LEAST_SILENT
-from ..core.plan import ABILITIES, CONNECTIONS, FRAMES, Answer, Exchange, Note, Plan
+from ..core.plan import ABILITIES, CONNECTIONS, FRAMES, Answer, Control, Exchange, Plan
 from ..core.ports import Ports
 from ..core.protocol import AgentError, Check, Message, unsupported
 from ..core.wire import FCS_BYTES
@@ -153,9 +153,13 @@ class AstfGenerator:
             "ports": ports,
         }
 
-    def run(self, plan: Plan, check: Check, note: Note) -> Answer:
+    def run(self, plan: Plan, control: Control) -> Answer:
         """See `Generator.run`. TRex answers at once, so that the rate of answers is the load."""
+        check = control.check
         exchange = plan.exchange
+        if not plan.steps:
+            # A connection that is established late does not belong to the next trial.
+            return Answer([], late={self._direction.name: [0]})
         if exchange is None:
             raise unsupported(f"This generator cannot {ABILITIES[FRAMES]}. Use 'kind: afpacket'.")
         load, count = plan.load, plan.connections
@@ -255,10 +259,6 @@ class AstfGenerator:
             if counted.complete > done:
                 progress = clock()
         return counted, in_time, progress
-
-    def late(self, wait: float, check: Check) -> dict[str, list[int]]:
-        """See `Generator.late`: a connection that is established late does not belong to the next trial."""
-        return {self._direction.name: [0]}
 
     def close(self) -> None:
         """See `Generator.close`."""

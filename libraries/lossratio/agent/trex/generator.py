@@ -11,7 +11,7 @@ from typing import Any, Callable, Mapping
 from ..core.configuration import Configuration, mac_bytes
 from ..core.generator import counted_course
 from ..core.pacing import COUNTING, SWITCH_SECONDS, raise_priority
-from ..core.plan import BURSTS, FRAMES, HOLDS, LATENCY, Answer, Note, Plan
+from ..core.plan import BURSTS, FRAMES, HOLDS, LATENCY, Answer, Control, Plan
 from ..core.ports import Ports
 from ..core.protocol import AgentError, Check, Message, unsupported
 from .cards import Neighbours
@@ -58,13 +58,11 @@ class TrexGenerator:
         self._settle_time = configuration.settle_time
         self._settings = settings
         self._links = Ports(configuration) if settings.uses_linux else None
-        self._started: Run
-        self._started_load = 0.0
         self._kept_load = 0.0
         # The numbers of the counters of each direction's latency frames.
         self._groups = {direction.name: group for group, direction in enumerate(self._directions, start=1)}
         self._delay = _MOST_AHEAD if settings.sleeps else 0.0
-        self._note: Callable[[], None] = lambda: None
+        self._control: Control | None = None
         if settings.sleeps:
             # A trial must not be judged by checks for which the agent had to wait behind other programs. The client's
             # thread gets the same priority because it begins later.
@@ -112,19 +110,23 @@ class TrexGenerator:
             "ports": ports,
         }
 
-    def run(self, plan: Plan, check: Check, note: Note) -> Answer:
+    def run(self, plan: Plan, control: Control) -> Answer:
         """See `Generator.run`. After a ramp, traffic pauses for the settle time, because TRex counts all frames."""
+        check = control.check
+        if not plan.steps:
+            return Answer([], late={name: [count] for name, count in self._counters.late().items()})
+        if plan.is_endless:
+            return Answer(self._endless(plan.load, control))
         if plan.is_burst:
             return Answer(self._proven_burst(plan.load, plan.duration, check))
         if plan.latency:
             return self._measure_latency(plan, check)
-        if not plan.notes:
-            return Answer(self._trial(plan, check))
-        self._note = lambda: note(*self._counters.totals())
+
+        self._control = control if plan.notes else None
         try:
             return Answer(self._trial(plan, check))
         finally:
-            self._note = lambda: None
+            self._control = None
 
     def _trial(self, plan: Plan, check: Check) -> list[Message]:
         load = plan.load
@@ -161,28 +163,9 @@ class TrexGenerator:
         latency = [errors.get(name) or latency_answer(name, statistics, group) for name, group in groups]
         return Answer(counters, latency)
 
-    def hold(self, plan: Plan) -> None:
-        """See `Generator.hold`."""
+    def _endless(self, load: float, control: Control) -> list[Message]:
         self._prepare()
-        self._started = self._runner.start(plan.load)
-        self._started_load = plan.load
-
-    def renew(self) -> None:
-        """See `Generator.renew`. The server ends with the reservation."""
-        self._neighbours.remind()
-
-    def stop(self, late_wait: float, check: Check) -> Answer:
-        """See `Generator.stop`."""
-        run = self._runner.stop(self._started)
-        counters = self._read(self._started_load, run, check)
-        self._runner.wait(late_wait, check)
-        late = self._counters.late()
-        return Answer([{**direction, "late": late[direction["name"]]} for direction in counters])
-
-    def late(self, wait: float, check: Check) -> dict[str, list[int]]:
-        """See `Generator.late`."""
-        self._runner.wait(wait, check)
-        return {name: [count] for name, count in self._counters.late().items()}
+        return self._read(load, self._runner.flow_on(load, control), control.check)
 
     def close(self) -> None:
         """See `Generator.close`."""
@@ -249,7 +232,8 @@ class TrexGenerator:
 
     def _tend(self) -> None:
         self._neighbours.remind()
-        self._note()
+        if self._control is not None:
+            self._control.note(*self._counters.totals())
 
     def _all_sent(self, load: float, duration: float) -> Callable[[], bool]:
         """Says whether each direction has sent all frames of traffic that has ended in time."""

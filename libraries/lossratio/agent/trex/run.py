@@ -11,12 +11,14 @@ from typing import Callable, Mapping, Sequence
 from ..core.configuration import Direction
 from ..core.generator import late_and_copies
 from ..core.pacing import frames_within
+from ..core.plan import Control
 from ..core.protocol import AgentError, Check, Message
 from .connection import TrexConnection
 from .streams import least_sent
 
 _CHECK_SECONDS = 0.1
 _POLL_SECONDS = 1e-3
+_TEND_SECONDS = 0.05
 # The longest time of a request, in seconds, if neither the server nor the agent waits for a CPU.
 _REQUEST_SECONDS = 0.02
 _RAMP_STEPS = 10
@@ -131,6 +133,19 @@ class TrexRunner:
     def finish(self) -> None:
         """Stops traffic that has ended by itself. Once its events have come, the client does this at once."""
         self._connection.stop(self._ports)
+
+    def flow_on(self, load: float, control: Control) -> Run:
+        """Sends a load until the controller wants an end."""
+        run = self.start(load)
+        control.has_begun()
+        with ExitStack() as undo:
+            undo.callback(self._connection.stop_quietly, self._ports)
+            while not control.wants_end():
+                control.check()
+                self._beside()
+                self._sleep(_TEND_SECONDS)
+            undo.pop_all()
+        return self.stop(run)
 
     def start(self, load: float) -> Run:
         """Begins to send at a load, in frames per second, until `stop`."""

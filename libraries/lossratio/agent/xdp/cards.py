@@ -18,6 +18,7 @@ from lossratio.bpf import STAMPS, Array, xdp_features
 
 from ..core.ethtool import ask, statistics
 from ..core.links import Link
+from ..core.pacing import MICROSECOND_NS
 from ..core.protocol import AgentError
 from .constants import FOREVER
 
@@ -25,7 +26,6 @@ MOST_ERROR_US = 1000.0
 """Microseconds of error above which latencies are no longer reported, because a clock was set."""
 _PERIOD_SECONDS = 0.1
 _READINGS = 5
-_MICROSECOND = 1000.0
 
 
 class CardClock:
@@ -71,8 +71,8 @@ class CardClock:
             since = card - last_card
             error += abs(last_system + since + (since * self._stretch >> 32) - system)
 
-        self.error_us = max(self.error_us, error / _MICROSECOND)
-        if error > MOST_ERROR_US * _MICROSECOND:
+        self.error_us = max(self.error_us, error / MICROSECOND_NS)
+        if error > MOST_ERROR_US * MICROSECOND_NS:
             self._past.clear()
         self._past.append((card, system))
         first_card, first_system = self._past[0]

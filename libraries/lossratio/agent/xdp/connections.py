@@ -13,7 +13,7 @@ from ..core.configuration import Configuration
 from ..core.generator import late_and_copies
 from ..core.links import Link
 from ..core.own_generator import OwnDirection
-from ..core.pacing import CATCH_UP, LONGEST_STALL, frames_within, grace_after, pause
+from ..core.pacing import CATCH_UP, LONGEST_STALL, NANOSECONDS, frames_within, grace_after, pause
 from ..core.passes import (
     LATE_LOOK,
     LATE_SECONDS,
@@ -25,7 +25,7 @@ from ..core.passes import (
     silence,
     why_not_in_kernel,
 )
-from ..core.plan import CONNECTIONS, FRAMES, Answer, Exchange, Note, Plan
+from ..core.plan import CONNECTIONS, FRAMES, Answer, Control, Exchange, Plan
 from ..core.protocol import AgentError, Check, Message, unsupported
 from .attachment import attach, check_can_send, is_sending_unknown
 from .cards import batch_at, described, refused_frames, transmitted
@@ -38,7 +38,6 @@ from .sender import CPU_SHARE, WAKE_SECONDS, Sender, check_end
 
 _LEAST_ROOM = 1 << 17
 """Connections for which there is memory from the beginning: 2 MB."""
-_NANOSECONDS = 1e9
 
 
 @dataclass
@@ -168,7 +167,7 @@ class ConnectingGenerator(KernelGenerator[OwnDirection]):
             self._plan = FramePlan(self._direction.frames, *self._direction.macs(source.mac, sink.mac))
             self._memory = ExchangeMemory(self._tags.next(), _LEAST_ROOM)
             self._opened.callback(self._memory.close)
-            self._late = _LateConnections(self._memory)
+            self._late_ones = _LateConnections(self._memory)
             self._make_ends()
             for port in (source, sink):
                 check_can_send(port)
@@ -177,12 +176,12 @@ class ConnectingGenerator(KernelGenerator[OwnDirection]):
                     raise unsupported(f"The kernel does not say {unknown}.")
             self._cards = described([source, sink])
 
-    def run(self, plan: Plan, check: Check, note: Note) -> Answer:
+    def _perform(self, plan: Plan, control: Control) -> Answer:
         """See `Generator.run`; without an exchange, frames open connections, and nobody answers."""
         exchange = plan.exchange
         if exchange is not None:
-            return Answer([self._connect(plan.load, plan.connections, exchange, check)])
-        return Answer([self._open(plan.load, frames_within(plan.duration, plan.load), _Counts(), check)])
+            return Answer([self._connect(plan.load, plan.connections, exchange, control.check)])
+        return Answer([self._open(plan.load, frames_within(plan.duration, plan.load), _Counts(), control.check)])
 
     def _connect(self, load: float, count: int, exchange: Exchange, check: Check) -> Message:
         """Opens connections, and answers over each connection that arrives."""
@@ -204,7 +203,7 @@ class ConnectingGenerator(KernelGenerator[OwnDirection]):
             self._pass(load * exchange.answer_ratio, answers, later, check, is_forward=each.is_forward)
             left.append(self._alive)
             is_silent = len(left) == 2 and not self._alive and not later.dropped
-            if is_silent and answers >= LEAST_SILENT and not self._late.come(check):
+            if is_silent and answers >= LEAST_SILENT and not self._late_ones.come(check):
                 raise silence(self._direction.transmit, answers, later.strangers)
 
         overlooked = opening.dropped + later.dropped
@@ -219,10 +218,9 @@ class ConnectingGenerator(KernelGenerator[OwnDirection]):
             "rejection_frames": int(self._memory.shared.rejections),
         }
 
-    def late(self, wait: float, check: Check) -> dict[str, list[int]]:
-        """See `Generator.late`: connections of which a frame came late."""
-        pause(wait, check)
-        return {self._direction.name: [self._late.new(), *self._late.of_earlier()[0]]}
+    def _late(self) -> dict[str, list[int]]:
+        """See `Answer.late`: connections of which a frame came late."""
+        return {self._direction.name: [self._late_ones.new(), *self._late_ones.of_earlier()[0]]}
 
     def close(self) -> None:
         """See `Generator.close`."""
@@ -251,12 +249,12 @@ class ConnectingGenerator(KernelGenerator[OwnDirection]):
         """Opens connections; the counters are those of their first frames."""
         if count > self._memory.room:
             self._make_room(count)
-        late_before = self._late.new()
+        late_before = self._late_ones.new()
         missing = max(0, self._missing - int(self._memory.shared.late))
         tag = self._tags.next()
         self._memory.begin(tag, count, self._passes)
         self._passes = 0
-        self._late.begin(missing)
+        self._late_ones.begin(missing)
 
         sent = self._pass(load, count, counts, check, is_forward=True, tag=tag)
         if self._memory.shared.other_macs:
@@ -265,7 +263,7 @@ class ConnectingGenerator(KernelGenerator[OwnDirection]):
                 "are answered to one. Use 'kind: afpacket'."
             )
 
-        late, copies = self._late.of_earlier()
+        late, copies = self._late_ones.of_earlier()
         # Record: the counters of the first frames.
         return {
             "name": self._direction.name,
@@ -321,11 +319,11 @@ class ConnectingGenerator(KernelGenerator[OwnDirection]):
         if counts.is_patient:
             last_call = 2.0 * duration + LONGEST_STALL
         segment = Segment(
-            interval=_NANOSECONDS / load,
+            interval=NANOSECONDS / load,
             frames=count,
             begin=0.0,
-            last_call=last_call * _NANOSECONDS,
-            catch_up=self._catch_up * _NANOSECONDS,
+            last_call=last_call * NANOSECONDS,
+            catch_up=self._catch_up * NANOSECONDS,
             tag=tag,
             is_patient=counts.is_patient,
         )
@@ -354,7 +352,7 @@ class ConnectingGenerator(KernelGenerator[OwnDirection]):
         sender.wake(batch_at(load, self._cards["transmit_rings"].values()))
         try:
             sender.wait_until_awake()
-            start = time.monotonic_ns() + round(WAKE_SECONDS * _NANOSECONDS)
+            start = time.monotonic_ns() + round(WAKE_SECONDS * NANOSECONDS)
             end = start + segment.last_call
             sender.program.schedule(start, [[segment]])
 
@@ -365,10 +363,10 @@ class ConnectingGenerator(KernelGenerator[OwnDirection]):
                     self._ports.after()
                     check()
                     sender.check()
-                    sender.program.renew(time.monotonic_ns() + round(PERMIT_SECONDS * _NANOSECONDS))
+                    sender.program.renew(time.monotonic_ns() + round(PERMIT_SECONDS * NANOSECONDS))
                 now = time.monotonic_ns()
-                check_end((now - end) / _NANOSECONDS)
-                left = (start + segment.interval * segment.frames - now) / _NANOSECONDS
+                check_end((now - end) / NANOSECONDS)
+                left = (start + segment.interval * segment.frames - now) / NANOSECONDS
                 time.sleep(min(CHECK_SECONDS, max(POLL_SECONDS, left)))
         finally:
             # Even an interrupt ends the traffic.

@@ -12,6 +12,7 @@ from ..core.early_verdict import SentSoFar
 from ..core.generator import counted_course
 from ..core.links import Link
 from ..core.own_generator import OwnDirection
+from ..core.pacing import MICROSECOND_NS, NANOSECONDS
 from ..core.plan import Plan
 from ..core.ports import Ports
 from ..core.protocol import AgentError, Message, unsupported
@@ -32,8 +33,6 @@ MOST_COUNTED_FLOWS = 1 << 16
 """The maximum number of flows for which lost frames are counted by flow: more flows would take longer to compare than
 trials should. If senders share a direction, also the maximum number of frames after which flows and sizes repeat."""
 _EXAMINED = ("duplicated", "reordered", "corrupted", "readdressed", "wrong_length", "wrong_mac")
-_NANOSECONDS = 1e9
-_MICROSECOND = 1000.0
 _NO_TIMES = (
     "Another node has sent the frames, and the generator xdp keeps the times of sending there. Use 'kind: afpacket', "
     "or give the TG's first node both ports."
@@ -289,7 +288,7 @@ class ActiveDirection(OwnDirection):
         sending = self.sending
         counters = {**counters, "last": max(part.last for part in sending.parts())}
         if sending.trial.is_burst:
-            return counted_course(sending.began(start) / _NANOSECONDS, counters)
+            return counted_course(sending.began(start) / NANOSECONDS, counters)
         streams = [
             (self._reception.ring(stream.number), sending.sender_of(stream).program, stream.place)
             for stream in self.streams
@@ -335,7 +334,7 @@ class ActiveDirection(OwnDirection):
         found: Message = {
             "displacement_frames": received.displacement,
             "extent_frames": received.extent,
-            "late_offset_us": received.late_offset / _MICROSECOND,
+            "late_offset_us": received.late_offset / MICROSECOND_NS,
             "flows_with_loss": self.flows.with_loss(self._left(sent)),
             **latency_answers.in_short(received),
         }

@@ -9,9 +9,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import gcd
-from typing import Sequence
 
-from ..core.frames_spec import ChecksumField, FramesSpec, permutation
+from ..core.frames_spec import ChecksumField, FramesSpec
 from ..core.protocol import AgentError, unsupported
 from ..core.wire import FCS_BYTES
 
@@ -81,10 +80,7 @@ class FramePlan:
         self.flows = spec.flows
         self.period = spec.period
         self.round = spec.round
-        self.orders: tuple[Sequence[int] | None, ...] = tuple(
-            field.offsets or (None if field.seed is None else permutation(field.seed, field.count))
-            for field in spec.fields
-        )
+        self.orders = tuple(field.steps if field.is_shuffled else None for field in spec.fields)
         self._fixed = [checksum for checksum in spec.checksums if not self._covered(checksum)]
         sized = [*(length.offset for length in spec.lengths), *(checksum.offset for checksum in self._fixed)]
         self.sized = tuple(sized) if len(self.lengths) > 1 else ()
@@ -135,17 +131,7 @@ class FramePlan:
         return tuple(covered)
 
     def _template(self, length: int) -> bytes:
-        spec = self.spec
-        frame = bytearray((place - spec.payload_shift) & 0xFF for place in range(length))
-        header = bytes.fromhex(spec.header)
-        frame[: len(header)] = header
-        frame[:12] = self.destination_mac + self.source_mac
-        # A tag of zero and its complement, because all other tags leave checksums the same.
-        frame[spec.tag_offset : spec.payload_offset] = (bytes(4) + b"\xff" * 4).ljust(
-            spec.payload_offset - spec.tag_offset, b"\0"
-        )
-        for field in spec.lengths:
-            frame[field.offset : field.offset + 2] = (length - field.start).to_bytes(2, "big")
+        frame = self.spec.template(length, self.destination_mac + self.source_mac)
         for checksum in self._fixed:
-            frame[checksum.offset : checksum.offset + 2] = checksum.value(checksum.sum_in(bytes(frame)))
+            checksum.write(frame)
         return bytes(frame)

@@ -13,10 +13,10 @@ from lossratio.bpf import XdpMode, possible_cpus
 from ..core.configuration import Configuration
 from ..core.early_verdict import LOOK_SECONDS, Lookout
 from ..core.links import Link
-from ..core.pacing import CATCH_UP, pause
-from ..core.plan import ABILITIES, CONNECTIONS, PLACES, Answer, Note, Plan
+from ..core.pacing import CATCH_UP, NANOSECONDS, pause
+from ..core.plan import ABILITIES, CONNECTIONS, PLACES, Answer, Control, Plan
 from ..core.ports import Ports
-from ..core.protocol import AgentError, Check, Message, unsupported
+from ..core.protocol import AgentError, Message, unsupported
 from .attachment import attach, check_can_send, is_sending_unknown
 from .cards import CardClock, batch_at, clock_of, described
 from .direction import ActiveDirection
@@ -39,7 +39,6 @@ CHECK_SECONDS = 0.1
 """Seconds between two looks at senders and ports while traffic flows."""
 POLL_SECONDS = 0.0005
 """Seconds between two questions whether the senders have finished, once everything is due."""
-_NANOSECONDS = 1e9
 
 
 class Receivers:
@@ -133,11 +132,8 @@ class XdpGenerator(KernelGenerator[ActiveDirection]):
         # The kernel or a card removes the tag before a program sees the frame; the DUT might also have removed it.
         return {"not_checked": ["whether frames came back without their VLAN's tag"] if has_vlan else []}
 
-    def run(self, plan: Plan, check: Check, note: Note) -> Answer:
-        """See `Generator.run`. Arriving frames leave no times, so courses have no outages and silences.
-
-        Every frame of the load measures its latency.
-        """
+    def _perform(self, plan: Plan, control: Control) -> Answer:
+        # Arriving frames leave no times, so courses have no outages and silences. Every frame measures its latency.
         if plan.locates and not plan.is_burst:
             if self._configuration.has_other_end:
                 raise unsupported(
@@ -146,10 +142,9 @@ class XdpGenerator(KernelGenerator[ActiveDirection]):
                 )
             check_schedule(plan, self._configuration.directions, len(self._directions[0].streams))
         if plan.is_watched:
-            return self._watch(plan, check, note)
+            return self._watch(plan, control)
 
-        self._send(plan, check, None)
-        counters = self._counters(None)
+        counters = self._counters(self._send(plan, control, None))
         here = [(counted, way) for counted, way in zip(counters, self._directions) if way.receives_here]
         if plan.locates:
             courses = {way.name: way.course(self._start, counted) for counted, way in here}
@@ -157,13 +152,9 @@ class XdpGenerator(KernelGenerator[ActiveDirection]):
             return Answer([each if course is None else {**each, "course": course} for each, course in ways])
         return Answer(counters, [way.latency(counted) for counted, way in here] if plan.latency else None)
 
-    def hold(self, plan: Plan) -> None:
-        """See `Generator.hold`."""
-        self._begin(plan)
-
-    def renew(self) -> None:
-        """See `Generator.renew`."""
-        until = max(time.monotonic_ns(), self._until) + round(PERMIT_SECONDS * _NANOSECONDS)
+    def _renew(self) -> None:
+        """Lets the senders continue; called several times a second while traffic flows."""
+        until = max(time.monotonic_ns(), self._permitted) + round(PERMIT_SECONDS * NANOSECONDS)
         for sender in self._senders:
             sender.check()
             sender.program.renew(until)
@@ -171,14 +162,6 @@ class XdpGenerator(KernelGenerator[ActiveDirection]):
             clock.renew()
         for direction in self._directions:
             direction.note()
-
-    def _end(self, check: Check) -> list[Message]:
-        self._senders.stop()
-        elapsed = (time.monotonic_ns() - self._start) / _NANOSECONDS
-        self._senders.rest()
-        self._meeting.tell("sent", {})
-        pause(self._settle_time, check)
-        return self._counters(elapsed)
 
     def close(self) -> None:
         """See `Generator.close`."""
@@ -230,7 +213,7 @@ class XdpGenerator(KernelGenerator[ActiveDirection]):
             return
 
         for _ in range(_MOST_PROOFS):
-            self._send(_PROOF, lambda: None, None)
+            self._send(_PROOF, Control(), None)
             stalled = [one for one in unknown if not one.given()]
             if not stalled:
                 break
@@ -254,16 +237,18 @@ class XdpGenerator(KernelGenerator[ActiveDirection]):
                 f"The driver of {silent[0].port} accepts frames of XDP programs, but sends none of them. {WAY_OUT}",
             )
 
-    def _send(self, plan: Plan, check: Check, lookout: Lookout | None) -> float | None:
+    def _send(self, plan: Plan, control: Control, lookout: Lookout | None) -> float | None:
         self._begin(plan)
-        ended_after = self._finish(check, lookout)
+        if plan.is_endless:
+            control.has_begun()
+        ended_after = self._finish(control, lookout)
         others = self._meeting.tell("sent", {"ended_after": {"seconds": ended_after}})
         if others:
             self._stopped = time.monotonic()
             theirs = others["ended_after"]["seconds"]
             ended_after = None if ended_after is None or theirs is None else max(ended_after, theirs)
         # From then on, devices under test on this machine may run.
-        pause(max(0.0, self._stopped + self._settle_time - time.monotonic()), check)
+        pause(max(0.0, self._stopped + self._settle_time - time.monotonic()), control.check)
         return ended_after
 
     def _begin(self, plan: Plan) -> None:
@@ -286,40 +271,42 @@ class XdpGenerator(KernelGenerator[ActiveDirection]):
 
         for sender in self._senders:
             sender.wait_until_awake()
-        self._start = time.monotonic_ns() + round(WAKE_SECONDS * _NANOSECONDS)
-        lasts = plan.ramp + (0.0 if plan.is_endless else plan.duration)
-        self._until = self._start + round(lasts * _NANOSECONDS)
+        self._start = time.monotonic_ns() + round(WAKE_SECONDS * NANOSECONDS)
+        self._until = self._start + (plan.ramp + plan.duration) * NANOSECONDS
+        self._permitted = self._start if plan.is_endless else round(self._until)
         for sender, schedule in zip(self._senders, schedules):
             sender.program.schedule(self._start, schedule)
-        self.renew()
+        self._renew()
 
-    def _finish(self, check: Check, lookout: Lookout | None) -> float | None:
-        """Waits until all is sent, or the lookout ends the traffic; it then returns the seconds of traffic."""
+    def _finish(self, control: Control, lookout: Lookout | None) -> float | None:
+        """Waits until all is sent, or something ends the traffic; it then returns the seconds of traffic."""
         looked = 0.0
-        between = CHECK_SECONDS if lookout is None else LOOK_SECONDS
-        is_over = self._senders.have_finished() and lookout is None
+        is_endless = self._plan.is_endless
+        between = LOOK_SECONDS if is_endless or lookout is not None else CHECK_SECONDS
+        is_over = self._senders.have_finished() and lookout is None and not is_endless
         try:
             while not is_over:
                 has_finished = self._senders.have_finished()
                 if has_finished or time.monotonic() > looked + between:
                     looked = time.monotonic()
                     links = self._ports.after()
-                    check()
+                    control.check()
 
+                    must_end = is_endless and control.wants_end()
                     if lookout is not None and not lookout.has_ended:
                         has_finished, must_end = self._sees_end(lookout, links, has_ended=has_finished)
-                        # When everything is due, the senders need only a moment to end by themselves.
-                        if must_end and time.monotonic_ns() < self._until:
-                            self._senders.stop()
-                            flowed = (time.monotonic_ns() - self._start) / _NANOSECONDS - self._plan.ramp
-                            if self._senders.have_finished():
-                                return None
-                            return min(flowed, self._plan.duration)
+                    # When everything is due, the senders need only a moment to end by themselves.
+                    if must_end and time.monotonic_ns() < self._until:
+                        self._senders.stop()
+                        flowed = (time.monotonic_ns() - self._start) / NANOSECONDS - self._plan.ramp
+                        if self._senders.have_finished() and not is_endless:
+                            return None
+                        return min(flowed, self._plan.duration)
 
-                    self.renew()
-                is_over = has_finished
+                    self._renew()
+                is_over = has_finished and not is_endless
 
-                left = (self._until - time.monotonic_ns()) / _NANOSECONDS
+                left = (self._until - time.monotonic_ns()) / NANOSECONDS
                 if not is_over:
                     time.sleep(min(between, max(POLL_SECONDS, left)))
                 check_end(-left)

@@ -4,17 +4,16 @@
 from __future__ import annotations
 
 from ..core.generator import unknown_latency
+from ..core.pacing import MICROSECOND_NS
 from ..core.protocol import Message
 from . import histogram
 from .receive_program import Latencies, ReceivedFrames
-
-_MICROSECOND = 1000.0
 
 
 def unknown(name: str, frames: Message, error: str | None = None) -> Message:
     """The latency of a direction's frames, whose numbers are known, before anything else is."""
     ratio = 1 / (1 << histogram.SUB_BITS)
-    return {**unknown_latency(name, 1 / _MICROSECOND, error), **frames, "interval_ratio": ratio}
+    return {**unknown_latency(name, 1 / MICROSECOND_NS, error), **frames, "interval_ratio": ratio}
 
 
 def known(name: str, frames: Message, latencies: Latencies) -> Message:
@@ -24,16 +23,16 @@ def known(name: str, frames: Message, latencies: Latencies) -> Message:
     filled = list(histogram.filled(latencies.histogram, latencies.least, latencies.most))
     return {
         **unknown(name, frames),
-        "least_us": latencies.least / _MICROSECOND,
-        "mean_us": latencies.sum / sum(latencies.histogram) / _MICROSECOND,
-        "most_us": latencies.most / _MICROSECOND,
-        "histogram": [[value / _MICROSECOND, count] for value, count in filled],
+        "least_us": latencies.least / MICROSECOND_NS,
+        "mean_us": latencies.sum / sum(latencies.histogram) / MICROSECOND_NS,
+        "most_us": latencies.most / MICROSECOND_NS,
+        "histogram": [[value / MICROSECOND_NS, count] for value, count in filled],
     }
 
 
 def jitter_us(received: ReceivedFrames) -> float:
     """The mean difference between latencies of frames that followed one another; 0: there was none."""
-    return received.jitter_sum / max(1, received.jitter_count) / _MICROSECOND
+    return received.jitter_sum / max(1, received.jitter_count) / MICROSECOND_NS
 
 
 def in_short(received: ReceivedFrames) -> Message:
@@ -43,8 +42,8 @@ def in_short(received: ReceivedFrames) -> Message:
         return {}
     values = list(histogram.filled(latencies.histogram, latencies.least, latencies.most))
     return {
-        "latency_median_us": histogram.percentile(values, 50) / _MICROSECOND,
-        "latency_99_us": histogram.percentile(values, 99) / _MICROSECOND,
-        "latency_most_us": latencies.most / _MICROSECOND,
+        "latency_median_us": histogram.percentile(values, 50) / MICROSECOND_NS,
+        "latency_99_us": histogram.percentile(values, 99) / MICROSECOND_NS,
+        "latency_most_us": latencies.most / MICROSECOND_NS,
         "jitter_us": jitter_us(received),
     }

@@ -13,13 +13,12 @@ from typing import Sequence
 
 from ..core.configuration import Direction
 from ..core.generator import check_numbered, counted_course
-from ..core.pacing import LONGEST_STALL, RAMP_STEPS, frames_within, grace_after
+from ..core.pacing import LONGEST_STALL, NANOSECONDS, RAMP_STEPS, frames_within, grace_after
 from ..core.plan import Plan
 from ..core.protocol import AgentError, Message, unsupported
 from .constants import FOREVER, RING, WRAP_BITS
 from .send_program import ScheduledProgram, Segment
 
-_NANOSECONDS = 1e9
 _TIME_BITS = 64 - WRAP_BITS
 
 
@@ -81,11 +80,11 @@ def _segment(
         last_call = begin + (duration or 0.0) + LONGEST_STALL
     # Record: when each frame of a segment is due.
     return Segment(
-        interval=step * _NANOSECONDS / rate,
+        interval=step * NANOSECONDS / rate,
         frames=-(-max(0, frames - first) // step),
-        begin=(begin + first / rate) * _NANOSECONDS,
-        last_call=last_call * _NANOSECONDS,
-        catch_up=(math.inf if is_burst else catch_up) * _NANOSECONDS,
+        begin=(begin + first / rate) * NANOSECONDS,
+        last_call=last_call * NANOSECONDS,
+        catch_up=(math.inf if is_burst else catch_up) * NANOSECONDS,
         tag=tag,
     )
 
@@ -136,7 +135,7 @@ def schedule_course(
     begin = 0.0
 
     for step, (load, duration) in enumerate(plan.steps):
-        last_lost = max(lost[step]) / _NANOSECONDS if lost[step] else None
+        last_lost = max(lost[step]) / NANOSECONDS if lost[step] else None
         fields = {
             "start": begin,
             "elapsed": duration,
@@ -148,7 +147,7 @@ def schedule_course(
         steps.append(fields)
         begin += duration or 0.0
 
-    return {**counted_course(start / _NANOSECONDS, counters), "steps": steps}
+    return {**counted_course(start / NANOSECONDS, counters), "steps": steps}
 
 
 def _ramp(seconds: float) -> list[tuple[float, float, float]]:

@@ -365,11 +365,11 @@ def _ethernet(layer: Layer, ranges: _Ranges, remarks: dict[str, None]) -> dict[s
     return {"ethernet": stepping} if stepping else {}
 
 
-def _tag(name: str, layer: Layer) -> dict[str, Any]:
+def _tag(layer: Layer, ranges: _Ranges, remarks: dict[str, None]) -> dict[str, Any]:
     tag = {"id": layer.fields.get("vlan", 1)}
     if layer.fields.get("prio"):
         tag["priority"] = layer.fields["prio"]
-    return {name: tag}
+    return {layer.name.lower(): tag}
 
 
 def _mpls(layer: Layer, ranges: _Ranges, remarks: dict[str, None]) -> dict[str, Any]:
@@ -434,8 +434,8 @@ def _letters(layer: Layer) -> str:
 
 _DESCRIBE = {
     "Ether": _ethernet,
-    "Dot1AD": lambda layer, ranges, remarks: _tag("dot1ad", layer),
-    "Dot1Q": lambda layer, ranges, remarks: _tag("dot1q", layer),
+    "Dot1AD": _tag,
+    "Dot1Q": _tag,
     "MPLS": _mpls,
     "IP": _ip,
     "IPv6": _ip,

@@ -3,8 +3,6 @@
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-import numpy as np
-
 from lossratio.agent import MAC_BYTES, FramesSpec, HeaderField, SteppingField
 from lossratio.errors import TrafficError
 from lossratio.traffic.otg.headers import HEADERS, MOST_LISTED, is_given
@@ -94,7 +92,7 @@ def _written(data: bytes, fields: Sequence[SteppingField]) -> Iterator[dict[str,
 
 def _pattern(field: HeaderField, stepping: SteppingField, base: int) -> dict[str, Any]:
     write = field.notation.write
-    if stepping.seed is None and not stepping.values:
+    if not stepping.is_shuffled:
         start = write(base + stepping.first)
         step = write(1)
         return {
@@ -108,10 +106,7 @@ def _pattern(field: HeaderField, stepping: SteppingField, base: int) -> dict[str
             f"has {stepping.count:,}. Use 'order: increment' or fewer values."
         )
 
-    offsets: Sequence[int] = stepping.offsets
-    if stepping.seed is not None:
-        offsets = np.random.RandomState(stepping.seed).permutation(stepping.count).tolist()
     return {
         "choice": "values",
-        "values": [write(base + stepping.first + offset) for offset in offsets],
+        "values": [write(base + stepping.first + offset) for offset in stepping.steps],
     }
