@@ -13,7 +13,7 @@ from lossratio.dut.base import Tool
 from lossratio.dut.changes import Changes
 from lossratio.dut.daemon import Daemon
 from lossratio.dut.linux.cores import CoreChoice
-from lossratio.dut.vpp.texts import filled
+from lossratio.dut.texts import filled
 from lossratio.nodes import DutNode
 
 QEMU = Tool("qemu-system-x86_64", "qemu-system-x86", title="QEMU")

@@ -1,4 +1,4 @@
-"""Commands to VPP, and what VPP must show, from texts with placeholders (`lossratio.dut.vpp.texts`).
+"""Commands to VPP, and what VPP must show, from texts with placeholders (`lossratio.dut.texts`).
 
 A text has a command on each line. Its further columns are the fields of `Command`, or of `Shown` for something that VPP
 must show. The names in placeholders are
@@ -11,11 +11,28 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
+from lossratio.dut.texts import lines
 from lossratio.dut.vpp.features.feature import Command, Ports, Shown, both_sides, entrances
-from lossratio.dut.vpp.texts import lines
 
 if TYPE_CHECKING:
     from lossratio.dut.vpp.features.feature import Feature, VppPort
+
+
+# One of the two ends of a memif must be the client, which makes the memory.
+_MACROS = r"""
+% macro through(name, port, destination, neighbour="")
+    set interface state {{ name }} up
+    set interface unnumbered {{ name }} use {{ port.interface }}
+    ip route add {{ destination }} via {{ neighbour }}{{ name }}
+% endmacro
+% macro memif(directory, number, mac, is_client=false)
+    create memif socket id {{ number }} filename {{ directory }}/memif{{ number - 1 }}.sock
+    create interface memif id 0 socket-id {{ number }} hw-addr {{ mac }} \
+    {{ "slave" if is_client else "master" }}
+    set interface state memif{{ number }}/0 up
+% endmacro
+"""
+"""What several features do: bring a tunnel's interface up, with a route through it; make an interface to a process."""
 
 
 def told(kind: type[Feature], options: Feature, step: str, ports: Ports) -> list[Command]:
@@ -37,7 +54,7 @@ def upon(
 
 def commands(text: str, **values: object) -> Iterator[Command]:
     """The commands of a text."""
-    for columns in lines(text, **values):
+    for columns in _lines(text, **values):
         yield _command(*columns)
 
 
@@ -47,13 +64,13 @@ def _command(text: str, answer: str = "", seconds: str = "30") -> Command:
 
 def shown_by(text: str, **values: object) -> Iterator[Shown]:
     """What VPP must show, by a text."""
-    for command, pattern, meaning, *seconds in lines(text, **values):
+    for command, pattern, meaning, *seconds in _lines(text, **values):
         yield Shown(command, pattern, meaning, *map(float, seconds))
 
 
 def in_file(kind: type[Feature], options: Feature, ports: Ports) -> str:
     """The lines that a feature's text has for a command that VPP reads from a file."""
-    columns = lines(kind.steps.file, options=options, **_places(ports))
+    columns = _lines(kind.steps.file, options=options, **_places(ports))
     return "".join(f"{line}\n" for (line,) in columns)
 
 
@@ -69,3 +86,8 @@ def _places(ports: Ports) -> Mapping[str, Any]:
         "clear": clear,
         "wire": wire,
     }
+
+
+def _lines(text: str, **values: object) -> Iterator[list[str]]:
+    if text:
+        yield from lines(_MACROS + text, **values)

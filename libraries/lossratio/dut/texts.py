@@ -14,22 +14,6 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     import jinja2
 
-# One of the two ends of a memif must be the client, which makes the memory.
-_MACROS = r"""
-% macro through(name, port, destination, neighbour="")
-    set interface state {{ name }} up
-    set interface unnumbered {{ name }} use {{ port.interface }}
-    ip route add {{ destination }} via {{ neighbour }}{{ name }}
-% endmacro
-% macro memif(directory, number, mac, is_client=false)
-    create memif socket id {{ number }} filename {{ directory }}/memif{{ number - 1 }}.sock
-    create interface memif id 0 socket-id {{ number }} hw-addr {{ mac }} \
-    {{ "slave" if is_client else "master" }}
-    set interface state memif{{ number }}/0 up
-% endmacro
-"""
-"""What several features do: bring a tunnel's interface up, with a route through it; make an interface to a process."""
-
 
 def filled(text: str, **values: object) -> str:
     """A text with its placeholders filled in."""
@@ -38,8 +22,6 @@ def filled(text: str, **values: object) -> str:
 
 def lines(text: str, **values: object) -> Iterator[list[str]]:
     """The columns of each line of a text with its placeholders filled in."""
-    if not text:
-        return
     joined = re.sub(r"\s*\\\n\s*", " ", filled(text, **values))
     for line in joined.splitlines():
         if line.strip():
@@ -57,10 +39,4 @@ def _template(text: str) -> jinja2.Template:
         line_statement_prefix="%",
     )
     environment.filters["literally"] = re.escape
-    environment.globals["at_least"] = _at_least
-    return environment.from_string(_MACROS + text)
-
-
-def _at_least(count: int) -> str:
-    """A regular expression of numbers that are this large, or slightly larger, because VPP has entries of its own."""
-    return "(" + "|".join(str(count + more) for more in range(20)) + ")"
+    return environment.from_string(text)
