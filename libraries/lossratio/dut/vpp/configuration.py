@@ -12,7 +12,15 @@ from pydantic_core import PydanticUndefined
 
 from lossratio.dut.linux.addressing import halves, unused_macs
 from lossratio.dut.vpp.features import FEATURES, steps
-from lossratio.dut.vpp.features.feature import Command, Feature, Ports, Shown, VppPort
+from lossratio.dut.vpp.features.feature import (
+    LINKS,
+    ROUTES,
+    Command,
+    Feature,
+    Ports,
+    Shown,
+    VppPort,
+)
 from lossratio.dut.vpp.features.scale import ROUTES_ADDED, many_routes
 from lossratio.dut.vpp.startup import Card
 from lossratio.errors import DutError
@@ -127,7 +135,22 @@ class VppOptions(Feature):
         for feature in self.features:
             if problem := feature.mismatch(self) or feature.problem(self):
                 raise ValueError(problem)
+
+        deciding: dict[str, str] = {}
+        for feature in self.features:
+            what = feature.needs.decides
+            option, *_ = feature.given(self)
+            other = deciding.setdefault(what, option)
+            if other != option and what in self._decided:
+                raise ValueError(f"{other} and {option} both decide {what}: leave one out")
         return self
+
+    @property
+    def _decided(self) -> tuple[str, ...]:
+        """What only one feature can decide with this forwarding."""
+        if self.is_router:
+            return (ROUTES, LINKS)
+        return (LINKS,)
 
     @property
     def features(self) -> list[type[Feature]]:

@@ -18,6 +18,8 @@ LOOKING: tuple[Forwarding, ...] = ("l2xc", "l2bd", "ip4", "ip6")
 """The kinds of forwarding that look at frames: a patch hands them on before they meet a policer or an access list."""
 
 
+ROUTES = "the routes of a router"
+LINKS = "the interfaces on links"
 _ENDS = 1 << 15
 _SEGMENTS = 1 << 64
 
@@ -173,6 +175,8 @@ class Needs:
     """The error if it is not given; ``{given}`` is an option that is."""
     excludes: Mapping[str, str] = field(default_factory=dict)
     """Options of other features that it does not work with, each with the error."""
+    decides: str = ""
+    """What only one feature can decide: `ROUTES`, or `LINKS`; empty: nothing."""
     entries: Mapping[str, int] = field(default_factory=dict)
     """Entries of VPP's tables for each unit of an option."""
 

@@ -9,7 +9,7 @@ from pydantic import Field
 
 from lossratio.dut.base import DurationOption
 from lossratio.dut.connection_table import ConnectionTable, Established, TcpState
-from lossratio.dut.vpp.features.feature import IDLE_SECONDS, Feature, Needs, Steps, Table
+from lossratio.dut.vpp.features.feature import IDLE_SECONDS, ROUTES, Feature, Needs, Steps, Table
 from lossratio.dut.vpp.reports import parse_errors
 from lossratio.errors import DutError
 from lossratio.topology import EAST, WEST
@@ -49,6 +49,7 @@ class Nat(Feature):
         ("ip4",),
         plugins={"nat": ""},
         tags=("nat44",),
+        decides=ROUTES,
         option="nat",
         without="nat_addresses, nat_sessions and udp_timeout apply to a NAT; also set nat=nat44-ed",
     )
@@ -100,6 +101,7 @@ class Det44(Feature):
         ("ip4",),
         plugins={"det44": ""},
         tags=("nat44_deterministic",),
+        decides=ROUTES,
         option="det44_hosts",
         without="det44_addresses apply to det44_hosts; also set det44_hosts",
         excludes={"nat": "VPP can have only one NAT: set either nat or det44_hosts"},
@@ -158,6 +160,7 @@ class Sfdp(Feature):
         plugins={"sfdp_services": ""},
         version="26.06",
         tags=("sfdp",),
+        decides=ROUTES,
         option="sfdp",
         without="sfdp_sessions apply to sfdp; also set sfdp=ip4 or sfdp=l4ip4",
         excludes={

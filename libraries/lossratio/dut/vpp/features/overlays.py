@@ -8,7 +8,9 @@ from pydantic import Field
 
 from lossratio.dut.linux.addressing import WEST_VNI
 from lossratio.dut.vpp.features.feature import (
+    LINKS,
     LOOKING,
+    ROUTES,
     Command,
     Feature,
     Needs,
@@ -41,6 +43,7 @@ class Vlan(Feature):
     needs = Needs(
         LOOKING,
         tags=("dot1q",),
+        decides=LINKS,
         overhead={"vlan_between": _TAG_BYTES},
         option="vlan",
         without="vlan_east and vlan_between apply to a tag; also set vlan",
@@ -98,6 +101,7 @@ class Vxlan(Feature):
         ("l2bd", "l2xc"),
         plugins={"vxlan": "23.06"},
         tags=("vxlan",),
+        decides=LINKS,
         overhead={"vxlan_between": _VXLAN_BYTES},
     )
     steps = Steps(
@@ -170,7 +174,7 @@ _STEERED = r"""
 class _Segments(Feature):
     """Segment routing over IPv6 (RFC 8986) between the two VPPs of a path."""
 
-    needs = Needs(("ip6",), shows=("show sr localsids",), duts=2)
+    needs = Needs(("ip6",), shows=("show sr localsids",), duts=2, decides=ROUTES)
 
     @property
     def segments(self) -> tuple[int, int]:
@@ -297,6 +301,7 @@ class Gtpu(Feature):
         ("ip4",),
         plugins={"gtpu": ""},
         tags=("gtpu",),
+        decides=ROUTES,
         duts=2,
         overhead={"gtpu": _GTPU_BYTES},
         option="gtpu",
@@ -323,7 +328,7 @@ class Bond(Feature):
     bond: bool = False
     """Whether the link between the two VPPs of the path is a bond by LACP. With ``l2xc`` or ``l2bd``."""
 
-    needs = Needs(("l2xc", "l2bd"), plugins={"lacp": ""}, tags=("lbond",), duts=2)
+    needs = Needs(("l2xc", "l2bd"), plugins={"lacp": ""}, tags=("lbond",), duts=2, decides=LINKS)
     # Only the VPP that is set up second can know whether the other end takes part in the bond.
     steps = Steps(
         below=r"""
@@ -357,6 +362,7 @@ class Geneve(Feature):
         ("ip4",),
         plugins={"geneve": ""},
         tags=("geneve_l3mode",),
+        decides=ROUTES,
         duts=1,
         proves=(Shown("show errors", r"[1-9]\d*\s+geneve4-encap", "packets in tunnels"),),
     )

@@ -4,7 +4,15 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Literal
 
-from lossratio.dut.vpp.features.feature import Command, Feature, Needs, Ports, Steps, VppPort
+from lossratio.dut.vpp.features.feature import (
+    ROUTES,
+    Command,
+    Feature,
+    Needs,
+    Ports,
+    Steps,
+    VppPort,
+)
 from lossratio.dut.vpp.features.steps import upon
 from lossratio.dut.vpp.virtual_machine import Guest
 
@@ -33,7 +41,7 @@ class Process(Feature):
     """Interfaces through which every frame goes from VPP to a process (testpmd) and back: ``memif`` or ``vhost``
     (virtio at the process). With ``l2xc``, ``l2bd`` or ``ip4``."""
 
-    needs = Needs(("l2xc", "l2bd", "ip4"), plugins={"memif": "", "vhost": "25.10"})
+    needs = Needs(("l2xc", "l2bd", "ip4"), plugins={"memif": "", "vhost": "25.10"}, decides=ROUTES)
     # A router has a table for each side.
     steps = Steps(
         below=r"""

@@ -6,7 +6,7 @@ from ipaddress import IPv4Address, IPv6Address
 from pydantic import Field
 
 from lossratio.dut.linux.addressing import RouterSide
-from lossratio.dut.vpp.features.feature import Command, Feature, Needs, Steps, VppPort
+from lossratio.dut.vpp.features.feature import ROUTES, Command, Feature, Needs, Steps, VppPort
 
 ROUTES_ADDED = r"(\S+ routes/sec\s*)*"
 """VPP's answer to a command that adds many routes: their rate."""
@@ -24,7 +24,7 @@ class Routes(Feature):
     routes. With ``ip4`` or ``ip6``. If there are more than 130,000 IPv4 routes, they lead to hosts of 240.0.0.0/6 and
     244.0.0.0/6."""
 
-    needs = Needs(("ip4", "ip6"), tags=("scale",), entries={"routes": 1})
+    needs = Needs(("ip4", "ip6"), tags=("scale",), decides=ROUTES, entries={"routes": 1})
     # VPP has a few routes to hosts of its own.
     steps = Steps(
         verified=r"""

@@ -12,7 +12,15 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field
 
-from lossratio.dut.vpp.features.feature import Command, Feature, Needs, Ports, Steps, VppPort
+from lossratio.dut.vpp.features.feature import (
+    ROUTES,
+    Command,
+    Feature,
+    Needs,
+    Ports,
+    Steps,
+    VppPort,
+)
 from lossratio.dut.vpp.features.steps import in_file
 
 _MOST_TUNNELS, _MOST_WIREGUARD = 32_000, 8192
@@ -96,6 +104,7 @@ class Ipsec(Feature):
         ("ip4",),
         plugins={"ipip": "26.10"},
         tags=("ipsec",),
+        decides=ROUTES,
         duts=2,
         entries={"ipsec": _LARGE},
         option="ipsec",
@@ -244,6 +253,7 @@ class WireGuard(Feature):
         ("ip4",),
         plugins={"wireguard": ""},
         tags=("wireguard",),
+        decides=ROUTES,
         duts=2,
         overhead={"wireguard": _WIREGUARD_BYTES},
         entries={"wireguard": _LARGE},
