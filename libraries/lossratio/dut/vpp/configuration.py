@@ -1,6 +1,5 @@
 """VPP's configuration: a suite's options, and the commands that make VPP forward."""
 
-import os
 from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
 from importlib.metadata import EntryPoint
@@ -10,6 +9,7 @@ from typing import Annotated, Any, ClassVar
 from pydantic import Field, SerializerFunctionWrapHandler, model_serializer, model_validator
 from pydantic_core import PydanticUndefined
 
+from lossratio.dut.base import from_environment
 from lossratio.dut.linux.addressing import halves, unused_macs
 from lossratio.dut.vpp.features import FEATURES, steps
 from lossratio.dut.vpp.features.feature import (
@@ -100,7 +100,7 @@ class VppOptions(Feature):
     """What is wrong with features of other packages that cannot be used."""
 
     home: Annotated[str, Role.TESTED] = Field(
-        default_factory=lambda: os.environ.get(HOME_VARIABLE, "/usr")
+        default_factory=from_environment(HOME_VARIABLE, "/usr")
     )
     """Directory of VPP on the node, with ``bin/vpp`` and ``bin/vppctl``. Default: the value of the environment variable
     ``VPP_HOME`` on the machine that runs the suite, or ``/usr``."""
