@@ -111,6 +111,18 @@ def test_files_that_need_not_be_there_may_be_missing(tmp_path):
 
 
 @needs_cpio
+def test_links_remain_links_so_that_a_library_is_there_once(plain_path):
+    (plain_path / "librte_bus.so.23.0").touch()
+    (plain_path / "librte_bus.so.23").symlink_to("librte_bus.so.23.0")
+    (plain_path / "librte_bus.so").symlink_to(plain_path / "librte_bus.so.23")
+    assert written(plain_path, if_any=[str(plain_path / "librte_*")]).returncode == 0
+    modes = {Path(name).name: mode for name, mode, _ in entries((plain_path / "archive").read_bytes())}
+    assert {name for name in modes if "librte" in name} == {"librte_bus.so", "librte_bus.so.23", "librte_bus.so.23.0"}
+    assert modes["librte_bus.so"] == modes["librte_bus.so.23"] == 0o120777
+    assert modes["librte_bus.so.23.0"] == 0o100644
+
+
+@needs_cpio
 def test_the_modules_are_those_of_the_kernel_in_their_order(plain_path, monkeypatch):
     programs = plain_path / "bin"
     programs.mkdir()
