@@ -1,9 +1,9 @@
 """Commands to VPP, and what VPP must show, from texts with placeholders (`lossratio.dut.texts`).
 
 A text has a command on each line. Its further columns are the fields of `Command`, or of `Shown` for something that VPP
-must show. The names in placeholders are
-``options``, ``ports``, ``west``, ``east``, ``entrances``, ``clear`` (the port that faces the TG) and ``wire`` (the port
-that faces the other VPP); for ``below`` and ``routed``, ``options`` and ``port``.
+must show. The names in placeholders are ``options``, ``ports``, ``west``, ``east``, ``entrances``, ``clear`` (the port
+that faces the TG) and ``wire`` (the port that faces the other VPP); for ``below`` and ``routed``, ``options`` and
+``port``.
 """
 
 from __future__ import annotations
