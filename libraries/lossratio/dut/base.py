@@ -4,8 +4,9 @@ A DUT forwards frames from its west interface to its east one, and back. West an
 interface faces the TG's first port.
 """
 
+import os
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Annotated, Any, ClassVar, Generic, TypeVar
@@ -82,6 +83,15 @@ class DutOptions(FileModel):
         The headers come between the Ethernet header and the packet. A number below 0 means that they are removed.
         """
         return 0, 0
+
+
+def from_environment(name: str, default: str) -> Callable[[], str]:
+    """Reads the default of an option from an environment variable of the machine that runs the suite."""
+
+    def value() -> str:
+        return os.environ.get(name, default)
+
+    return value
 
 
 OptionsT_co = TypeVar("OptionsT_co", bound=DutOptions, covariant=True)

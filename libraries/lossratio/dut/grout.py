@@ -5,15 +5,14 @@ Its command line controls it, in batches that end at the first command that it r
 This module follows grout's manual and its own tests (version 0.17). It has only been tried with a stand-in for grout.
 """
 
-import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from ipaddress import IPv4Address, IPv6Address
 from typing import Annotated, Any
 
 from pydantic import Field
 
-from lossratio.dut.base import SIDES, DutCounters, Tool
+from lossratio.dut.base import SIDES, DutCounters, Tool, from_environment
 from lossratio.dut.changes import Changes
 from lossratio.dut.daemon import Daemon, write_file
 from lossratio.dut.linux.addressing import (
@@ -39,7 +38,7 @@ class GroutOptions(ProgramOptions):
 
     is_router = True
     home: Annotated[str, Like("^/", "an absolute path, such as /usr"), Role.TESTED] = Field(
-        default_factory=lambda: os.environ.get(HOME_VARIABLE, "/usr")
+        default_factory=from_environment(HOME_VARIABLE, "/usr")
     )
     """Directory of grout on the node, with ``bin/grout`` and ``bin/grcli``. Default: the value of the environment
     variable ``GROUT_HOME`` on the machine that runs the suite, or ``/usr``."""
@@ -117,10 +116,7 @@ class Grout(ProgramDut[GroutOptions]):
 
         rows = {row["interface"]: row for row in table}
         sides = {side: self.node.find("grout's port", side, rows) for side in SIDES}
-        count = {
-            side: {name: int(row[name]) for name in row if name != "interface"}
-            for side, row in sides.items()
-        }
+        count = {side: _counts(row) for side, row in sides.items()}
         received = {
             side: counts["rx_packets"] + counts["rx_drops"] for side, counts in count.items()
         }
@@ -188,6 +184,11 @@ class Grout(ProgramDut[GroutOptions]):
                 yield f"route add {side.network} via {side.neighbour}"
             else:
                 yield from _routes(side, side.hosts(self.options.routes // 2))
+
+
+def _counts(row: Mapping[str, Any]) -> dict[str, int]:
+    """The counters of a port."""
+    return {name: int(count) for name, count in row.items() if name != "interface"}
 
 
 def _routes(side: RouterSide, hosts: Sequence[IPv4Address | IPv6Address]) -> Iterator[str]:

@@ -1,12 +1,11 @@
 """DPDK's l3fwd: the example program that routes by the longest prefix, which most reports of DPDK's throughput use."""
 
-import os
 from ipaddress import IPv4Network, IPv6Network
 from typing import Annotated, Literal
 
 from pydantic import Field
 
-from lossratio.dut.base import Tool
+from lossratio.dut.base import Tool, from_environment
 from lossratio.dut.changes import Changes
 from lossratio.dut.daemon import Daemon, write_file
 from lossratio.dut.dpdk import DpdkDut, DpdkOptions
@@ -24,7 +23,7 @@ class L3fwdOptions(DpdkOptions):
 
     is_router = True
     program: Annotated[str, Role.TESTED] = Field(
-        default_factory=lambda: os.environ.get("L3FWD", "dpdk-l3fwd")
+        default_factory=from_environment("L3FWD", "dpdk-l3fwd")
     )
     """The program on the node. Default: the value of the environment variable ``L3FWD`` on the machine that runs the
     suite, or ``dpdk-l3fwd``, the name that DPDK's own build gives it."""

@@ -19,7 +19,8 @@ from scapy.packet import Raw
 
 from lossratio.dut import create_dut
 from lossratio.dut.vpp import Vpp
-from lossratio.dut.vpp.features.secure_tunnels import Ipsec, IpsecAsync, WireGuard
+from lossratio.dut.vpp.features.secure_tunnels import IpsecAsync, WireGuard
+from lossratio.dut.vpp.features.steps import shown
 from lossratio.errors import DutError, NotMeasuredHereError
 from lossratio.nodes import Core
 from lossratio.testbed.set_up import address_path
@@ -115,7 +116,7 @@ def test_every_tunnel_carries_frames_and_keys_are_nowhere(chain, options, _):
     for dut in lab.duts:
         assert not re.search("[0-9a-f]{32}", str(dut.describe()))
         assert not list(Path(dut.daemons[0].directory).glob("secret*"))
-        assert dut._control.check(list(Ipsec.proved(dut.options, dut._ports)))
+        assert dut._control.check(dut.options.shown_in("proved", dut._ports))
 
 
 @pytest.mark.vpp
@@ -144,7 +145,7 @@ def test_one_worker_forwards_and_another_one_encrypts(chain, tmp_path, monkeypat
         )
         assert {"af-packet-input": "800"}.items() <= dict(forwards).items()
         assert dict(encrypts) == {"crypto-deq": "800"}
-        assert dut._control.check(list(IpsecAsync.verified(dut.options, dut._ports)))
+        assert dut._control.check(shown(IpsecAsync, dut.options, "verified", dut._ports))
 
 
 def test_a_scheduler_that_is_missing_is_missed_before_the_set_up(netns_lab, tmp_path, monkeypatch):
@@ -189,15 +190,20 @@ def test_nothing_passes_with_another_key(chain, monkeypatch):
     assert lab.send(10, 2) == [0, 0]
     for dut in lab.duts:
         with pytest.raises(DutError, match="does not show that every packet had the right key"):
-            dut._control.check(list(Ipsec.proved(dut.options, dut._ports)))
+            dut._control.check(dut.options.shown_in("proved", dut._ports))
 
 
 @pytest.mark.vpp
 @pytest.mark.skipif(not HOME, reason="needs a VPP: set VPP_HOME")
 def test_a_wireguard_tunnel_without_a_handshake_is_an_error_of_the_set_up(chain, monkeypatch):
-    lines = WireGuard._lines
-    monkeypatch.setattr(WireGuard, "_lines", lambda options, wire: lines(options, replace(wire, secret=os.urandom(8))))
-    monkeypatch.setattr("lossratio.dut.vpp.features.secure_tunnels._HANDSHAKES_SECONDS", 1.0)
+    key_pairs = WireGuard.key_pairs
+
+    def private(options, wire, local, remote):
+        return key_pairs(options, replace(wire, secret=os.urandom(8)), local, remote)
+
+    sooner = WireGuard.steps.verified.replace("15 + ", "1 + ")
+    monkeypatch.setattr(WireGuard, "steps", replace(WireGuard.steps, verified=sooner))
+    monkeypatch.setattr(WireGuard, "key_pairs", private)
     with pytest.raises(DutError, match="does not show handshakes of all 2 tunnels"):
         chain(wireguard=2)
 

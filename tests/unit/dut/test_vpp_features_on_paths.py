@@ -124,7 +124,7 @@ def test_the_second_vpp_connects_what_the_first_one_has_as_a_client():
     options = Vpp.all_options()(forwarding="ip4", process="memif", container=True)
     ports = both_ports(("west", "east"), ("02:00:00:00:00:01", "02:00:00:00:00:02"))
     own = [command.text for command in options.forwarding_commands(*ports) if "create interface memif" in command.text]
-    others = [command.text for kind in options.features for command in kind.contained(options, ports)]
+    others = [command.text for command in options.commands_of("contained", ports)]
     assert all(line.endswith("slave") for line in own)
     assert [line.split()[-1] for line in others if "create interface memif" in line] == ["master", "master"]
     assert [line for line in others if "xconnect" in line] == [
@@ -185,6 +185,6 @@ def test_what_does_not_go_together_is_an_error(dut_lab, options, message):
 def test_a_list_and_a_policer_name_the_counter_that_proves_that_frames_met_them(options, shown, not_shown):
     chosen = Vpp.all_options()(forwarding="ip4", **options)
     ports = both_ports(("host-a", "host-b"), ("", ""))
-    (proof,) = (each for kind in chosen.features for each in (*kind.needs.proves, *kind.proved(chosen, ports)))
+    (proof,) = chosen.shown_in("proved", ports)
     assert re.search(proof.pattern, shown)
     assert not re.search(proof.pattern, not_shown)

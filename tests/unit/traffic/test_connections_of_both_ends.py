@@ -189,6 +189,7 @@ def test_too_little_memory_is_an_error_that_says_so_and_the_agent_stays(agent, s
 SLOW_NODE = """
 from lossratio.traffic import PortPair, TrafficPort, connecting, load_profile, make_configuration
 from lossratio.agent.afpacket import connections, ends, generator
+from lossratio.agent.core.plan import Control
 from lossratio.trials import Exchange
 
 ends._ROOM = 1024
@@ -198,7 +199,7 @@ profile = load_profile("PROFILE", frame_size=100)
 pair = PortPair(TrafficPort("west", "tg0"), TrafficPort("east", "tg1"))
 made = generator.AfPacketGenerator(make_configuration(profile, [pair], settle_time=0.2), catch_up=10.0)
 try:
-    (way,) = made.run(connecting(20_000.0, 4000, Exchange()), lambda: None, lambda *_: None).directions
+    (way,) = made.run(connecting(20_000.0, 4000, Exchange()), Control()).directions
     slots = made._directions[0]._conversation._responder._ring.slots
 finally:
     made.close()

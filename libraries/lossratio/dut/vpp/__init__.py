@@ -8,5 +8,6 @@ from lossratio.dut.vpp.features.feature import (
     Needs as Needs,
     Ports as Ports,
     Shown as Shown,
+    Steps as Steps,
     VppPort as VppPort,
 )

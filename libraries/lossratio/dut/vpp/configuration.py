@@ -1,6 +1,5 @@
 """VPP's configuration: a suite's options, and the commands that make VPP forward."""
 
-import os
 from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
 from importlib.metadata import EntryPoint
@@ -10,9 +9,18 @@ from typing import Annotated, Any, ClassVar
 from pydantic import Field, SerializerFunctionWrapHandler, model_serializer, model_validator
 from pydantic_core import PydanticUndefined
 
+from lossratio.dut.base import from_environment
 from lossratio.dut.linux.addressing import halves, unused_macs
-from lossratio.dut.vpp.features import FEATURES
-from lossratio.dut.vpp.features.feature import Command, Feature, Ports, VppPort
+from lossratio.dut.vpp.features import FEATURES, steps
+from lossratio.dut.vpp.features.feature import (
+    LINKS,
+    ROUTES,
+    Command,
+    Feature,
+    Ports,
+    Shown,
+    VppPort,
+)
 from lossratio.dut.vpp.features.scale import ROUTES_ADDED, many_routes
 from lossratio.dut.vpp.startup import Card
 from lossratio.errors import DutError
@@ -23,6 +31,62 @@ HOME_VARIABLE = "VPP_HOME"
 """Environment variable with the directory of VPP's installation, for suites without the option."""
 BRIDGE_DOMAIN = 10
 """Number of the bridge domain."""
+_FORWARDED = r"""
+    % if options.forwarding == "l2xc"
+        set interface l2 xconnect {{ west.interface }} {{ east.interface }}
+        set interface l2 xconnect {{ east.interface }} {{ west.interface }}
+    % elif options.forwarding == "l2patch"
+        test l2patch rx {{ west.interface }} tx {{ east.interface }}
+        test l2patch rx {{ east.interface }} tx {{ west.interface }}
+    % else
+        create bridge-domain {{ domain }} learn 1 forward 1 uu-flood 1 flood 1 arp-term 0 | (bridge-domain \d+)?
+        % for port in (west, east)
+            set interface l2 bridge {{ port.interface }} {{ domain }}
+            % if port.neighbour_mac
+                l2fib add {{ port.neighbour_mac }} {{ domain }} {{ port.interface }} static
+            % endif
+        % endfor
+    % endif
+"""
+_ADDRESSED = r"""
+    % set side = port.routed(options.ip_version)
+    set interface ip address {{ port.interface }} {{ side.address }}/{{ side.network.max_prefixlen - 2 }}
+    set ip neighbor {{ port.interface }} {{ side.neighbour }} {{ port.neighbour_mac }} static
+"""
+_ROUTED = r"""
+    % set side = port.routed(options.ip_version)
+    ip route add {{ side.network }}{{ " table %d" % port.table if port.table }} \
+    via {{ side.neighbour }} {{ port.interface }}
+"""
+# Without the command for its MAC address, an interface by rdma or af_xdp would have an address of its own. avf has one
+# more pair of queues than the option says, as in CSIT, because the main thread may also send.
+_CARD = r"""
+    % if driver == "rdma"
+        create interface rdma host-if {{ kernels_name }} name {{ card.name }} num-rx-queues {{ card.queues }} \
+        rx-queue-size {{ card.descriptors }} tx-queue-size {{ card.descriptors }} no-multi-seg
+        set interface mac address {{ card.name }} {{ mac }}
+    % elif driver == "avf"
+        device attach pci/{{ card.address }} driver iavf args request_qpairs={{ card.queues + 1 }}
+        device create-interface pci/{{ card.address }} port 0 if-name {{ card.name }} \
+        num-rx-queues {{ card.queues }} rx-queues-size {{ card.descriptors }} tx-queues-size {{ card.descriptors }}
+    % endif
+"""
+# Without hw-addr, VPP would choose an address that no neighbour knows. On an interface without offloads, VPP would
+# announce a header before each frame, but send none, and no frame would pass. Test frames have their checksums, so they
+# need no offloads.
+_SOCKET = r"""
+    % if options.uses_af_xdp
+        create interface af_xdp host-if {{ name }} name host-{{ name }} rx-queue-size {{ options.frame_queue }} \
+        tx-queue-size {{ options.frame_queue }} num-rx-queues {{ options.queues or "all" }}
+        set interface mac address host-{{ name }} {{ mac }}
+    % else
+        create host-interface name {{ name }} hw-addr {{ mac }} \
+        % if options.queues
+            num-rx-queues {{ options.queues }} \
+        % endif
+        cksum-gso-disable | host-{{ name }}
+    % endif
+"""
 
 
 class VppOptions(Feature):
@@ -36,7 +100,7 @@ class VppOptions(Feature):
     """What is wrong with features of other packages that cannot be used."""
 
     home: Annotated[str, Role.TESTED] = Field(
-        default_factory=lambda: os.environ.get(HOME_VARIABLE, "/usr")
+        default_factory=from_environment(HOME_VARIABLE, "/usr")
     )
     """Directory of VPP on the node, with ``bin/vpp`` and ``bin/vppctl``. Default: the value of the environment variable
     ``VPP_HOME`` on the machine that runs the suite, or ``/usr``."""
@@ -71,7 +135,22 @@ class VppOptions(Feature):
         for feature in self.features:
             if problem := feature.mismatch(self) or feature.problem(self):
                 raise ValueError(problem)
+
+        deciding: dict[str, str] = {}
+        for feature in self.features:
+            what = feature.needs.decides
+            option, *_ = feature.given(self)
+            other = deciding.setdefault(what, option)
+            if other != option and what in self._decided:
+                raise ValueError(f"{other} and {option} both decide {what}: leave one out")
         return self
+
+    @property
+    def _decided(self) -> tuple[str, ...]:
+        """What only one feature can decide with this forwarding."""
+        if self.is_router:
+            return (ROUTES, LINKS)
+        return (LINKS,)
 
     @property
     def features(self) -> list[type[Feature]]:
@@ -85,6 +164,15 @@ class VppOptions(Feature):
         return super().encapsulation_overhead + sum(
             size for option, size in declared if getattr(self, option)
         )
+
+    @property
+    def entries(self) -> int:
+        """Entries of its largest table."""
+        counts = [super().entries, 0 if self.table is None else self.table.room]
+        for kind in self.features:
+            for option, each in kind.needs.entries.items():
+                counts.append(each * (getattr(self, option) or 0))
+        return max(counts)
 
     @property
     def has_programs(self) -> bool:
@@ -117,8 +205,23 @@ class VppOptions(Feature):
         ports = self.inner_ports(*links)
         for number, pair in enumerate(self.forwarding_pairs(ports)):
             yield from self._forwarded(pair, BRIDGE_DOMAIN + number)
-        for feature in self.features:
-            yield from feature.commands(self, ports)
+        yield from self.commands_of("commands", ports)
+
+    def commands_of(self, step: str, ports: Ports) -> Iterator[Command]:
+        """The commands of all features in a step: those of its text, and those of its method."""
+        for kind in self.features:
+            yield from steps.told(kind, self, step, ports)
+            yield from getattr(kind, step)(self, ports)
+
+    def shown_in(self, step: str, ports: Ports) -> list[Shown]:
+        """What VPP must show in a step, for all features."""
+        expected: list[Shown] = []
+        for kind in self.features:
+            if step == "proved":
+                expected += kind.needs.proves
+            expected += steps.shown(kind, self, step, ports)
+            expected += getattr(kind, step)(self, ports)
+        return expected
 
     def entries_command(self, ports: Ports, count: int) -> Command | None:
         """The command that adds routes or entries that do not concern test traffic; None: there is no table."""
@@ -147,43 +250,22 @@ class VppOptions(Feature):
         return port, made
 
     def _forwarded(self, ports: Ports, domain: int) -> Iterator[Command]:
-        west, east = ports
-        if self.forwarding == "l2xc":
-            yield Command(f"set interface l2 xconnect {west.interface} {east.interface}")
-            yield Command(f"set interface l2 xconnect {east.interface} {west.interface}")
-        elif self.forwarding == "l2patch":
-            yield Command(f"test l2patch rx {west.interface} tx {east.interface}")
-            yield Command(f"test l2patch rx {east.interface} tx {west.interface}")
-        elif self.forwarding == "l2bd":
-            flags = "learn 1 forward 1 uu-flood 1 flood 1 arp-term 0"
-            yield Command(f"create bridge-domain {domain} {flags}", answer=r"(bridge-domain \d+)?")
-            for port in ports:
-                yield Command(f"set interface l2 bridge {port.interface} {domain}")
-                if port.neighbour_mac:
-                    yield Command(
-                        f"l2fib add {port.neighbour_mac} {domain} {port.interface} static"
-                    )
-        else:
+        if self.is_router:
             for port in ports:
                 yield from self._routed(port)
+        else:
+            west, east = ports
+            values = {"west": west, "east": east, "domain": domain}
+            yield from steps.commands(_FORWARDED, options=self, **values)
 
     def _routed(self, port: VppPort) -> Iterator[Command]:
-        side = port.routed(self.ip_version)
-        yield Command(
-            f"set interface ip address {port.interface} {side.address}/{side.network.max_prefixlen - 2}"
-        )
-        yield Command(
-            f"set ip neighbor {port.interface} {side.neighbour} {port.neighbour_mac} static"
-        )
-        table = f" table {port.table}" if port.table else ""
-        default = Command(
-            f"ip route add {side.network}{table} via {side.neighbour} {port.interface}"
-        )
+        yield from steps.commands(_ADDRESSED, options=self, port=port)
         given = (
-            routes for kind in self.features if (routes := kind.routed(self, port)) is not None
+            steps.upon(kind, self, "routed", port) or kind.routed(self, port)
+            for kind in self.features
         )
-
-        yield from next(given, [default])
+        default = steps.commands(_ROUTED, options=self, port=port)
+        yield from next((routes for routes in given if routes is not None), default)
 
 
 def with_features(options: type[VppOptions]) -> type[VppOptions]:
@@ -259,44 +341,12 @@ def vpp_problem(hop: Hop) -> str | None:
 
 def card_commands(driver: str, card: Card, kernels_name: str, mac: str) -> Iterator[Command]:
     """The commands that give VPP a card that is not in startup.conf."""
-    if driver == "rdma":
-        queues = f"num-rx-queues {card.queues} rx-queue-size {card.descriptors} tx-queue-size {card.descriptors}"
-        yield Command(
-            f"create interface rdma host-if {kernels_name} name {card.name} {queues} no-multi-seg"
-        )
-        # It would have an address of its own otherwise.
-        yield Command(f"set interface mac address {card.name} {mac}")
-    elif driver == "avf":
-        # One more pair of queues, as in CSIT, because the main thread may also send.
-        yield Command(
-            f"device attach pci/{card.address} driver iavf args request_qpairs={card.queues + 1}"
-        )
-        queues = f"num-rx-queues {card.queues} rx-queues-size {card.descriptors} tx-queues-size {card.descriptors}"
-        yield Command(
-            f"device create-interface pci/{card.address} port 0 if-name {card.name} {queues}"
-        )
+    return steps.commands(_CARD, driver=driver, card=card, kernels_name=kernels_name, mac=mac)
 
 
 def socket_commands(name: str, mac: str, options: VppOptions) -> Iterator[Command]:
     """The commands that make a VPP interface on a kernel interface, through sockets."""
-    if options.uses_af_xdp:
-        queues = f"num-rx-queues {options.queues or 'all'}"
-        sizes = f"rx-queue-size {options.frame_queue} tx-queue-size {options.frame_queue}"
-        yield Command(f"create interface af_xdp host-if {name} name host-{name} {sizes} {queues}")
-        # It would have an address of its own otherwise.
-        yield Command(f"set interface mac address host-{name} {mac}")
-        return
-
-    if options.queues:
-        queues = f" num-rx-queues {options.queues}"
-    else:
-        queues = ""
-
-    # Without hw-addr, VPP would choose an address that no neighbour knows. On an interface without offloads, VPP would
-    # announce a header before each frame, but send none, and no frame would pass. Test frames have their checksums, so
-    # they need no offloads.
-    command = f"create host-interface name {name} hw-addr {mac}{queues} cksum-gso-disable"
-    yield Command(command, answer=f"host-{name}")
+    return steps.commands(_SOCKET, name=name, mac=mac, options=options)
 
 
 def placement_commands(cards: Iterable[Card]) -> Iterator[Command]:

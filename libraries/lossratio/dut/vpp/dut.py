@@ -217,9 +217,8 @@ class Vpp(ProgramDut[VppOptions]):
             for command in (*placement_commands(cards), *self.options.forwarding_commands(*links)):
                 control.configure(changes, command)
             others = self._others.start(changes, control, cores, links)
-            for kind in self.options.features:
-                for command in kind.connected(self.options, links):
-                    control.configure(changes, command)
+            for command in self.options.commands_of("connected", links):
+                control.configure(changes, command)
             self._verified = self._check_features(control, links)
             if self.options.forwarding == "ip6":
                 control.outlast_reports(self._vpp_names)
@@ -262,16 +261,14 @@ class Vpp(ProgramDut[VppOptions]):
 
     def _check_features(self, control: VppControl, links: Ports) -> dict[str, str]:
         ports = self.options.inner_ports(*links)
-        return control.check(
-            [each for kind in self.options.features for each in kind.verified(self.options, ports)]
-        )
+        return control.check(self.options.shown_in("verified", ports))
 
     def _check_clock(self) -> None:
         """Checks the clock of the policers, if there are any, and if this VPP prints it."""
         if self.options.police_kilobits is None:
             return
         control = self._control_in(self.daemons[0].directory)
-        policer = policer_name(both_ports(self._vpp_names, ("", ""))[0])
+        policer = policer_name(self._vpp_names[0])
         clock = read_clock(control.ask, policer, self.options.police_kilobits)
         if clock is not None:
             clock.check(self.node.name, self._choose_cores().main)
@@ -340,9 +337,8 @@ class Vpp(ProgramDut[VppOptions]):
     def reset(self) -> None:
         """Undoes what trials leave behind, such as policers' empty buckets."""
         control = self._control
-        for feature in self.options.features:
-            for command in feature.reset_commands(self.options, self._ports):
-                control.ask(command)
+        for command in self.options.commands_of("reset_commands", self._ports):
+            control.ask(command.text)
 
     def check_reconfigure(self, entries: int) -> None:
         """Refuses a forwarding mode without a table."""
@@ -381,13 +377,7 @@ class Vpp(ProgramDut[VppOptions]):
 
         runtime = control.ask("show runtime")
         report["statistics"] += reports.parse_runtime(runtime)
-        report["proved"] = control.check(
-            [
-                each
-                for kind in features
-                for each in (*kind.needs.proves, *kind.proved(self.options, self._ports))
-            ]
-        )
+        report["proved"] = control.check(self.options.shown_in("proved", self._ports))
         report["workers"] = reports.parse_workers(
             runtime, control.ask("show interface rx-placement")
         )

@@ -11,8 +11,9 @@ from lossratio.dut.linux.cores import CoreChoice, cores_of_path
 from lossratio.dut.linux.node_dut import PYTHON
 from lossratio.dut.vpp.configuration import VppOptions
 from lossratio.dut.vpp.control import VppControl
-from lossratio.dut.vpp.features.feature import Ports
-from lossratio.dut.vpp.features.process import MEMIFS, VHOSTS, Container, is_connected, sleeping
+from lossratio.dut.vpp.features.feature import Ports, Shown
+from lossratio.dut.vpp.features.process import CONNECTED, SLEEPING, Container
+from lossratio.dut.vpp.features.steps import commands, shown_by
 from lossratio.dut.vpp.startup import startup_configuration, write_startup
 from lossratio.dut.vpp.virtual_machine import MEGABYTES, QEMU, VirtualMachine
 from lossratio.errors import NotMeasuredHereError
@@ -22,6 +23,8 @@ from lossratio.topology import Hop
 PROCESS = Tool("dpdk-testpmd", "dpdk-dev", None, "testpmd of DPDK")
 """The program that frames go through in place of a container or a virtual machine."""
 _UNSHARE = Tool("unshare", "util-linux")
+_CPIO = Tool("cpio", "cpio")
+"""Writes the initial file system of a virtual machine."""
 _CONTAINER = ("unshare", "--mount", "--net", "--ipc", "--uts")
 """Runs a program in its own namespaces, which end with it."""
 
@@ -31,8 +34,9 @@ def tools_of_others(options: VppOptions) -> Iterator[Tool]:
     # Table: tools, and whether they are needed.
     needed: Mapping[Tool, bool] = {
         PROCESS: options.has_testpmd or options.guest == "testpmd",
-        PYTHON: options.has_testpmd or options.guest is not None,
+        PYTHON: options.has_testpmd,
         QEMU: options.guest is not None,
+        _CPIO: options.guest is not None,
         _UNSHARE: options.is_contained,
     }
     return (tool for tool, is_needed in needed.items() if is_needed)
@@ -127,22 +131,25 @@ class OtherPrograms:
         daemon = Daemon(self.node, directory, "vpp-container", command)
         second = VppControl(self.node, self.options.home, directory, control.last)
         daemon.start(changes, second.answers)
-        for feature in self.options.features:
-            for line in feature.contained(self.options, links):
-                second.configure(changes, line)
+        for line in self.options.commands_of("contained", links):
+            second.configure(changes, line)
 
-        second.check([is_connected(name) for name in MEMIFS])
-        for line in sleeping(self.options, links, MEMIFS):
+        second.check(list(self._connected()))
+        for line in commands(SLEEPING, options=self.options, west=links[0]):
             second.configure(changes, line)
         return daemon
 
     def _start_machine(self, changes: Changes, control: VppControl, cores: CoreChoice) -> Daemon:
         """Starts a virtual machine, and waits until both of its cards are connected to VPP."""
         beside = self._cores_beside(cores, self.options.cores)
-        links = [is_connected(name) for name in VHOSTS]
+        links = list(self._connected())
         return self._machine(control.directory, len(beside.workers)).start(
             changes, beside, lambda: all(map(control.shows, links))
         )
+
+    def _connected(self) -> Iterator[Shown]:
+        """What shows that a program is at the other ends of both interfaces to it."""
+        return shown_by(CONNECTED, options=self.options)
 
     def _machine(self, directory: str, workers: int) -> VirtualMachine:
         return VirtualMachine(

@@ -4,6 +4,7 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from lossratio.dut import texts
 from lossratio.dut.changes import Changes
 from lossratio.dut.daemon import write_file
 from lossratio.dut.dpdk import iommu_width
@@ -11,20 +12,59 @@ from lossratio.dut.linux.cores import CoreChoice, cpu_list
 from lossratio.nodes import DutNode
 from lossratio.topology import VppStart
 
-_BUFFERS_OF_SOCKETS = 16_384
 _BUFFERS_OF_CARDS = 107_520
 _BUFFER_SIZE = 2048
 _BUFFER_HEADERS = 448
 """The maximum number of bytes of a buffer besides its data: VPP's headers, and DPDK's."""
 _MANY_ENTRIES, _MOST_ENTRIES = 200_000, 5_000_000
 _LARGE, _LARGEST = "3G", "8G"
-_SMALL_STATISTICS = "64M"
 _MEBI = 2**20
 _WIDE = 48
 """Bits of addresses at which DPDK's memory fits wherever the kernel puts it."""
 _LOW_MEMORY = "base-virtaddr 0x2000000000"
 """Where DPDK's memory begins: above the memory of VPP's buffers, which is where DPDK would begin otherwise, and below
 2^39."""
+# Each line begins with its section.
+_STARTUP = r"""
+    unix nodaemon nosyslog nocolor nobanner cli-no-pager
+    unix runtime-dir {{ directory }}
+    unix cli-listen {{ directory }}/cli.sock
+    socksvr socket-name {{ directory }}/api.sock
+    statseg socket-name {{ directory }}/stats.sock
+    statseg size {{ start.statseg_size or ("3G" if is_large else "64M") }}
+    statseg page-size {{ start.statseg_page_size }}
+    api-segment prefix {{ prefix }}
+    cpu main-core {{ cores.main }}
+    cpu corelist-workers {{ workers }}
+    % if heap
+        memory main-heap-size {{ heap }}
+    % endif
+    % if start.main_heap_page_size
+        memory main-heap-page-size {{ start.main_heap_page_size }}
+    % endif
+    % if start.default_hugepage_size
+        memory default-hugepage-size {{ start.default_hugepage_size }}
+    % endif
+    % if has_hugepages
+        buffers buffers-per-numa {{ buffers }}
+    % else
+        buffers page-size default
+        buffers buffers-per-numa {{ start.buffers_per_numa or 16384 }}
+    % endif
+    % if start.buffer_size
+        buffers default data-size {{ start.buffer_size }}
+    % endif
+    % if cards and start.driver == "dpdk"
+        plugins plugin dpdk_plugin.so { enable }
+        dpdk no-multi-seg
+        % for card in cards
+            dpdk dev {{ card.address }} { name {{ card.name }} num-rx-queues {{ card.queues }} \
+            num-rx-desc {{ card.descriptors }} num-tx-desc {{ card.descriptors }} }
+        % endfor
+    % else
+        plugins plugin dpdk_plugin.so { disable }
+    % endif
+"""
 
 
 @dataclass(frozen=True)
@@ -59,6 +99,17 @@ def both_cards(
     return card("west", address_west, cpus_west), card("east", address_east, cpus_east)
 
 
+_SECTIONS = """
+% for name, lines in sections.items()
+{{ name }} {
+%   for line in lines
+  {{ line }}
+%   endfor
+}
+% endfor
+"""
+
+
 def startup_configuration(
     directory: str,
     cores: CoreChoice,
@@ -77,45 +128,30 @@ def startup_configuration(
     start = start or VppStart()
     has_hugepages = has_hugepages or bool(cards)
     is_large = has_hugepages or entries > _MANY_ENTRIES
-    statistics = start.statseg_size or (_LARGE if is_large else _SMALL_STATISTICS)
     heap = _LARGEST if entries > _MOST_ENTRIES else _LARGE if is_large else None
-    memory = {
-        "main-heap-size": start.main_heap_size or heap,
-        "main-heap-page-size": start.main_heap_page_size,
-        "default-hugepage-size": start.default_hugepage_size,
-    }
-    known = {name: size for name, size in memory.items() if size is not None}
 
-    # Table: the lines of each section.
-    sections: dict[str, list[str]] = {
-        "unix": [
-            "nodaemon nosyslog nocolor nobanner cli-no-pager",
-            f"runtime-dir {directory}",
-            f"cli-listen {directory}/cli.sock",
-        ],
-        "socksvr": [f"socket-name {directory}/api.sock"],
-        "statseg": [
-            f"socket-name {directory}/stats.sock",
-            f"size {statistics}",
-            f"page-size {start.statseg_page_size}",
-        ],
-        "api-segment": [f"prefix {_prefix(directory)}"],
-        "cpu": [f"main-core {cores.main}", f"corelist-workers {cpu_list(cores.workers)}"],
-        "memory": [f"{name} {size}" for name, size in known.items()],
-        "buffers": _buffers(start, cores, has_hugepages=has_hugepages),
-        **_drivers(start.driver, cards),
-    }
-
+    own = texts.lines(
+        _STARTUP,
+        directory=directory,
+        prefix=_prefix(directory),
+        start=start,
+        cores=cores,
+        workers=cpu_list(cores.workers),
+        cards=cards,
+        has_hugepages=has_hugepages,
+        is_large=is_large,
+        heap=start.main_heap_size or heap,
+        buffers=_buffer_count(start, cores),
+    )
+    sections: dict[str, list[str]] = {}
+    for (line,) in own:
+        section, _, rest = line.partition(" ")
+        sections.setdefault(section, []).append(rest)
     for section, line in lines:
         sections.setdefault(section, []).append(line)
     for section, of_lab in start.startup.items():
         sections.setdefault(section, []).extend(of_lab)
-    return "".join(_section(name, written) for name, written in sections.items() if written)
-
-
-def _section(name: str, lines: Iterable[str]) -> str:
-    body = "".join(f"  {line}\n" for line in lines)
-    return f"{name} {{\n{body}}}\n"
+    return texts.filled(_SECTIONS, sections=sections).lstrip()
 
 
 def lines_for_iommu(
@@ -176,27 +212,3 @@ def _size(text: str) -> int:
 def _buffer_count(start: VppStart, cores: CoreChoice) -> int:
     # As in CSIT, twice as many if both threads of a core have queues.
     return start.buffers_per_numa or _BUFFERS_OF_CARDS * (2 if cores.has_siblings else 1)
-
-
-def _buffers(start: VppStart, cores: CoreChoice, *, has_hugepages: bool) -> list[str]:
-    if has_hugepages:
-        lines = [f"buffers-per-numa {_buffer_count(start, cores)}"]
-    else:
-        lines = [
-            "page-size default",
-            f"buffers-per-numa {start.buffers_per_numa or _BUFFERS_OF_SOCKETS}",
-        ]
-    if start.buffer_size is None:
-        return lines
-    return [*lines, f"default data-size {start.buffer_size}"]
-
-
-def _drivers(driver: str, cards: Sequence[Card]) -> dict[str, list[str]]:
-    uses_dpdk = bool(cards) and driver == "dpdk"
-    sections = {"plugins": [f"plugin dpdk_plugin.so {{ {'enable' if uses_dpdk else 'disable'} }}"]}
-    if uses_dpdk:
-        sections["dpdk"] = ["no-multi-seg"]
-        for card in cards:
-            queues = f"num-rx-queues {card.queues} num-rx-desc {card.descriptors} num-tx-desc {card.descriptors}"
-            sections["dpdk"].append(f"dev {card.address} {{ name {card.name} {queues} }}")
-    return sections

@@ -4,16 +4,16 @@ As in FD.io CSIT's suites, the machine has no disk. It starts a kernel of the no
 in its initial file system, and ends with that program.
 """
 
-import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
 from lossratio.dut.base import Tool
 from lossratio.dut.changes import Changes
-from lossratio.dut.daemon import Daemon, write_file
+from lossratio.dut.daemon import Daemon
 from lossratio.dut.linux.cores import CoreChoice
+from lossratio.dut.texts import filled
 from lossratio.nodes import DutNode
 
 QEMU = Tool("qemu-system-x86_64", "qemu-system-x86", title="QEMU")
@@ -29,31 +29,14 @@ _BUFFERS = 32_768
 """Its hugepages of 2 MiB and testpmd's buffers, as in CSIT."""
 _RING = 1024
 _CARDS = ("0000:00:06.0", "0000:00:07.0")
-_NAMES = ("west", "east")
-"""Names of the cards in VPP."""
 _FORWARDS: Mapping[Guest, str] = {"testpmd": "packet forwarding", "vpp": "l2 xconnect east"}
 """What the program in it writes on the console as soon as it forwards."""
 _PLUGIN = "vpp_plugins/dpdk_plugin.so"
 _FILES = "initial-files"
-_WRITER = Path(__file__).with_name("initial_files.py")
+_WRITER = Path(__file__).with_name("virtual_machine.sh.jinja")
 _DPDK_DRIVERS = "/usr/lib*/*/dpdk/pmds-*/librte_{}.so*"
 _DRIVERS = ("bus_pci", "bus_vdev", "mempool_ring", "net_virtio")
 _NEWEST_KERNEL = "ls -v /boot/vmlinuz-* 2>/dev/null | tail -n 1"
-_INIT = """#!{shell}
-export PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
-mount -t proc proc /proc
-mount -t sysfs sysfs /sys
-mount -t devtmpfs devtmpfs /dev
-mkdir /dev/shm
-for module in /modules/*; do insmod "$module"; done
-for card in {cards}; do
-    echo uio_pci_generic > "/sys/bus/pci/devices/$card/driver_override"
-    echo "$card" > /sys/bus/pci/drivers_probe
-done
-{command}
-echo "the program in the virtual machine has ended"
-echo b > /proc/sysrq-trigger
-"""
 _HAS_PLUGIN = 'ls "$1"/lib*/vpp_plugins/dpdk_plugin.so "$1"/lib*/*/vpp_plugins/dpdk_plugin.so 2>/dev/null | grep -q .'
 # Gives each virtual CPU, which is a QEMU thread of this name, a CPU of the node.
 _PLACE = """
@@ -174,9 +157,6 @@ class VirtualMachine:
         Raises:
             DutError: If a program, a library or a kernel module is missing.
         """
-        shell = self.node.run("sh", "-c", "command -v sh").strip()
-        init = _INIT.format(shell=shell, cards=" ".join(_CARDS), command=" ".join(self._command))
-        texts = {"init": init}
         programs = ["sh", "mkdir", "mount", "insmod"]
         files: list[str] = []
         if_any: list[str] = []
@@ -186,20 +166,19 @@ class VirtualMachine:
         else:
             files.append(f"{self.home}/bin/vpp")
             if_any = [f"{self.home}/{place}/{_PLUGIN}" for place in ("lib*", "lib*/*")]
-            texts |= {"startup.conf": self._startup, "forward": self._forward}
 
-        wanted = {
-            "modules": ["uio_pci_generic"],
-            "programs": programs,
-            "files": files,
-            "if_any": if_any,
-            "texts": texts,
-        }
-        writer = f"{self.directory}/{_WRITER.name}"
-        write_file(changes, writer, _WRITER.read_text(encoding="utf-8"))
-        archive = f"{self.directory}/{_FILES}"
-        line = ("python3", "-IS", writer, archive, self.find_kernel())
-        changes.run(*line, stdin=json.dumps(wanted))
+        script = writing_script(
+            f"{self.directory}/{_FILES}",
+            self.find_kernel(),
+            programs=programs,
+            files=files,
+            if_any=if_any,
+            modules=["uio_pci_generic"],
+            guest=self.guest,
+            command=" ".join(self._command),
+            workers=self.workers,
+        )
+        changes.run("sh", "-s", stdin=script)
 
     @property
     def command(self) -> tuple[str, ...]:
@@ -257,32 +236,18 @@ class VirtualMachine:
             *buffers,
         )
 
-    @property
-    def _startup(self) -> str:
-        """The startup.conf of a VPP in the machine, as in CSIT."""
-        workers = f"corelist-workers 1-{self.workers}"
-        devices = "".join(
-            f"dev {card} {{ name {name} num-rx-queues {self.workers} }} "
-            for card, name in zip(_CARDS, _NAMES, strict=True)
-        )
-        return (
-            "unix { nodaemon nosyslog nocolor nobanner cli-listen /run/cli.sock exec /forward }\n"
-            f"cpu {{ main-core 0 {workers} }}\n"
-            "memory { main-heap-size 512M }\n"
-            "statseg { size 512M }\n"
-            "buffers { buffers-per-numa 107520 }\n"
-            "plugins { plugin default { disable } plugin dpdk_plugin.so { enable } }\n"
-            f"dpdk {{ no-multi-seg no-tx-checksum-offload {devices}}}\n"
-        )
 
-    @property
-    def _forward(self) -> str:
-        """The commands to a VPP in the machine: a cross-connect, which it then shows on the console."""
-        west, east = _NAMES
-        lines = [f"set interface state {name} up" for name in _NAMES]
-        lines += [
-            f"set interface l2 xconnect {one} {other}"
-            for one, other in ((west, east), (east, west))
-        ]
-        lines.append("show mode")
-        return "".join(f"{line}\n" for line in lines)
+def writing_script(
+    archive: str, kernel: str, *, programs: Sequence[str] = (), **values: object
+) -> str:
+    """The script that writes an initial file system, in the format that Linux reads (cpio), on a node.
+
+    Args:
+        archive: Path of the file to write.
+        kernel: Path of the kernel.
+        programs: Programs that are found in the path, and copied with the libraries that they load.
+        values: Likewise paths of ``files``, and patterns of further ones (``if_any``), kernel ``modules``, and what is
+            to run (``guest``, ``command``, ``workers``).
+    """
+    given = {"programs": programs, "cards": _CARDS, **values}
+    return filled(_WRITER.read_text(encoding="utf-8"), archive=archive, kernel=kernel, **given)

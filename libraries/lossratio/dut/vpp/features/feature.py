@@ -18,6 +18,12 @@ LOOKING: tuple[Forwarding, ...] = ("l2xc", "l2bd", "ip4", "ip6")
 """The kinds of forwarding that look at frames: a patch hands them on before they meet a policer or an access list."""
 
 
+ROUTES = "the routes of a router"
+LINKS = "the interfaces on links"
+_ENDS = 1 << 15
+_SEGMENTS = 1 << 64
+
+
 @dataclass(frozen=True)
 class Command:
     """A command to VPP."""
@@ -76,6 +82,22 @@ class VppPort:
     secret: bytes = field(default=b"", repr=False)
     """A secret that is made for this set-up; all DUTs of the path derive their keys from it."""
 
+    def host(self, number: int) -> IPv4Address:
+        """A host behind the neighbour; each of the first hosts has a tunnel if there are several."""
+        return self.side.ipv4[number + 1]
+
+    def local(self, number: int = 0) -> IPv4Address:
+        """This VPP's end of a tunnel to the other VPP, in the half of a network that test traffic does not use."""
+        return self.opposite.ipv4[_ENDS + number]
+
+    def remote(self, number: int = 0) -> IPv4Address:
+        """The other VPP's end of a tunnel to it."""
+        return self.side.ipv4[_ENDS + number]
+
+    def segment(self, number: int) -> IPv6Address:
+        """A segment of the VPP that has the networks behind this port on its own side."""
+        return self.side.ipv6[_SEGMENTS + number]
+
     def destination(self, ip_version: int) -> IPv4Address | IPv6Address:
         """The first host of the other side, which is the destination of frames that enter here."""
         return (self.opposite.ipv4 if ip_version == 4 else self.opposite.ipv6)[1]
@@ -83,6 +105,11 @@ class VppPort:
     def routed(self, ip_version: int) -> RouterSide:
         """Its addresses as a router, and those of its neighbour."""
         return RouterSide(self.interface, self.side.ipv4 if ip_version == 4 else self.side.ipv6)
+
+    @property
+    def place(self) -> int:
+        """0 in the west, 1 in the east."""
+        return int(self.side is EAST)
 
     @property
     def entrance(self) -> str:
@@ -104,6 +131,14 @@ Ports = tuple[VppPort, VppPort]
 def entrances(ports: Ports) -> tuple[VppPort, ...]:
     """The ports where test traffic enters the path: both, one at each end of several DUTs, or none in between."""
     return tuple(port for port in ports if not port.faces_dut)
+
+
+def both_sides(ports: Ports) -> tuple[VppPort, VppPort]:
+    """The port that faces the TG, and the port that faces the other VPP."""
+    west, east = ports
+    if west.faces_dut:
+        return (east, west)
+    return (west, east)
 
 
 def both_ports(interfaces: tuple[str, str], neighbours: tuple[str, str]) -> Ports:
@@ -134,6 +169,44 @@ class Needs:
     """Bytes by which an option of it lengthens frames between two DUTs, apart from padding."""
     proves: tuple[Shown, ...] = ()
     """What VPP must show after the trial with telemetry, whatever the options and ports are."""
+    option: str = ""
+    """The option without which the feature's others cannot be used; empty: there is none."""
+    without: str = ""
+    """The error if it is not given; ``{given}`` is an option that is."""
+    excludes: Mapping[str, str] = field(default_factory=dict)
+    """Options of other features that it does not work with, each with the error."""
+    decides: str = ""
+    """What only one feature can decide: `ROUTES`, or `LINKS`; empty: nothing."""
+    entries: Mapping[str, int] = field(default_factory=dict)
+    """Entries of VPP's tables for each unit of an option."""
+
+
+@dataclass(frozen=True)
+class Steps:
+    """Texts with a feature's commands, and with what VPP must show.
+
+    Their names are those of the methods that give such commands, for features that compute them. Their format is that
+    of `lossratio.dut.vpp.features.steps`.
+    """
+
+    below: str = ""
+    """The commands that make an interface on a link; the method gives them, with the port."""
+    routed: str = ""
+    """The routes to the networks behind a port; empty after its placeholders were filled in: a single route."""
+    contained: str = ""
+    """The commands to a second VPP in a container."""
+    connected: str = ""
+    """The commands to give once programs run beside VPP."""
+    commands: str = ""
+    """The commands to give after forwarding has been configured."""
+    file: str = ""
+    """Those of them that VPP reads from a file; the method gives them, as one command."""
+    verified: str = ""
+    """What VPP must show after its set-up, and later."""
+    proved: str = ""
+    """What VPP must show after the trial with telemetry."""
+    reset_commands: str = ""
+    """The commands that undo what trials leave behind."""
 
 
 IDLE_SECONDS = 300.0
@@ -176,6 +249,8 @@ class Feature(SocketOptions):
 
     needs: ClassVar[Needs] = Needs()
     """What it needs."""
+    steps: ClassVar[Steps] = Steps()
+    """Its commands to VPP, and what VPP must show, as text."""
 
     @classmethod
     def own_fields(cls) -> dict[str, FieldInfo]:
@@ -197,12 +272,16 @@ class Feature(SocketOptions):
 
     @classmethod
     def mismatch(cls, options: "Feature") -> str | None:
-        """Why it does not work with the forwarding in the options; None: it does."""
-        if options.forwarding in cls.needs.forwarding:
-            return None
+        """Why it does not work with the forwarding and the other features in the options; None: it does."""
+        needs = cls.needs
         option, *_ = cls.given(options)
-        verb = "go" if option.endswith("s") else "goes"
-        return f"{option} {verb} with forwarding={' or '.join(cls.needs.forwarding)}"
+        if options.forwarding not in needs.forwarding:
+            verb = "go" if option.endswith("s") else "goes"
+            return f"{option} {verb} with forwarding={' or '.join(needs.forwarding)}"
+        if needs.option and not getattr(options, needs.option, None):
+            return needs.without.format(given=option)
+        excluded = (error for name, error in needs.excludes.items() if getattr(options, name, None))
+        return next(excluded, None)
 
     @property
     def is_router(self) -> bool:  # type: ignore[override]
@@ -227,13 +306,18 @@ class Feature(SocketOptions):
         return False
 
     @property
+    def process_interfaces(self) -> tuple[str, str]:
+        """Names of the two interfaces to a process beside VPP, if there is one."""
+        return ("memif1/0", "memif2/0")
+
+    @property
     def guest(self) -> Guest | None:
         """What forwards in a virtual machine that takes the place of testpmd; None: there is no such machine."""
         return None
 
     @property
     def entries(self) -> int:
-        """Entries of its largest table."""
+        """Entries of its largest table, besides those that it declares."""
         return 0
 
     @property
@@ -295,6 +379,6 @@ class Feature(SocketOptions):
         """What VPP must show after the trial with telemetry, for which error counters begin at zero."""
         yield from ()
 
-    def reset_commands(self, ports: Ports) -> Iterator[str]:
+    def reset_commands(self, ports: Ports) -> Iterator[Command]:
         """The commands that undo what trials leave behind."""
         yield from ()

@@ -2,23 +2,14 @@
 
 import re
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from ipaddress import IPv4Network
+from collections.abc import Callable, Iterable, Mapping
 from typing import Literal
 
 from pydantic import Field
 
 from lossratio.dut.base import DurationOption
 from lossratio.dut.connection_table import ConnectionTable, Established, TcpState
-from lossratio.dut.vpp.features.feature import (
-    IDLE_SECONDS,
-    Command,
-    Feature,
-    Needs,
-    Ports,
-    Table,
-    VppPort,
-)
+from lossratio.dut.vpp.features.feature import IDLE_SECONDS, ROUTES, Feature, Needs, Steps, Table
 from lossratio.dut.vpp.reports import parse_errors
 from lossratio.errors import DutError
 from lossratio.topology import EAST, WEST
@@ -27,29 +18,21 @@ _PORTS = (1 << 16) - 1024
 _DET44_SESSIONS_OF_HOST = 1000
 _LONG_TIMEOUT = 3000.0
 _END_SECONDS, _LOOK_SECONDS = 10.0, 0.01
-_TABLE_SECONDS = 300.0
-"""The maximum number of seconds in which VPP makes the table of sessions: millions of them, on a busy machine."""
-_GATEWAYS = {WEST: IPv4Network("169.254.18.0/30"), EAST: IPv4Network("169.254.19.0/30")}
-"""As in FD.io CSIT, the addresses of VPP and its neighbour are not among the hosts', so that all hosts may have
-sessions."""
+_ONE_TABLE = "sfdp is not a NAT: set only one of sfdp, nat and det44_hosts"
+# As in FD.io CSIT, the addresses of VPP and its neighbour are not among the hosts', so that all hosts may have
+# sessions.
+_ROUTED = r"""
+    % set side = port.routed(4)
+    % set gateways = "169.254.%d" % (18 + port.place)
+    % set neighbour = gateways ~ ".2"
+    set interface ip address del {{ port.interface }} {{ side.address }}/30
+    set interface ip address {{ port.interface }} {{ gateways }}.1/30
+    set ip neighbor {{ port.interface }} {{ neighbour }} {{ port.neighbour_mac }} static
+    ip route add {{ side.network }} via {{ neighbour }} {{ port.interface }}
+"""
 
 
-class _Stateful(Feature):
-    def routed(self, port: VppPort) -> Iterator[Command]:
-        """A route to the hosts behind a port; neither VPP nor its neighbour is among them."""
-        side = port.routed(4)
-        (_, address, neighbour, _) = _GATEWAYS[port.side]
-        yield Command(f"set interface ip address del {port.interface} {side.address}/30")
-        yield Command(f"set interface ip address {port.interface} {address}/30")
-        yield Command(f"set ip neighbor {port.interface} {neighbour} {port.neighbour_mac} static")
-        yield Command(f"ip route add {side.network} via {neighbour} {port.interface}")
-
-    @property
-    def entries(self) -> int:
-        return max(0 if self.table is None else self.table.room, super().entries)
-
-
-class Nat(_Stateful):
+class Nat(Feature):
     """Address translation of frames to the east, with a session for each connection (NAT44 endpoint-dependent)."""
 
     nat: Literal["nat44-ed"] | None = None
@@ -62,7 +45,26 @@ class Nat(_Stateful):
     udp_timeout: DurationOption | None = Field(default=None, ge=1.0)
     """Time after which the NAT forgets an idle UDP connection, in whole seconds. Default: 300 s."""
 
-    needs = Needs(("ip4",), plugins={"nat": ""}, tags=("nat44",))
+    needs = Needs(
+        ("ip4",),
+        plugins={"nat": ""},
+        tags=("nat44",),
+        decides=ROUTES,
+        option="nat",
+        without="nat_addresses, nat_sessions and udp_timeout apply to a NAT; also set nat=nat44-ed",
+    )
+    # VPP makes the table of sessions within 300 s: millions of them, on a busy machine.
+    steps = Steps(
+        routed=_ROUTED,
+        commands=r"""
+            nat44 plugin enable sessions {{ options.nat_sessions }} | | 300
+            set interface nat44 in {{ west.interface }} out {{ east.interface }}
+            {{ options.table.ends[-1] }}
+            % if options.udp_timeout
+                set nat timeout udp {{ "%.0f" % options.udp_timeout }}
+            % endif
+        """,
+    )
 
     @property
     def table(self) -> Table | None:
@@ -80,27 +82,13 @@ class Nat(_Stateful):
         )
 
     def problem(self) -> str | None:
-        """The options need a NAT, and a whole number of seconds."""
-        if self.nat is None:
-            return (
-                "nat_addresses, nat_sessions and udp_timeout apply to a NAT; also set nat=nat44-ed"
-            )
+        """The option needs a whole number of seconds."""
         if self.udp_timeout is not None and not self.udp_timeout.is_integer():
             return "udp_timeout must be in whole seconds"
         return None
 
-    def commands(self, ports: Ports) -> Iterator[Command]:
-        """Translation between both ports."""
-        west, east = (port.interface for port in ports)
-        yield Command(f"nat44 plugin enable sessions {self.nat_sessions}", seconds=_TABLE_SECONDS)
-        yield Command(f"set interface nat44 in {west} out {east}")
-        if self.table is not None:
-            yield Command(self.table.ends[-1])
-        if self.udp_timeout is not None:
-            yield Command(f"set nat timeout udp {self.udp_timeout:.0f}")
 
-
-class Det44(_Stateful):
+class Det44(Feature):
     """Deterministic network address translation: an inside host's ports outside follow from its address."""
 
     det44_hosts: int | None = Field(default=None, ge=1, le=65_536)
@@ -109,7 +97,24 @@ class Det44(_Stateful):
     det44_addresses: int = Field(default=1, ge=1, le=1024)
     """Number of addresses of this NAT, a power of two: the last addresses of the network in the east."""
 
-    needs = Needs(("ip4",), plugins={"det44": ""}, tags=("nat44_deterministic",))
+    needs = Needs(
+        ("ip4",),
+        plugins={"det44": ""},
+        tags=("nat44_deterministic",),
+        decides=ROUTES,
+        option="det44_hosts",
+        without="det44_addresses apply to det44_hosts; also set det44_hosts",
+        excludes={"nat": "VPP can have only one NAT: set either nat or det44_hosts"},
+    )
+    steps = Steps(
+        routed=_ROUTED,
+        commands=r"""
+            det44 plugin enable
+            set interface det44 inside {{ west.interface }} outside {{ east.interface }}
+            set det44 timeouts udp {{ "%.0f" % options.table.timeout }}
+            {{ options.table.ends[-1] }}
+        """,
+    )
 
     @property
     def table(self) -> Table | None:
@@ -130,30 +135,18 @@ class Det44(_Stateful):
         )
 
     def problem(self) -> str | None:
-        """The numbers cannot be divided, or there is another NAT."""
-        hosts, addresses = self.det44_hosts, self.det44_addresses
-        if hosts is None:
-            return "det44_addresses apply to det44_hosts; also set det44_hosts"
-        if (
-            any(number & (number - 1) for number in (hosts, addresses))
-            or not addresses <= hosts <= addresses * _PORTS
-        ):
-            return "det44_hosts and det44_addresses must be powers of two, with more hosts than addresses"
-        if getattr(self, "nat", None):
-            return "VPP can have only one NAT: set either nat or det44_hosts"
-        return None
-
-    def commands(self, ports: Ports) -> Iterator[Command]:
-        """Translation between both ports."""
-        west, east = (port.interface for port in ports)
-        yield Command("det44 plugin enable")
-        yield Command(f"set interface det44 inside {west} outside {east}")
-        yield Command(f"set det44 timeouts udp {_LONG_TIMEOUT:.0f}")
-        if self.table is not None:
-            yield Command(self.table.ends[-1])
+        """The numbers cannot be divided."""
+        numbers = (self.det44_hosts or 1, self.det44_addresses)
+        hosts, addresses = numbers
+        fit = addresses <= hosts <= addresses * _PORTS
+        if fit and all(number.bit_count() == 1 for number in numbers):
+            return None
+        return (
+            "det44_hosts and det44_addresses must be powers of two, with more hosts than addresses"
+        )
 
 
-class Sfdp(_Stateful):
+class Sfdp(Feature):
     """VPP's stateful flows (SFDP): a session for each connection, and a chain of services for its frames."""
 
     sfdp: Literal["ip4", "l4ip4"] | None = None
@@ -162,7 +155,37 @@ class Sfdp(_Stateful):
     sfdp_sessions: int = Field(default=64_512, ge=1, le=1 << 24)
     """The largest number of sessions."""
 
-    needs = Needs(("ip4",), plugins={"sfdp_services": ""}, version="26.06", tags=("sfdp",))
+    needs = Needs(
+        ("ip4",),
+        plugins={"sfdp_services": ""},
+        version="26.06",
+        tags=("sfdp",),
+        decides=ROUTES,
+        option="sfdp",
+        without="sfdp_sessions apply to sfdp; also set sfdp=ip4 or sfdp=l4ip4",
+        excludes={
+            "nat": _ONE_TABLE,
+            "det44_hosts": _ONE_TABLE,
+            "police": "police would have no effect: sfdp forwards frames before they reach it",
+            "acl": "acl would have no effect: sfdp forwards frames before they reach it",
+        },
+    )
+    # One tenant with the same services in both directions, and a time-out for all states.
+    steps = Steps(
+        routed=_ROUTED,
+        commands=r"""
+            % set services = "sfdp-l4-lifecycle ip4-lookup" if options.sfdp == "l4ip4" else "ip4-lookup"
+            sfdp tenant add 1
+            set sfdp services tenant 1 {{ services }} forward
+            set sfdp services tenant 1 {{ services }} reverse
+            % for state in ("embryonic", "established", "tcp-established", "security")
+                set sfdp timeout tenant 1 {{ state }} {{ "%.0f" % options.table.timeout }}
+            % endfor
+            % for port in ports
+                set sfdp interface-input {{ port.interface }} tenant 1
+            % endfor
+        """,
+    )
 
     @property
     def table(self) -> Table | None:
@@ -178,43 +201,16 @@ class Sfdp(_Stateful):
             ends, shows, pattern, self.sfdp_sessions, timeout=idle, of_tcp=(idle, idle, ended)
         )
 
-    def problem(self) -> str | None:
-        """The number of sessions has no use, or there is also a NAT."""
-        if self.sfdp is None:
-            return "sfdp_sessions apply to sfdp; also set sfdp=ip4 or sfdp=l4ip4"
-        has_nat = any(getattr(self, name, None) for name in ("nat", "det44_hosts"))
-        if has_nat:
-            return "sfdp is not a NAT: set only one of sfdp, nat and det44_hosts"
-        for name in ("police", "acl"):
-            if getattr(self, name, None):
-                return f"{name} would have no effect: sfdp forwards frames before they reach it"
-        return None
-
     @property
     def entries(self) -> int:
         """Room for the sessions, and for the sessions that each thread holds ready: a power of two."""
-        return max(
-            0 if self.sfdp is None else 2 << self.sfdp_sessions.bit_length(), super().entries
-        )
+        if self.sfdp is None:
+            return super().entries
+        return 2 << self.sfdp_sessions.bit_length()
 
     def startup(self) -> Iterable[tuple[str, str]]:
         """The lines that reserve this room."""
         yield "sfdp", f"sessions-log2 {self.sfdp_sessions.bit_length() + 1}"
-
-    def commands(self, ports: Ports) -> Iterator[Command]:
-        """One tenant with the same services in both directions, and a time-out for all states."""
-        if self.sfdp == "l4ip4":
-            services = "sfdp-l4-lifecycle ip4-lookup"
-        else:
-            services = "ip4-lookup"
-
-        yield Command("sfdp tenant add 1")
-        for way in ("forward", "reverse"):
-            yield Command(f"set sfdp services tenant 1 {services} {way}")
-        for state in ("embryonic", "established", "tcp-established", "security"):
-            yield Command(f"set sfdp timeout tenant 1 {state} {_LONG_TIMEOUT:.0f}")
-        for port in ports:
-            yield Command(f"set sfdp interface-input {port.interface} tenant 1")
 
 
 class Sessions(ConnectionTable):

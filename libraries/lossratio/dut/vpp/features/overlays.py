@@ -1,33 +1,27 @@
 """Headers around packets that need no keys (VXLAN, tags, SRv6, GTP-U, GENEVE), and a bond."""
 
-import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from ipaddress import IPv6Address
 from typing import Literal
 
 from pydantic import Field
 
 from lossratio.dut.linux.addressing import WEST_VNI
 from lossratio.dut.vpp.features.feature import (
+    LINKS,
     LOOKING,
+    ROUTES,
     Command,
     Feature,
     Needs,
     Ports,
     Shown,
+    Steps,
     VppPort,
 )
-from lossratio.dut.vpp.features.process import (
-    MACS,
-    MEMIF,
-    MEMIFS,
-    forwarder,
-    is_connected,
-    memif_commands,
-    sleeping,
-)
-from lossratio.dut.vpp.features.secure_tunnels import both_sides, first_ends, reach_ends, through
+from lossratio.dut.vpp.features.process import CONNECTED, MEMIF, SLEEPING, forwarder
+from lossratio.dut.vpp.features.secure_tunnels import REACH_ENDS
+from lossratio.dut.vpp.features.steps import in_file, upon
 from lossratio.topology import EAST
 
 _BLIND = ("classify", "allowlist", "mark")
@@ -46,12 +40,36 @@ class Vlan(Feature):
     vlan_between: bool = False
     """Whether only the links between two DUTs have the tag."""
 
-    needs = Needs(LOOKING, tags=("dot1q",), overhead={"vlan_between": _TAG_BYTES})
+    needs = Needs(
+        LOOKING,
+        tags=("dot1q",),
+        decides=LINKS,
+        overhead={"vlan_between": _TAG_BYTES},
+        option="vlan",
+        without="vlan_east and vlan_between apply to a tag; also set vlan",
+    )
+    # Tags are removed, and written again.
+    steps = Steps(
+        below=r"""
+            create sub-interfaces {{ port.interface }} {{ vlan }} | {{ name | literally }}
+            set interface state {{ name }} up
+        """,
+        commands=r"""
+            % for port in ports
+                % if port.vlan and not options.is_router
+                    set interface l2 tag-rewrite {{ port.interface }} pop 1
+                % endif
+            % endfor
+        """,
+        verified=r"""
+            % for port in ports
+                show interface {{ port.interface }} | \sup\s | {{ port.interface }} up
+            % endfor
+        """,
+    )
 
     def problem(self) -> str | None:
-        """The options `vlan_east` and `vlan_between` need the option `vlan`; some filters cannot look behind a tag."""
-        if self.vlan is None:
-            return "vlan_east and vlan_between apply to a tag; also set vlan"
+        """Only one of two options concerns links of the TG; some filters cannot look behind a tag."""
         if self.vlan_between and self.vlan_east is not None:
             return "vlan_east applies to a link of the TG, which has no tag with vlan_between: leave one of them out"
         blind = [name for name in _BLIND if getattr(self, name, None)]
@@ -61,33 +79,14 @@ class Vlan(Feature):
 
     def below(self, port: VppPort) -> tuple[VppPort, Sequence[Command]]:
         """The interface of the VLAN."""
-        if not Vlan._is_tagged(self, port):
+        if self.vlan_between and not port.faces_dut:
             return port, ()
-        is_east_end = port.side is EAST and not port.faces_dut
-        vlan = self.vlan_east if self.vlan_east and is_east_end else self.vlan
+        vlan = self.vlan
+        if self.vlan_east and port.side is EAST and not port.faces_dut:
+            vlan = self.vlan_east
         name = f"{port.interface}.{vlan}"
-        made = Command(f"create sub-interfaces {port.interface} {vlan}", answer=re.escape(name))
-        return replace(port, interface=name, vlan=name), (
-            made,
-            Command(f"set interface state {name} up"),
-        )
-
-    def commands(self, ports: Ports) -> Iterator[Command]:
-        """Tags are removed, and written again."""
-        if not self.is_router:
-            yield from (
-                Command(f"set interface l2 tag-rewrite {port.interface} pop 1")
-                for port in ports
-                if Vlan._is_tagged(self, port)
-            )
-
-    def verified(self, ports: Ports) -> Iterator[Shown]:
-        """The interfaces."""
-        for port in ports:
-            yield Shown(f"show interface {port.interface}", r"\sup\s", f"{port.interface} up")
-
-    def _is_tagged(self, port: VppPort) -> bool:
-        return port.faces_dut or not self.vlan_between
+        made = upon(Vlan, self, "below", port, name=name, vlan=vlan)
+        return replace(port, interface=name, vlan=name), made
 
 
 class Vxlan(Feature):
@@ -102,7 +101,18 @@ class Vxlan(Feature):
         ("l2bd", "l2xc"),
         plugins={"vxlan": "23.06"},
         tags=("vxlan",),
+        decides=LINKS,
         overhead={"vxlan_between": _VXLAN_BYTES},
+    )
+    steps = Steps(
+        below=r"""
+            % set link = port.link
+            set interface ip address {{ link }} {{ local }}/32
+            set ip neighbor {{ link }} {{ remote }} {{ port.other_end or port.neighbour_mac }} static
+            ip route add {{ remote }}/32 via {{ remote }} {{ link }}
+            create vxlan tunnel src {{ local }} dst {{ remote }} vni {{ vni }} instance {{ port.vni }} decap-next l2 \
+            | vxlan_tunnel\d+
+        """
     )
 
     @property
@@ -121,41 +131,50 @@ class Vxlan(Feature):
         if self.vxlan_between and not port.faces_dut:
             return port, ()
         tunnel = port.tunnel
-        mac = port.other_end or port.neighbour_mac
-        local, remote, vni = tunnel.local, tunnel.remote, tunnel.vni
+        local = tunnel.local
+        remote = tunnel.remote
+        vni = tunnel.vni
         if port.faces_dut:
             # Both ends use the same identifier, unlike the ends of a tunnel to the TG.
-            local, remote = first_ends(port)
+            local = port.local()
+            remote = port.remote()
             vni = WEST_VNI
 
-        ends = f"src {local} dst {remote} vni {vni} instance {tunnel.vni} decap-next l2"
-        # Table: the commands that make a tunnel.
-        commands = (
-            Command(f"set interface ip address {port.link} {local}/32"),
-            Command(f"set ip neighbor {port.link} {remote} {mac} static"),
-            Command(f"ip route add {remote}/32 via {remote} {port.link}"),
-            Command(f"create vxlan tunnel {ends}", answer=r"vxlan_tunnel\d+"),
-        )
-        return replace(port, interface=tunnel.name, neighbour_mac=""), commands
+        made = upon(Vxlan, self, "below", port, local=local, remote=remote, vni=vni)
+        return replace(port, interface=tunnel.name, neighbour_mac=""), made
 
 
-_SIDS = 1 << 64
-_BINDING = _SIDS + (1 << 16)
 _IPV6_BYTES = 40
 _SEGMENTS_BYTES = 8
 _SEGMENT_BYTES = 16
 _GTPU_BYTES = 36
 _GENEVE_BYTES = 50
-_SERVICE = _SIDS + (1 << 17)
-_TEID = 10
-_LACP_SECONDS = 30.0
-_BEHAVIORS = {"dynamic": "end.ad", "masquerading": "end.am", "static": "end.as"}
+# For the port that faces the other VPP, the route to the segments of that VPP.
+_REACH_SEGMENTS = r"""
+    % if port.faces_dut
+        ip route add {{ port.segment(0) }}/112 via {{ port.routed(6).neighbour }} {{ port.interface }}
+    % endif
+"""
+# A policy that sends packets for the other side through segments there.
+_STEERING = r"""
+    % set binding = clear.side.ipv6[2**64 + 2**16]
+    set sr encaps source addr {{ clear.segment(1) }}
+    sr policy add bsid {{ binding }} \
+    % for number in range(1, options.segments[0] + 1)
+        next {{ wire.segment(number) }} \
+    % endfor
+    encap
+    sr steer l3 {{ wire.side.ipv6 }} via bsid {{ binding }}
+"""
+_STEERED = r"""
+    show sr policies | Behavior:\s+Encapsulation | a policy that encapsulates
+"""
 
 
 class _Segments(Feature):
     """Segment routing over IPv6 (RFC 8986) between the two VPPs of a path."""
 
-    needs = Needs(("ip6",), shows=("show sr localsids",), duts=2)
+    needs = Needs(("ip6",), shows=("show sr localsids",), duts=2, decides=ROUTES)
 
     @property
     def segments(self) -> tuple[int, int]:
@@ -175,25 +194,6 @@ class _Segments(Feature):
             return (_outer_bytes(left),) * 2
         return super().growth
 
-    def routed(self, port: VppPort) -> Iterable[Command] | None:
-        """For the port that faces the other VPP, the route to the segments of that VPP."""
-        via = f"via {port.routed(6).neighbour} {port.interface}"
-        if port.faces_dut:
-            return [Command(f"ip route add {_sid(port, 0)}/112 {via}")]
-        return None
-
-    def steering(self, ports: Ports) -> Iterator[Command]:
-        """A policy that sends packets for the other side through segments there."""
-        clear, wire = both_sides(ports)
-        binding = clear.side.ipv6[_BINDING]
-        yield Command(f"set sr encaps source addr {_sid(clear, 1)}")
-        visits = " ".join(f"next {_sid(wire, number + 1)}" for number in range(self.segments[0]))
-        yield Command(f"sr policy add bsid {binding} {visits} encap")
-        yield Command(f"sr steer l3 {wire.side.ipv6} via bsid {binding}")
-
-    def verified(self, ports: Ports) -> Iterator[Shown]:
-        yield Shown("show sr policies", r"Behavior:\s+Encapsulation", "a policy that encapsulates")
-
 
 class Srv6(_Segments):
     """Segments of the other VPP of a path."""
@@ -205,6 +205,24 @@ class Srv6(_Segments):
     packets with their outer header."""
 
     needs = replace(_Segments.needs, tags=("srv6",))
+    steps = Steps(
+        routed=_REACH_SEGMENTS,
+        commands=_STEERING
+        + r"""
+            % if options.srv6 == 2
+                sr localsid address {{ clear.segment(1) }} behavior end
+            % endif
+            % if options.srv6_decapsulation
+                sr localsid address {{ clear.segment(options.srv6) }} \
+                behavior end.dx6 {{ clear.interface }} {{ clear.routed(6).neighbour }}
+            % endif
+        """,
+        verified=_STEERED,
+        proved=r"""
+            % set count = options.srv6 if options.srv6_decapsulation else 1
+            show sr localsids | (?s)\A(.*Good traffic:\s+\[[1-9]){{ "{%d}" % count }} | packets at each segment
+        """,
+    )
 
     @property
     def segments(self) -> tuple[int, int]:
@@ -218,27 +236,6 @@ class Srv6(_Segments):
         if self.srv6 == 2 or self.srv6_decapsulation:
             return None
         return "srv6_decapsulation=False needs srv6=2: the second segment is behind the path"
-
-    def commands(self, ports: Ports) -> Iterator[Command]:
-        """A policy for packets to the other side, and the segments of this VPP."""
-        clear, _ = both_sides(ports)
-        yield from self.steering(ports)
-        if self.srv6 == 2:
-            yield Command(f"sr localsid address {_sid(clear, 1)} behavior end")
-        if self.srv6_decapsulation:
-            way_out = f"{clear.interface} {clear.routed(6).neighbour}"
-            yield Command(
-                f"sr localsid address {_sid(clear, self.segments[0])} behavior end.dx6 {way_out}"
-            )
-
-    def proved(self, ports: Ports) -> Iterator[Shown]:
-        """Packets reached each segment."""
-        count = self.srv6 if self.srv6_decapsulation else 1
-        yield Shown(
-            "show sr localsids",
-            rf"(?s)\A(.*Good traffic:\s+\[[1-9]){{{count}}}",
-            "packets at each segment",
-        )
 
 
 class Srv6Proxy(_Segments):
@@ -254,8 +251,29 @@ class Srv6Proxy(_Segments):
         plugins=dict.fromkeys(("memif", "srv6ad", "srv6am", "srv6as"), ""),
         tags=("srv6_proxy",),
         proves=(
-            Shown(f"show interface {MEMIFS[1]}", r"rx packets\s+[1-9]", "packets from the service"),
+            Shown("show interface memif2/0", r"rx packets\s+[1-9]", "packets from the service"),
         ),
+        excludes={"srv6": "srv6 and srv6_proxy steer the same packets: leave one out"},
+    )
+    steps = Steps(
+        routed=_REACH_SEGMENTS,
+        commands=_STEERING
+        + r"""
+            {{ memif(wire.directory, 1, "02:fe:00:00:00:0a", options.is_contained) }}
+            enable ip6 interface memif1/0
+            {{ memif(wire.directory, 2, "02:fe:00:00:00:0b", options.is_contained) }}
+            enable ip6 interface memif2/0
+            % set service = clear.side.ipv6[2**64 + 2**17]
+            % set behaviors = {"dynamic": "end.ad", "masquerading": "end.am", "static": "end.as"}
+            set ip neighbor memif1/0 {{ service }} 02:fe:00:00:00:0b static
+            sr localsid address {{ clear.segment(1) }} \
+            behavior {{ behaviors[options.srv6_proxy] }} nh {{ service }} oif memif1/0 iif memif2/0 \
+            % if options.srv6_proxy == "static"
+                src {{ wire.segment(1) }} next {{ clear.segment(2) }} next {{ clear.segment(3) }}
+            % endif
+        """,
+        connected=SLEEPING,
+        verified=_STEERED + CONNECTED,
     )
 
     @property
@@ -265,40 +283,10 @@ class Srv6Proxy(_Segments):
             return (3, 2 if self.srv6_proxy == "static" else 3)
         return super().segments
 
-    def problem(self) -> str | None:
-        """Packets cannot also visit segments in another way."""
-        if getattr(self, "srv6", 0):
-            return "srv6 and srv6_proxy steer the same packets: leave one out"
-        return None
-
-    def commands(self, ports: Ports) -> Iterator[Command]:
-        """A policy for packets to the other side, the way through the service, and the proxy of this VPP."""
-        assert self.srv6_proxy is not None  # noqa: S101  (the feature is on)
-        clear, wire = both_sides(ports)
-        yield from self.steering(ports)
-        for number, name in enumerate(MEMIFS):
-            yield from memif_commands(wire.directory, number, is_client=self.is_contained)
-            yield Command(f"enable ip6 interface {name}")
-        service = clear.side.ipv6[_SERVICE]
-        yield Command(f"set ip neighbor {MEMIFS[0]} {service} {MACS[1]} static")
-        way = f"{_BEHAVIORS[self.srv6_proxy]} nh {service} oif {MEMIFS[0]} iif {MEMIFS[1]}"
-        if self.srv6_proxy == "static":
-            way += f" src {_sid(wire, 1)} next {_sid(clear, 2)} next {_sid(clear, 3)}"
-        yield Command(f"sr localsid address {_sid(clear, 1)} behavior {way}")
-
     def programs(self, directory: str) -> Iterator[tuple[str, ...]]:
         """The service."""
         if not self.is_contained:
             yield forwarder(MEMIF, directory)
-
-    def connected(self, ports: Ports) -> Iterator[Command]:
-        """If VPP's workers sleep, they do not poll these interfaces."""
-        return sleeping(self, ports, MEMIFS)
-
-    def verified(self, ports: Ports) -> Iterator[Shown]:
-        """The policy, and the service."""
-        yield from _Segments.verified(self, ports)
-        yield from map(is_connected, MEMIFS)
 
 
 class Gtpu(Feature):
@@ -310,32 +298,28 @@ class Gtpu(Feature):
     """Bytes of the largest packet between the two VPPs. Larger packets are fragmented, and reassembled."""
 
     needs = Needs(
-        ("ip4",), plugins={"gtpu": ""}, tags=("gtpu",), duts=2, overhead={"gtpu": _GTPU_BYTES}
+        ("ip4",),
+        plugins={"gtpu": ""},
+        tags=("gtpu",),
+        decides=ROUTES,
+        duts=2,
+        overhead={"gtpu": _GTPU_BYTES},
+        option="gtpu",
+        without="gtpu_mtu applies to a tunnel; also set gtpu",
     )
-
-    def problem(self) -> str | None:
-        """An MTU needs a tunnel."""
-        if self.gtpu:
-            return None
-        return "gtpu_mtu applies to a tunnel; also set gtpu"
-
-    def routed(self, port: VppPort) -> Iterable[Command] | None:
-        """For the port that faces the other VPP, the routes to the ends of the tunnel."""
-        return reach_ends(port)
-
-    def commands(self, ports: Ports) -> Iterator[Command]:
-        """The tunnel, and the route through it."""
-        _, wire = both_sides(ports)
-        local, remote = first_ends(wire)
-        if self.gtpu_mtu is not None:
-            yield Command(f"set interface mtu packet {self.gtpu_mtu} {wire.link}")
-        ends = f"src {local} dst {remote} teid {_TEID} decap-next ip4"
-        yield Command(f"create gtpu tunnel {ends}", answer=r"gtpu_tunnel0")
-        yield from map(Command, through("gtpu_tunnel0", wire, wire.side.ipv4))
-
-    def verified(self, ports: Ports) -> Iterator[Shown]:
-        """The tunnel."""
-        yield Shown("show gtpu tunnel", rf"teid {_TEID}\b", "the tunnel")
+    steps = Steps(
+        routed=REACH_ENDS,
+        commands=r"""
+            % if options.gtpu_mtu
+                set interface mtu packet {{ options.gtpu_mtu }} {{ wire.link }}
+            % endif
+            create gtpu tunnel src {{ wire.local() }} dst {{ wire.remote() }} teid 10 decap-next ip4 | gtpu_tunnel0
+            {{ through("gtpu_tunnel0", wire, wire.side.ipv4) }}
+        """,
+        verified=r"""
+            show gtpu tunnel | teid 10\b | the tunnel
+        """,
+    )
 
 
 class Bond(Feature):
@@ -344,27 +328,26 @@ class Bond(Feature):
     bond: bool = False
     """Whether the link between the two VPPs of the path is a bond by LACP. With ``l2xc`` or ``l2bd``."""
 
-    needs = Needs(("l2xc", "l2bd"), plugins={"lacp": ""}, tags=("lbond",), duts=2)
+    needs = Needs(("l2xc", "l2bd"), plugins={"lacp": ""}, tags=("lbond",), duts=2, decides=LINKS)
+    # Only the VPP that is set up second can know whether the other end takes part in the bond.
+    steps = Steps(
+        below=r"""
+            create bond mode lacp load-balance l34 id 0 | BondEthernet0
+            bond add BondEthernet0 {{ port.link }}
+            set interface state BondEthernet0 up
+        """,
+        verified=r"""
+            % if west.faces_dut
+                show bond | BondEthernet0\s+\d+\s+lacp\s+l34\s+1\s+1\s | an active link | 30
+            % endif
+        """,
+    )
 
-    def below(self, port: VppPort) -> tuple[VppPort, Iterable[Command]]:
+    def below(self, port: VppPort) -> tuple[VppPort, Sequence[Command]]:
         """The bond on the link to the other VPP."""
         if not port.faces_dut:
             return port, ()
-        return replace(port, interface="BondEthernet0"), (
-            Command("create bond mode lacp load-balance l34 id 0", answer="BondEthernet0"),
-            Command(f"bond add BondEthernet0 {port.link}"),
-            Command("set interface state BondEthernet0 up"),
-        )
-
-    def verified(self, ports: Ports) -> Iterator[Shown]:
-        """The other end takes part in the bond, which only the VPP that is set up second can know."""
-        if ports[0].faces_dut:
-            yield Shown(
-                "show bond",
-                r"BondEthernet0\s+\d+\s+lacp\s+l34\s+1\s+1\s",
-                "an active link",
-                _LACP_SECONDS,
-            )
+        return replace(port, interface="BondEthernet0"), upon(Bond, self, "below", port)
 
 
 class Geneve(Feature):
@@ -379,8 +362,28 @@ class Geneve(Feature):
         ("ip4",),
         plugins={"geneve": ""},
         tags=("geneve_l3mode",),
+        decides=ROUTES,
         duts=1,
         proves=(Shown("show errors", r"[1-9]\d*\s+geneve4-encap", "packets in tunnels"),),
+    )
+    steps = Steps(
+        file=r"""
+            % set local = east.local()
+            % set neighbour = east.routed(4).neighbour
+            ip route add {{ local }}/32 via local
+            % for number in range(options.geneve)
+                % set name = "geneve_tunnel%d" % number
+                ip route add {{ west.side.wide_ipv4[256 * number] }}/24 \
+                via {{ west.routed(4).neighbour }} {{ west.interface }}
+                create geneve tunnel local {{ local }} remote {{ east.remote() }} vni {{ number + 1 }} \
+                l3-mode decap-next node ethernet-input
+                {{ through(name, east, east.side.wide_ipv4[256 * number] ~ "/24", neighbour ~ " ") }}
+                set ip neighbor {{ name }} {{ neighbour }} {{ east.neighbour_mac }} static
+            % endfor
+        """,
+        verified=r"""
+            show geneve tunnel | vni {{ options.geneve }}\b | {{ options.geneve }} tunnels
+        """,
     )
 
     @property
@@ -392,26 +395,7 @@ class Geneve(Feature):
 
     def commands(self, ports: Ports) -> Iterator[Command]:
         """The tunnels, in one file."""
-        yield Command(
-            "".join(f"{line}\n" for line in Geneve._lines(self, *ports)), r"(geneve_tunnel\d+\s*)*"
-        )
-
-    def _lines(self, west: VppPort, port: VppPort) -> Iterator[str]:
-        (local, remote), neighbour = first_ends(port), port.routed(4).neighbour
-        source, destination = west.side.wide_ipv4, port.side.wide_ipv4
-        yield f"ip route add {local}/32 via local"
-        for number in range(self.geneve or 0):
-            name = f"geneve_tunnel{number}"
-            ends = f"local {local} remote {remote} vni {number + 1}"
-            first = number << 8
-            yield f"ip route add {source[first]}/24 via {west.routed(4).neighbour} {west.interface}"
-            yield f"create geneve tunnel {ends} l3-mode decap-next node ethernet-input"
-            yield from through(name, port, f"{destination[first]}/24", f"{neighbour} ")
-            yield f"set ip neighbor {name} {neighbour} {port.neighbour_mac} static"
-
-    def verified(self, ports: Ports) -> Iterator[Shown]:
-        """The last tunnel."""
-        yield Shown("show geneve tunnel", rf"vni {self.geneve}\b", f"{self.geneve} tunnels")
+        yield Command(in_file(Geneve, self, ports), r"(geneve_tunnel\d+\s*)*")
 
 
 def _outer_bytes(segments: int) -> int:
@@ -419,8 +403,3 @@ def _outer_bytes(segments: int) -> int:
     if not segments:
         return 0
     return _IPV6_BYTES + (_SEGMENTS_BYTES + segments * _SEGMENT_BYTES if segments > 1 else 0)
-
-
-def _sid(port: VppPort, number: int) -> IPv6Address:
-    """A segment of the VPP that has the networks behind a port on its own side."""
-    return port.side.ipv6[_SIDS + number]

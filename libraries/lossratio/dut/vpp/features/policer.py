@@ -1,29 +1,17 @@
 """Policers of VPP."""
 
 import math
-from collections.abc import Iterator
 from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field
 
-from lossratio.dut.vpp.features.feature import (
-    LOOKING,
-    Command,
-    Feature,
-    Needs,
-    Ports,
-    Shown,
-    VppPort,
-    entrances,
-)
+from lossratio.dut.vpp.features.feature import LOOKING, Feature, Needs, Shown, Steps
 from lossratio.units import parse_bit_rate
 
 _BURST_SECONDS = 0.02
 """Seconds of its rate that a policer's bucket holds: with less, bursts would lose frames even below the rate."""
 _KILO = 1000
 _BITS_PER_BYTE = 8
-_MARKER_KILOBITS = 100_000_000
-"""More than any interface can receive."""
 
 
 def _whole_kilobits(value: Any) -> int | None:
@@ -53,6 +41,23 @@ class Policer(Feature):
         proves=(
             Shown("show policer", r"(onform|xceed|iolate) [1-9]\d* packets", "frames in a policer"),
         ),
+        option="police",
+        without="burst is the size of a policer's bucket; also set police",
+    )
+    steps = Steps(
+        commands=r"""
+            % for port in ports
+                policer add name police-{{ port.link }} \
+                rate kbps cir {{ options.police_kilobits }} cb {{ options.bucket }} type 1r2c \
+                conform-action transmit exceed-action drop violate-action drop | (\d+)?
+                policer input name police-{{ port.link }} {{ port.entrance }}
+            % endfor
+        """,
+        reset_commands=r"""
+            % for port in ports
+                policer reset name police-{{ port.link }}
+            % endfor
+        """,
     )
 
     @property
@@ -76,26 +81,6 @@ class Policer(Feature):
             return 0.0
         return self.bucket * _BITS_PER_BYTE / self.police
 
-    def problem(self) -> str | None:
-        """A bucket needs a rate."""
-        if self.police:
-            return None
-        return "burst is the size of a policer's bucket; also set police"
-
-    def commands(self, ports: Ports) -> Iterator[Command]:
-        """A policer for each interface."""
-        bucket = f"rate kbps cir {self.police_kilobits} cb {self.bucket} type 1r2c"
-        actions = "conform-action transmit exceed-action drop violate-action drop"
-        for port in ports:
-            yield Command(
-                f"policer add name {policer_name(port)} {bucket} {actions}", answer=r"(\d+)?"
-            )
-            yield Command(f"policer input name {policer_name(port)} {port.entrance}")
-
-    def reset_commands(self, ports: Ports) -> Iterator[str]:
-        """Fills the buckets."""
-        yield from (f"policer reset name {policer_name(port)}" for port in ports)
-
 
 class Marker(Feature):
     """A three-colour policer that marks frames."""
@@ -105,33 +90,32 @@ class Marker(Feature):
     from a policer of RFC 2698 that all of these frames exceed. With ``ip4``."""
 
     needs = Needs(("ip4",), plugins={"policer": "26.06"}, tags=("police_mark",))
+    # Its rate is more than any interface can receive.
+    steps = Steps(
+        commands=r"""
+            % if entrances
+                policer add name mark cir 1000 cb 1000 eir 100000000 eb 2147483648 rate kbps \
+                type 2r3c-2698 color-aware \
+                conform-action transmit exceed-action mark-and-transmit {{ options.mark }} violate-action transmit \
+                | (\d+)?
+                classify table mask l3 ip4 dst buckets 64
+            % endif
+            % for port in entrances
+                classify session policer-hit-next mark exceed-color table-index 0 \
+                match l3 ip4 dst {{ port.destination(4) }}
+            % endfor
+            % for port in entrances
+                set policer classify interface {{ port.link }} ip4-table 0
+            % endfor
+        """,
+        verified=r"""
+            % for port in entrances
+                show interface features {{ port.link }} | ip4-policer-classify | ip4-policer-classify
+            % endfor
+        """,
+    )
 
-    def commands(self, ports: Ports) -> Iterator[Command]:
-        """A policer, a table of destinations, and its use."""
-        if not entrances(ports):
-            return
-        rates = f"cir {_KILO} cb {_KILO} eir {_MARKER_KILOBITS} eb {2**31} rate kbps type 2r3c-2698 color-aware"
-        actions = f"conform-action transmit exceed-action mark-and-transmit {self.mark} violate-action transmit"
-        yield Command(f"policer add name mark {rates} {actions}", answer=r"(\d+)?")
-        yield Command("classify table mask l3 ip4 dst buckets 64")
-        for port in entrances(ports):
-            match = f"match l3 ip4 dst {port.destination(4)}"
-            yield Command(
-                f"classify session policer-hit-next mark exceed-color table-index 0 {match}"
-            )
-        for port in entrances(ports):
-            yield Command(f"set policer classify interface {port.link} ip4-table 0")
 
-    def verified(self, ports: Ports) -> Iterator[Shown]:
-        """The policer on these interfaces."""
-        for port in entrances(ports):
-            yield Shown(
-                f"show interface features {port.link}",
-                "ip4-policer-classify",
-                "ip4-policer-classify",
-            )
-
-
-def policer_name(port: VppPort) -> str:
-    """Name of the policer of frames that enter on a port."""
-    return f"police-{port.link}"
+def policer_name(link: str) -> str:
+    """Name of the policer of frames that enter by a link, which is VPP's name for the interface there."""
+    return f"police-{link}"

@@ -1,23 +1,37 @@
 """A process that every frame passes on its way from VPP and back, over two shared-memory interfaces."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Literal
 
-from lossratio.dut.vpp.features.feature import Command, Feature, Needs, Ports, Shown, VppPort
+from lossratio.dut.vpp.features.feature import (
+    ROUTES,
+    Command,
+    Feature,
+    Needs,
+    Ports,
+    Steps,
+    VppPort,
+)
+from lossratio.dut.vpp.features.steps import upon
 from lossratio.dut.vpp.virtual_machine import Guest
-from lossratio.topology import WEST
 
 MACS = ("02:fe:00:00:00:0a", "02:fe:00:00:00:0b")
 """MAC addresses of VPP's two interfaces to the process."""
-_CONTAINED_MACS = ("02:fe:00:00:00:0c", "02:fe:00:00:00:0d")
-"""MAC addresses of the interfaces of a VPP that takes the place of the process."""
-MEMIFS = ("memif1/0", "memif2/0")
-"""Names of these interfaces, if they are memif."""
-VHOSTS = ("VirtualEthernet0/0/0", "VirtualEthernet0/0/1")
-"""Names of these interfaces, if they are vhost-user."""
-_CONNECTING_SECONDS = 10.0
-"""VPP tries to connect a memif every few seconds."""
+CONNECTED = r"""
+    % for name in options.process_interfaces
+        show hardware-interfaces {{ name }} | \bup\b | {{ name }} is connected | 10
+    % endfor
+"""
+"""A process is at the other ends of the interfaces to it. VPP tries to connect a memif every few seconds."""
+SLEEPING = r"""
+    % if not options.uses_af_xdp and west.link.startswith("host-")
+        % for name in options.process_interfaces
+            set interface rx-mode {{ name }} interrupt
+        % endfor
+    % endif
+"""
+"""If VPP's workers sleep, they do not poll these interfaces, because the process may need their CPU."""
 
 
 class Process(Feature):
@@ -27,37 +41,48 @@ class Process(Feature):
     """Interfaces through which every frame goes from VPP to a process (testpmd) and back: ``memif`` or ``vhost``
     (virtio at the process). With ``l2xc``, ``l2bd`` or ``ip4``."""
 
-    needs = Needs(("l2xc", "l2bd", "ip4"), plugins={"memif": "", "vhost": "25.10"})
+    needs = Needs(("l2xc", "l2bd", "ip4"), plugins={"memif": "", "vhost": "25.10"}, decides=ROUTES)
+    # A router has a table for each side.
+    steps = Steps(
+        below=r"""
+            % if options.process == "memif"
+                {{ memif(port.directory, number, mac, options.is_contained) }}
+            % else
+                create vhost-user socket {{ port.directory }}/vhost{{ number - 1 }}.sock server hwaddr {{ mac }} \
+                | {{ name }}
+                set interface state {{ name }} up
+            % endif
+            % if options.is_router
+                ip table add {{ number }}
+                set interface ip table {{ port.link }} {{ number }}
+                set interface ip table {{ name }} {{ number }}
+            % endif
+        """,
+        connected=SLEEPING,
+        verified=CONNECTED,
+    )
+
+    @property
+    def process_interfaces(self) -> tuple[str, str]:
+        """VPP's names for interfaces of the option's kind."""
+        if self.process == "vhost":
+            return ("VirtualEthernet0/0/0", "VirtualEthernet0/0/1")
+        return super().process_interfaces
 
     def below(self, port: VppPort) -> tuple[VppPort, Sequence[Command]]:
-        """The interface that the frames of a port go to; a router has a table for each side."""
-        number = int(port.side is not WEST)
-        name = Process._names(self)[number]
-        if self.process == "memif":
-            made = list(memif_commands(port.directory, number, is_client=self.is_contained))
-        else:
-            path = f"{port.directory}/vhost{number}.sock"
-            made = [
-                Command(
-                    f"create vhost-user socket {path} server hwaddr {MACS[number]}", answer=name
-                )
-            ]
-            made.append(Command(f"set interface state {name} up"))
-
-        if not self.is_router:
-            return port, made
-
-        made.append(Command(f"ip table add {number + 1}"))
-        made += [
-            Command(f"set interface ip table {interface} {number + 1}")
-            for interface in (port.link, name)
-        ]
-        return replace(port, table=number + 1), made
+        """The interface that the frames of a port go to."""
+        name = self.process_interfaces[port.place]
+        made = upon(
+            Process, self, "below", port, number=port.place + 1, mac=MACS[port.place], name=name
+        )
+        if self.is_router:
+            port = replace(port, table=port.place + 1)
+        return port, made
 
     def pairs(self, ports: Ports) -> tuple[Ports, ...]:
         """Frames are forwarded twice: in front of the process, and behind it."""
         west, east = ports
-        names = Process._names(self)
+        names = self.process_interfaces
         if self.is_router:
             macs = MACS[::-1]
         else:
@@ -83,19 +108,6 @@ class Process(Feature):
         if not self.is_contained and self.guest is None:
             yield forwarder(MEMIF if self.process == "memif" else _VIRTIO, directory)
 
-    def connected(self, ports: Ports) -> Iterator[Command]:
-        """If VPP's workers sleep, they do not poll these interfaces, because the process may need their CPU."""
-        return sleeping(self, ports, Process._names(self))
-
-    def verified(self, ports: Ports) -> Iterator[Shown]:
-        """Both interfaces have a process at their other end."""
-        return map(is_connected, Process._names(self))
-
-    def _names(self) -> tuple[str, str]:
-        if self.process == "memif":
-            return MEMIFS
-        return VHOSTS
-
 
 MEMIF = (
     "--vdev=net_memif{number},role=client,socket-abstract=no,socket={directory}/memif{number}.sock"
@@ -113,6 +125,14 @@ class Container(Feature):
     with its own namespaces for mounts, network, IPC and host name. With ``process=memif`` or ``srv6_proxy``."""
 
     needs = Needs(plugins={"memif": ""}, tags=("docker",))
+    steps = Steps(
+        contained=r"""
+            {{ memif(west.directory, 1, "02:fe:00:00:00:0c") }}
+            {{ memif(west.directory, 2, "02:fe:00:00:00:0d") }}
+            set interface l2 xconnect memif1/0 memif2/0
+            set interface l2 xconnect memif2/0 memif1/0
+        """
+    )
 
     @property
     def is_contained(self) -> bool:
@@ -124,13 +144,6 @@ class Container(Feature):
         if getattr(self, "process", None) == "memif" or getattr(self, "srv6_proxy", None):
             return None
         return "container applies to what is behind memif; also set process=memif or srv6_proxy"
-
-    def contained(self, ports: Ports) -> Iterator[Command]:
-        """Both interfaces, which it connects."""
-        for number in range(len(MEMIFS)):
-            yield from memif_commands(ports[0].directory, number, _CONTAINED_MACS)
-        for one, other in (MEMIFS, MEMIFS[::-1]):
-            yield Command(f"set interface l2 xconnect {one} {other}")
 
 
 class VirtualMachine(Feature):
@@ -154,21 +167,6 @@ class VirtualMachine(Feature):
         return "vm applies to what is behind vhost-user interfaces; also set process=vhost"
 
 
-def memif_commands(
-    directory: str, number: int, macs: tuple[str, str] = MACS, *, is_client: bool = False
-) -> Iterator[Command]:
-    """The commands that make one of the two interfaces, with its socket in a directory.
-
-    One of the two ends must be the client, which makes the memory.
-    """
-    yield Command(f"create memif socket id {number + 1} filename {directory}/memif{number}.sock")
-    role = "slave" if is_client else "master"
-    yield Command(
-        f"create interface memif id 0 socket-id {number + 1} hw-addr {macs[number]} {role}"
-    )
-    yield Command(f"set interface state {MEMIFS[number]} up")
-
-
 def forwarder(device: str, directory: str) -> tuple[str, ...]:
     """Arguments of a testpmd that forwards between two devices, with their sockets in a directory."""
     devices = (device.format(number=number, directory=directory) for number in (0, 1))
@@ -180,16 +178,3 @@ def forwarder(device: str, directory: str) -> tuple[str, ...]:
         "--stats-period=86400",
     )
     return (*environment, "--", *mode)
-
-
-def sleeping(options: Feature, ports: Ports, names: Iterable[str]) -> Iterator[Command]:
-    """The commands that keep workers from polling interfaces, if they sleep until frames come."""
-    if not options.uses_af_xdp and ports[0].link.startswith("host-"):
-        yield from (Command(f"set interface rx-mode {name} interrupt") for name in names)
-
-
-def is_connected(name: str) -> Shown:
-    """A process is at the other end of an interface."""
-    return Shown(
-        f"show hardware-interfaces {name}", r"\bup\b", f"{name} is connected", _CONNECTING_SECONDS
-    )

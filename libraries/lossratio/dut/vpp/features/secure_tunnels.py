@@ -1,91 +1,52 @@
 """Tunnels with keys between the two VPPs of a path: IPsec and WireGuard.
 
-Each of the first hosts behind a side has a tunnel. The ends of tunnel n are the addresses ``_ENDS`` + n of the networks
-behind either VPP, in the halves that test traffic does not use.
+Each of the first hosts behind a side has a tunnel.
 """
 
 import hmac
 import re
 from base64 import b64encode
-from collections.abc import Iterable, Iterator
-from ipaddress import IPv4Address, IPv4Network
+from collections.abc import Iterator
+from ipaddress import IPv4Address
 from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field
 
-from lossratio.dut.vpp.features.feature import Command, Feature, Needs, Ports, Shown, VppPort
-from lossratio.topology import EAST, WEST
+from lossratio.dut.vpp.features.feature import (
+    ROUTES,
+    Command,
+    Feature,
+    Needs,
+    Ports,
+    Steps,
+    VppPort,
+)
+from lossratio.dut.vpp.features.steps import in_file
 
-_ENDS = 1 << 15
 _MOST_TUNNELS, _MOST_WIREGUARD = 32_000, 8192
 _LARGE = 100
 """How many table entries a tunnel counts as, for the size of VPP's heaps, because it is an interface."""
-_SPI = 1000
-_ESP = 50
 _ESP_BYTES = 20 + 8 + 2
 """IP header, ESP header, and the trailer without padding."""
-_WIREGUARD_PORT = 51_820
 _WIREGUARD_BYTES = 60
-_KEEPALIVE_SECONDS = 25
-_HANDSHAKES_SECONDS, _HANDSHAKE_SECONDS = 15.0, 0.1
-"""Seconds for the handshakes of tunnels: for all together, plus for each tunnel, because VPP may share its CPUs."""
-ENGINE = Shown(
-    "show crypto engines",
-    r"\b(native|ipsecmb|openssl)\b",
-    "an engine that encrypts (native, ipsecmb or openssl, in lib/*/vpp_crypto_engines)",
-)
-"""VPP's engines are separate libraries (``vpp_crypto_engines``), without which nothing is encrypted."""
+# VPP's engines are separate libraries, without which nothing is encrypted.
+ENGINE = r"""
+    show crypto engines | \b(native|ipsecmb|openssl)\b \
+    | an engine that encrypts (native, ipsecmb or openssl, in lib/*/vpp_crypto_engines)
+"""
+REACH_ENDS = r"""
+    % if port.faces_dut
+        ip route add {{ (port.opposite.ipv4.subnets(1) | list)[1] }} via local
+        ip route add {{ (port.side.ipv4.subnets(1) | list)[1] }} \
+        via {{ port.routed(4).neighbour }} {{ port.interface }}
+    % endif
+"""
+"""For the port that faces the other VPP, the routes to the ends of tunnels: this VPP's own, and the other VPP's."""
 
 
 def _key(secret: bytes, name: str, size: int) -> bytes:
     """A key of at most 64 bytes that both VPPs derive from the secret of the path."""
     return hmac.digest(secret, name.encode(), "sha512")[:size]
-
-
-def both_sides(ports: Ports) -> tuple[VppPort, VppPort]:
-    """The port that faces the TG, and the port that faces the other VPP."""
-    west, east = ports
-    if west.faces_dut:
-        return (east, west)
-    return (west, east)
-
-
-def _hosts(port: VppPort, count: int) -> Iterator[tuple[IPv4Address, IPv4Address, IPv4Address]]:
-    """For each tunnel, the host behind it, and its ends: this VPP's and the other VPP's."""
-    far, near = port.side.ipv4, port.opposite.ipv4
-    for number in range(count):
-        yield far[number + 1], near[_ENDS + number], far[_ENDS + number]
-
-
-def first_ends(port: VppPort) -> tuple[IPv4Address, IPv4Address]:
-    """The ends of the first tunnel: this VPP's and the other VPP's."""
-    ((_, local, remote),) = _hosts(port, 1)
-    return local, remote
-
-
-def _upper(network: IPv4Network) -> IPv4Network:
-    return list(network.subnets(1))[1]
-
-
-def reach_ends(port: VppPort) -> list[Command] | None:
-    """For the port that faces the other VPP, the routes to the ends of tunnels: this VPP's own, and the other VPP's.
-
-    None: the port faces the TG.
-    """
-    if not port.faces_dut:
-        return None
-    side = port.routed(4)
-    return [
-        Command(f"ip route add {_upper(port.opposite.ipv4)} via local"),
-        Command(f"ip route add {_upper(port.side.ipv4)} via {side.neighbour} {port.interface}"),
-    ]
-
-
-def through(name: str, port: VppPort, destination: object, neighbour: str = "") -> Iterator[str]:
-    """The lines that bring a tunnel's interface up, and route packets for a destination through it."""
-    yield f"set interface state {name} up"
-    yield f"set interface unnumbered {name} use {port.interface}"
-    yield f"ip route add {destination} via {neighbour}{name}"
 
 
 _STARTUP = {"policy-flow-cache": "spd-flow-cache", "policy-fastpath": "spd-fast-path"}
@@ -139,18 +100,80 @@ class Ipsec(Feature):
     ipsec_mtu: int | None = Field(default=None, ge=576, le=9000)
     """Bytes of the largest packet between the two VPPs. Larger packets are fragmented, and reassembled."""
 
-    needs = Needs(("ip4",), plugins={"ipip": "26.10"}, tags=("ipsec",), duts=2)
-
-    @property
-    def entries(self) -> int:
-        """Heaps are large for many tunnels."""
-        return max((self.ipsec or 0) * _LARGE, super().entries)
-
-    def problem(self) -> str | None:
-        """The options need tunnels."""
-        if self.ipsec:
-            return None
-        return f"{Ipsec.given(self)[0]} needs ipsec, the number of tunnels"
+    needs = Needs(
+        ("ip4",),
+        plugins={"ipip": "26.10"},
+        tags=("ipsec",),
+        decides=ROUTES,
+        duts=2,
+        entries={"ipsec": _LARGE},
+        option="ipsec",
+        without="{given} needs ipsec, the number of tunnels",
+    )
+    steps = Steps(
+        # Policies drop packets that no route leads to.
+        routed=REACH_ENDS
+        + r"""
+            % if port.faces_dut and options.ipsec_lookup != "interfaces"
+                ip route add {{ port.side.ipv4 }} via {{ port.routed(4).neighbour }} {{ port.interface }}
+            % endif
+        """,
+        commands=r"""
+            % if options.ipsec_mtu
+                set interface mtu packet {{ options.ipsec_mtu }} {{ wire.link }}
+            % endif
+        """,
+        file=r"""
+            % set by_policy = options.ipsec_lookup != "interfaces"
+            % set sources = clear.side.ipv4
+            % set near = (wire.opposite.ipv4.subnets(1) | list)[1]
+            % set far = (wire.side.ipv4.subnets(1) | list)[1]
+            % if by_policy
+                ipsec spd add 1
+                set interface ipsec spd {{ wire.interface }} 1
+                % for way in ("inbound", "outbound")
+                    ipsec policy add spd 1 priority 100 {{ way }} action bypass protocol 50 \
+                    local-ip-range {{ near[0] }} - {{ near[-1] }} remote-ip-range {{ far[0] }} - {{ far[-1] }}
+                % endfor
+            % endif
+            % for number in range(options.ipsec)
+                % set leaving = 1001 + 2 * number - wire.place
+                % set coming = 1000 + 2 * number + wire.place
+                % set local = wire.local(number)
+                % set remote = wire.remote(number)
+                % set host = wire.host(number)
+                % if by_policy
+                    % set out = "tunnel src %s dst %s" % (local, remote)
+                    % set back = "tunnel src %s dst %s" % (remote, local)
+                % else
+                    % set out = ""
+                    % set back = ""
+                % endif
+                ipsec sa add {{ leaving }} {{ out }} {{ options.security(wire, leaving) }}
+                ipsec sa add {{ coming }} inbound {{ back }} {{ options.security(wire, coming) }}
+                % if by_policy
+                    % for way, association in (("outbound", leaving), ("inbound", coming))
+                        ipsec policy add spd 1 priority 10 {{ way }} action protect sa {{ association }} \
+                        local-ip-range {{ sources[0] }} - {{ sources[-1] }} remote-ip-range {{ host }} - {{ host }}
+                    % endfor
+                % else
+                    create ipip tunnel src {{ local }} dst {{ remote }} instance {{ number }}
+                    ipsec tunnel protect ipip{{ number }} sa-in {{ coming }} sa-out {{ leaving }}
+                    {{ through("ipip%d" % number, wire, host ~ "/32") }}
+                % endif
+            % endfor
+        """,
+        # The last association is in use.
+        verified=ENGINE
+        + r"""
+            % set count = 2 * options.ipsec
+            show ipsec sa {{ count - 1 }} | \[\d+\] sa .*\n\s+locks [2-9] | {{ count }} security associations
+        """,
+        # Packets were encrypted or decrypted, and none failed its check.
+        proved=r"""
+            show errors | (?si)\A(?=.*esp4-)(?!.*(decryption|check) failed) | that every packet had the right key
+        """,
+    )
 
     @property
     def encapsulation_overhead(self) -> int:
@@ -167,70 +190,12 @@ class Ipsec(Feature):
         for way in ("inbound", "outbound") if self.ipsec_lookup in _STARTUP else ():
             yield "ipsec", f"ipv4-{way}-{_STARTUP[self.ipsec_lookup]} on"
 
-    def routed(self, port: VppPort) -> Iterable[Command] | None:
-        """For the port that faces the other VPP, the routes to the ends of tunnels.
-
-        With policies, also a route to all hosts, because policies drop other packets.
-        """
-        routes = reach_ends(port)
-        if routes is None or self.ipsec_lookup == "interfaces":
-            return routes
-        all_hosts = Command(
-            f"ip route add {port.side.ipv4} via {port.routed(4).neighbour} {port.interface}"
-        )
-        return [*routes, all_hosts]
-
     def commands(self, ports: Ports) -> Iterator[Command]:
         """The tunnels, in one file."""
-        clear, wire = both_sides(ports)
-        if self.ipsec_mtu is not None:
-            yield Command(f"set interface mtu packet {self.ipsec_mtu} {wire.link}")
-        lines = Ipsec._tunnels(self, clear.side.ipv4, wire)
-        yield Command(
-            "".join(f"{line}\n" for line in lines),
-            r"((ipip\d+|policy-index:\d+)\s*)*",
-            is_secret=True,
-        )
+        lines = in_file(Ipsec, self, ports)
+        yield Command(lines, r"((ipip\d+|policy-index:\d+)\s*)*", is_secret=True)
 
-    def _tunnels(self, sources: IPv4Network, wire: VppPort) -> Iterator[str]:
-        by_policy = self.ipsec_lookup != "interfaces"
-        if by_policy:
-            near, far = _upper(wire.opposite.ipv4), _upper(wire.side.ipv4)
-            yield "ipsec spd add 1"
-            yield f"set interface ipsec spd {wire.interface} 1"
-            for way in ("inbound", "outbound"):
-                ends = f"local-ip-range {near[0]} - {near[-1]} remote-ip-range {far[0]} - {far[-1]}"
-                yield f"ipsec policy add spd 1 priority 100 {way} action bypass protocol {_ESP} {ends}"
-
-        for number, (host, local, remote) in enumerate(_hosts(wire, self.ipsec or 0)):
-            first = _SPI + 2 * number
-            ways = (
-                ("outbound", first + (wire.side is WEST)),
-                ("inbound", first + (wire.side is EAST)),
-            )
-            (_, leaving), (_, coming) = ways
-            if by_policy:
-                out = f"tunnel src {local} dst {remote}"
-                back = f"tunnel src {remote} dst {local}"
-            else:
-                out = ""
-                back = ""
-
-            yield f"ipsec sa add {leaving} {out} {Ipsec._association(self, wire, leaving)}"
-            yield f"ipsec sa add {coming} inbound {back} {Ipsec._association(self, wire, coming)}"
-
-            if by_policy:
-                packets = (
-                    f"local-ip-range {sources[0]} - {sources[-1]} remote-ip-range {host} - {host}"
-                )
-                for way, association in ways:
-                    yield f"ipsec policy add spd 1 priority 10 {way} action protect sa {association} {packets}"
-            else:
-                yield f"create ipip tunnel src {local} dst {remote} instance {number}"
-                yield f"ipsec tunnel protect ipip{number} sa-in {coming} sa-out {leaving}"
-                yield from through(f"ipip{number}", wire, f"{host}/32")
-
-    def _association(self, wire: VppPort, number: int) -> str:
+    def security(self, wire: VppPort, number: int) -> str:
         """The words of a security association, with its keys."""
         words = [f"spi {number} esp"]
         for part in self.ipsec_algorithms.split("-"):
@@ -241,24 +206,6 @@ class Ipsec(Feature):
             [*words, *["udp-encap"] * self.ipsec_udp, *["use-anti-replay"] * self.ipsec_anti_replay]
         )
 
-    def verified(self, ports: Ports) -> Iterator[Shown]:
-        """The last association is in use."""
-        yield ENGINE
-        last = 2 * (self.ipsec or 0) - 1
-        yield Shown(
-            f"show ipsec sa {last}",
-            r"\[\d+\] sa .*\n\s+locks [2-9]",
-            f"{last + 1} security associations",
-        )
-
-    def proved(self, ports: Ports) -> Iterator[Shown]:
-        """Packets were encrypted or decrypted, and none failed its check."""
-        yield Shown(
-            "show errors",
-            r"(?si)\A(?=.*esp4-)(?!.*(decryption|check) failed)",
-            "that every packet had the right key",
-        )
-
 
 class IpsecAsync(Feature):
     """IPsec with packets that are encrypted by workers other than the worker that forwards."""
@@ -267,31 +214,32 @@ class IpsecAsync(Feature):
     """Whether the first worker forwards and the others encrypt, by VPP's software scheduler. With ``ipsec``,
     ``cores=2`` or more and ``queues=1``."""
 
-    needs = Needs(("ip4",), plugins={"crypto_sw_scheduler": ""}, duts=2)
+    needs = Needs(
+        ("ip4",),
+        plugins={"crypto_sw_scheduler": ""},
+        duts=2,
+        option="ipsec",
+        without="ipsec_async needs ipsec, the number of tunnels",
+    )
+    # The first worker has both queues, and encrypts nothing.
+    steps = Steps(
+        commands=r"""
+            set ipsec async mode on
+            set sw_scheduler worker 0 crypto off
+            % for port in ports
+                set interface rx-placement {{ port.link }} queue 0 worker 0
+            % endfor
+        """,
+        verified=r"""
+            show sw_scheduler workers | (?s)\b0\s+\S+\s+off\b.*\son\b | that other workers encrypt
+        """,
+    )
 
     def problem(self) -> str | None:
-        """There are no tunnels, or too few cores."""
-        if not getattr(self, "ipsec", 0):
-            return "ipsec_async needs ipsec, the number of tunnels"
+        """There are too few cores."""
         if self.cores < 2 or self.queues != 1:
             return "ipsec_async has one queue and needs another core for encryption: set cores=2 and queues=1"
         return None
-
-    def commands(self, ports: Ports) -> Iterator[Command]:
-        """The first worker has both queues, and encrypts nothing."""
-        yield Command("set ipsec async mode on")
-        yield Command("set sw_scheduler worker 0 crypto off")
-        yield from (
-            Command(f"set interface rx-placement {port.link} queue 0 worker 0") for port in ports
-        )
-
-    def verified(self, ports: Ports) -> Iterator[Shown]:
-        """Which workers encrypt."""
-        yield Shown(
-            "show sw_scheduler workers",
-            r"(?s)\b0\s+\S+\s+off\b.*\son\b",
-            "that other workers encrypt",
-        )
 
 
 class WireGuard(Feature):
@@ -305,64 +253,59 @@ class WireGuard(Feature):
         ("ip4",),
         plugins={"wireguard": ""},
         tags=("wireguard",),
+        decides=ROUTES,
         duts=2,
         overhead={"wireguard": _WIREGUARD_BYTES},
+        entries={"wireguard": _LARGE},
+        excludes={"ipsec": "wireguard and ipsec are tunnels of the same hosts: leave one out"},
     )
-
-    @property
-    def entries(self) -> int:
-        """Heaps are large for many tunnels."""
-        return max((self.wireguard or 0) * _LARGE, super().entries)
-
-    def problem(self) -> str | None:
-        """There are two kinds of tunnels."""
-        if getattr(self, "ipsec", 0):
-            return "wireguard and ipsec are tunnels of the same hosts: leave one out"
-        return None
-
-    def routed(self, port: VppPort) -> Iterable[Command]:
-        """For the port that faces the other VPP, the routes to the ends of tunnels; for the other one, two networks."""
-        side = port.routed(4)
-        return reach_ends(port) or [
-            Command(f"ip route add {network} via {side.neighbour} {side.interface}")
-            for network in (side.network, port.side.wide_ipv4)
-        ]
+    steps = Steps(
+        routed=REACH_ENDS
+        + r"""
+            % if not port.faces_dut
+                % set side = port.routed(4)
+                ip route add {{ side.network }} via {{ side.neighbour }} {{ side.interface }}
+                ip route add {{ port.side.wide_ipv4 }} via {{ side.neighbour }} {{ side.interface }}
+            % endif
+        """,
+        file=r"""
+            % set networks = wire.side.wide_ipv4
+            % for number in range(options.wireguard)
+                % set name = "wg%d" % number
+                % set local = wire.local(number)
+                % set remote = wire.remote(number)
+                % set private, public = options.key_pairs(wire, local, remote)
+                wireguard create listen-port 51820 private-key {{ private }} src {{ local }} instance {{ number }}
+                wireguard peer add {{ name }} public-key {{ public }} endpoint {{ remote }} \
+                allowed-ip {{ (wire.side.ipv4.subnets(1) | list)[0] }} allowed-ip {{ networks }} \
+                allowed-ip {{ remote }}/32 dst-port 51820 persistent-keepalive 25
+                {{ through(name, wire, wire.host(number) ~ "/32", remote ~ " ") }}
+                ip route add {{ networks[256 * number] }}/24 via {{ remote }} {{ name }}
+            % endfor
+        """,
+        # Every tunnel has session keys, which only the VPP that is set up second can know. The time is for all tunnels
+        # together, plus for each of them, because VPP may share its CPUs.
+        verified=ENGINE
+        + r"""
+            % if west.faces_dut
+                show wireguard peer | (?s)\A(?=.*flags: )(?!.*flags: [^2]) \
+                | handshakes of all {{ options.wireguard }} tunnels | {{ 15 + 0.1 * options.wireguard }}
+            % endif
+        """,
+    )
 
     def commands(self, ports: Ports) -> Iterator[Command]:
         """The tunnels, in one file."""
-        lines = "".join(f"{line}\n" for line in WireGuard._lines(self, both_sides(ports)[1]))
+        lines = in_file(WireGuard, self, ports)
         yield Command(lines, r"(wg\d+\s*)*", is_secret=True)
 
-    def _lines(self, wire: VppPort) -> Iterator[str]:
+    def key_pairs(self, wire: VppPort, local: IPv4Address, remote: IPv4Address) -> tuple[str, str]:
+        """The private key of this VPP's end of a tunnel, and the public key of the other end."""
         # Slow to import, and hardly ever needed.
         from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 
-        hosts = next(iter(wire.side.ipv4.subnets(1)))
-        networks = wire.side.wide_ipv4
-        allowed = f"allowed-ip {hosts} allowed-ip {networks}"
-        for number, (host, local, remote) in enumerate(_hosts(wire, self.wireguard or 0)):
-            here, there = (
-                X25519PrivateKey.from_private_bytes(_key(wire.secret, str(end), 32))
-                for end in (local, remote)
-            )
-            private, public = (
-                b64encode(raw).decode()
-                for raw in (here.private_bytes_raw(), there.public_key().public_bytes_raw())
-            )
-            yield f"wireguard create listen-port {_WIREGUARD_PORT} private-key {private} src {local} instance {number}"
-            yield (
-                f"wireguard peer add wg{number} public-key {public} endpoint {remote} {allowed} "
-                f"allowed-ip {remote}/32 dst-port {_WIREGUARD_PORT} persistent-keepalive {_KEEPALIVE_SECONDS}"
-            )
-            yield from through(f"wg{number}", wire, f"{host}/32", f"{remote} ")
-            yield f"ip route add {networks[number << 8]}/24 via {remote} wg{number}"
-
-    def verified(self, ports: Ports) -> Iterator[Shown]:
-        """Every tunnel has session keys, which only the VPP that is set up second can know."""
-        yield ENGINE
-        if ports[0].faces_dut:
-            meaning = f"handshakes of all {self.wireguard} tunnels"
-            within = _HANDSHAKES_SECONDS + _HANDSHAKE_SECONDS * (self.wireguard or 0)
-            yield Shown(
-                "show wireguard peer", r"(?s)\A(?=.*flags: )(?!.*flags: [^2])", meaning, within
-            )
+        here = X25519PrivateKey.from_private_bytes(_key(wire.secret, str(local), 32))
+        there = X25519PrivateKey.from_private_bytes(_key(wire.secret, str(remote), 32))
+        private = here.private_bytes_raw()
+        public = there.public_key().public_bytes_raw()
+        return b64encode(private).decode(), b64encode(public).decode()

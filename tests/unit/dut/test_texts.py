@@ -1,0 +1,32 @@
+"""Texts with placeholders, which become commands."""
+
+import jinja2
+import pytest
+
+from lossratio.dut.texts import filled, lines
+from lossratio.dut.vpp.features.feature import Feature, Steps
+
+TEXT = r"""
+    % if mtu
+        set interface mtu packet {{ mtu }} {{ link }}
+    % endif
+    create tunnel src {{ local }} \
+    dst {{ remote }} | tunnel(0|1)
+    set {{ name | literally }} | | 300
+"""
+
+
+def test_a_line_has_columns_and_a_backslash_continues_it():
+    assert list(lines(TEXT, mtu=0, local="192.0.2.1", remote="192.0.2.2", name="a.7")) == [
+        ["create tunnel src 192.0.2.1 dst 192.0.2.2", "tunnel(0|1)"],
+        [r"set a\.7", "", "300"],
+    ]
+
+
+def test_a_misspelt_name_is_an_error():
+    with pytest.raises(jinja2.UndefinedError, match="'remote' is undefined"):
+        filled(TEXT, mtu=0, local="192.0.2.1", name="a")
+
+
+def test_a_step_has_the_name_of_the_method_that_would_give_it():
+    assert {name for name in vars(Steps()) if not hasattr(Feature, name)} == {"file"}
