@@ -234,11 +234,9 @@ class MLRsearch:
         if self.answer is Answer.AS_BEFORE or self._is_failed():
             return None
         if self._question is not None and self.answer is None:
-            trial = TrialInput(
-                self.goals[0].final_trial_duration,
-                self._question.next_load(),
-                certain_above=self._certain_above,
-            )
+            seconds = self.goals[0].final_trial_duration
+            load = self._question.next_load()
+            trial = TrialInput(seconds, load, certain_above=self._certain_above)
             return beside_the_bounds(
                 self._known.views, trial, Bound.UNDECIDED, ASKS_AS_BEFORE, hinted=True
             )
@@ -271,9 +269,8 @@ class MLRsearch:
 
     def _is_out_of_time(self) -> bool:
         """Whether the timeout keeps the search from its end."""
-        if self.elapsed < self._timeout or self._is_failed():
-            return False
-        if self.answer is Answer.AS_BEFORE:
+        is_over = self.answer is Answer.AS_BEFORE or self._is_failed()
+        if is_over or self.elapsed < self._timeout:
             return False
         return self._warm_up is not None or bool(self._proposals())
 
