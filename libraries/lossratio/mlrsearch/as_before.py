@@ -12,8 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from enum import Enum
 from operator import attrgetter
 
-from lossratio.mlrsearch.classification import Bound
-from lossratio.mlrsearch.evidence import classify
+from lossratio.mlrsearch.classification import Bound, Criterion, Tally
 from lossratio.mlrsearch.goal import SearchGoal
 from lossratio.mlrsearch.grid import LoadGrid
 from lossratio.mlrsearch.stages import GoalBounds
@@ -203,7 +202,7 @@ class Question:
         for load, share in _shares(bounds.goal, self._known).items():
             if NOT_SURE < share < 1.0 - NOT_SURE:
                 continue
-            earlier = classify(bounds.goal, self._known[load])
+            earlier = _bound_at(bounds.goal, self._known[load])
             if earlier is Bound.LOWER and load >= (upper or math.inf):
                 return True
             if earlier is Bound.UPPER and load <= (lower or 0.0):
@@ -219,6 +218,15 @@ def _shares(
         load: sum(trial.loss_ratio > goal.loss_ratio for trial in trials) / len(trials)
         for load, trials in known.items()
     }
+
+
+def _bound_at(goal: SearchGoal, trials: Iterable[TrialResult]) -> Bound:
+    """What trials prove about their loads, which may differ by less than a step of the grid."""
+    criterion = Criterion.of(goal)
+    tally = Tally()
+    for trial in trials:
+        tally.add(criterion, trial)
+    return tally.classify(criterion)
 
 
 def _checks(goal: SearchGoal, known: Mapping[float, Sequence[TrialResult]]) -> Iterator[Check]:

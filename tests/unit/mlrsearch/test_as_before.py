@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import cache
 
 import numpy as np
@@ -95,6 +96,18 @@ def test_a_change_of_five_per_cent_or_more_is_not_missed(factor, zone):
 def test_after_the_search_it_is_called_a_change(factor, zone):
     answers = [after_search(Router(seed, factor, zone=zone), zone) for seed in range(100, 105)]
     assert answers.count(Answer.CHANGED) >= 4
+
+
+@pytest.mark.whole
+def test_earlier_loads_may_differ_by_less_than_a_step():
+    moved = [
+        replace(trial, input=replace(trial.input, load=trial.load * 1.001)) if number % 2 else trial
+        for number, trial in enumerate(nights())
+    ]
+    asks = Question(GOALS, LoadGrid(MIN, MAX, NDR.width), moved)
+    controller = MLRsearch(GOALS, MIN, MAX, question=asks)
+    searched(controller, Router(101, 0.9))
+    assert controller.answer is Answer.CHANGED
 
 
 @pytest.mark.whole
