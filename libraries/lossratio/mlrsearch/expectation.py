@@ -78,6 +78,8 @@ class Expectation:
         position: Where on the grid the bound is expected; None if that is not known.
         overload: Where trials in overload show the bound to be, no matter what a hint says; None if they do not show
             it.
+        faded: Where on the grid the loss ratio would fall to the goal's, if it continued to fall by the same factor per
+            step as between the two smallest upper bounds; None if this place is not known.
         surprises: How many times in a row a load above the expected bound proved to be a lower bound. Negative: how
             many times in a row a load below it proved to be an upper bound.
         missed_hint: The classification of the load that has just proved the hinted bound wrong: a lower bound above it,
@@ -85,13 +87,20 @@ class Expectation:
     """
 
     def __init__(
-        self, goal_loss_ratio: float, grid: LoadGrid, curve: LossCurve, hinted: int | None = None
+        self,
+        goal_loss_ratio: float,
+        trial_duration: float,
+        grid: LoadGrid,
+        curve: LossCurve,
+        hinted: int | None = None,
     ) -> None:
         self.position: float | None = hinted
         self.overload: float | None = None
+        self.faded: float | None = None
         self.surprises = 0
         self.missed_hint: Bound | None = None
         self._goal_loss_ratio = goal_loss_ratio
+        self._trial_duration = trial_duration
         self._grid = grid
         self._curve = curve
         self._hinted = hinted
@@ -111,6 +120,7 @@ class Expectation:
         """Looks at the coarsest target's interval before and after a trial, and at the smallest upper bound above."""
         old = self.position
         self.position = self.overload = self._expected(after.upper, next_upper)
+        self.faded = self._faded(after.upper, next_upper)
 
         if self._hinted is not None and after.first - 1 <= self._hinted <= after.last:
             # The loss above this load does not matter: some SUTs forward far less in overload.
@@ -140,3 +150,15 @@ class Expectation:
         if crossing is None:
             return None
         return self._grid.position(max(crossing, self._grid.min_load))
+
+    def _faded(self, upper: float | None, next_upper: float | None) -> float | None:
+        if upper is None or next_upper is None:
+            return None
+        # Where the goal allows no loss, one frame in a trial is what matters.
+        wanted = max(self._goal_loss_ratio, 1.0 / (upper * self._trial_duration))
+        loss, next_loss = self._curve.loss_ratio(upper), self._curve.loss_ratio(next_upper)
+        if not wanted < loss < next_loss:
+            return None
+        position = self._grid.position(upper)
+        factor_per_step = math.log(next_loss / loss) / (self._grid.position(next_upper) - position)
+        return position - math.log(loss / wanted) / factor_per_step

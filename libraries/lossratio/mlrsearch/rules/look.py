@@ -7,6 +7,13 @@ from lossratio.mlrsearch.expectation import Expectation
 from lossratio.mlrsearch.rules.view import Choice, GoalView
 from lossratio.mlrsearch.stages import Interval
 
+FADING_STEPS = 8
+"""Each time, the search may follow loss that fades from load to load this many times as far as before.
+
+Example: according to the losses at two loads, loss ends 500 widths below. The first look goes 8 widths down, the second
+one 64, so that one unlucky trial does not take the search to the other end.
+"""
+
 LEAP = 0.7
 """Factor and exponent of the number of steps to leap when the bound proves higher than expected.
 
@@ -64,9 +71,9 @@ def _next_look(interval: Interval, expectation: Expectation, width: int) -> tupl
     if expectation.missed_hint is Bound.UPPER:
         return max(lowest, below, last + 1 - width * NOISE_STEPS), Bound.LOWER
     if expectation.surprises < 0:
-        # Each time that the bound was lower than expected, the step down doubles.
-        steps: int = 2 ** (-expectation.surprises - 1)
-        return max(lowest, min(below, last + 1 - width * steps)), Bound.LOWER
+        return max(
+            lowest, min(below, last + 1 - width * _steps_down(expectation, last + 1, width))
+        ), Bound.LOWER
     if expectation.surprises > 0:
         leap = max(width, int(LEAP * interval.steps**LEAP)) * 2 ** (expectation.surprises - 1)
         return max(below, min(middle, first - 1 + leap)), Bound.UPPER
@@ -78,3 +85,16 @@ def _next_look(interval: Interval, expectation: Expectation, width: int) -> tupl
     if above <= last:
         return (above, Bound.UPPER)
     return (max(first, below), Bound.LOWER)
+
+
+def _steps_down(expectation: Expectation, upper: int, width: int) -> int:
+    """How many widths to go down from the index of an upper bound after the bound was lower than expected.
+
+    Steps double, or follow the loss to the place where it should have faded.
+    """
+    times = -expectation.surprises
+    doubled: int = 2 ** (times - 1)
+    if expectation.faded is None:
+        return doubled
+    limit: int = FADING_STEPS**times
+    return max(doubled, round(min((upper - expectation.faded) / width, limit)))

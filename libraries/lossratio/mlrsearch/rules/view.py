@@ -48,7 +48,7 @@ class GoalView(Stages):
         self.width = grid.steps_within(goal.width)
         self.curve, self.fails_soon = curve, early_verdict
         start = None if hint is None else hint.start
-        self.expectation = Expectation(goal.loss_ratio, grid, curve, start)
+        self.expectation = Expectation(goal.loss_ratio, goal.first_duration, grid, curve, start)
         is_planned = not early_verdict and goal.first_duration == goal.final_trial_duration
         rise = GROWS if goal.loss_ratio > 0.0 else JUMPS
         self.plan = Plan(goal, grid, Posterior(grid.top, rise)) if is_planned else None
