@@ -140,6 +140,7 @@ class Question:
             for index, at_load in sorted(by_index.items())
             if len(at_load) >= LEAST_TRIALS and 0 <= index <= grid.top
         }
+
         self._most_load = grid.max_load
         self._is_to_overload = False
         self._checks = [check for goal in goals for check in _checks(goal, self._known)]

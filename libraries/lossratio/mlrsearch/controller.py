@@ -122,6 +122,7 @@ class MLRsearch:
         self._warm_up = (
             None if warm_up_duration is None else TrialInput(warm_up_duration, self.max_load)
         )
+
         self._fail_fast = fail_fast
         self._end_at_coin = end_at_coin
         self._question = question
@@ -287,6 +288,7 @@ class MLRsearch:
             unfinished = IrregularReason.TIMEOUT
         else:
             unfinished = IrregularReason.STOPPED_EARLY
+
         limits = self.min_load, self.max_load
         return result_of(
             view.goal, view.stages[-1].evidence, self._known.results, limits, unfinished

@@ -133,6 +133,7 @@ def forecast_of_bursts(
         usual, limit = trials_left(goal, results[upper])
         expected[upper] = max(expected.get(upper, 0.0), usual * each)
         most[upper] = max(most.get(upper, 0.0), limit * each)
+
     for view in every:
         bound = expected_upper_bound(view) if view.intervals[-1].open else None
         if bound is not None and bound[0] in results:

@@ -48,6 +48,7 @@ class Knowledge:
         self.pace = Pace()
         self._coins: dict[SearchGoal, bool] = {}
         self._curves = {goal.stream: LossCurve() for goal in goals}
+
         earlier = tuple(hints)
         views: list[GoalView] = []
         for goal in goals:
