@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from enum import Enum
 from operator import attrgetter
 
-from lossratio.mlrsearch.classification import Bound
+from lossratio.mlrsearch.classification import Bound, Criterion, Tally
 from lossratio.mlrsearch.goal import SearchGoal
 from lossratio.mlrsearch.grid import LoadGrid
 from lossratio.mlrsearch.stages import GoalBounds
@@ -61,6 +61,7 @@ class Check:
 
     Attributes:
         goal: The goal.
+        bound: The bound that the load was for the goal.
         load: The load, in frames per second per interface.
         support: How much tonight's trials support that the load is such a bound as before: the logarithm of a
             likelihood ratio.
@@ -79,6 +80,7 @@ class Check:
             earlier: The trials of the earlier searches at the load.
         """
         self.goal = goal
+        self.bound = bound
         self.load = load
         self.support = 0.0
         self.missing = math.log(SURE[bound])
@@ -89,7 +91,7 @@ class Check:
         else:
             self._losses = (goal.loss_ratio, MORE + max(trial.loss_ratio for trial in earlier))
             most = exceed
-        share = sum(map(self._is_expected, earlier)) / len(earlier)
+        share = sum(map(self.is_expected, earlier)) / len(earlier)
         # If the load is no longer such a bound, the chance is anything up to the most.
         self._chances = [
             min(1.0 - LEAST_CHANCE, max(LEAST_CHANCE, chance)) for chance in (share, most / 2.0)
@@ -97,13 +99,13 @@ class Check:
 
     def add(self, trial: TrialResult) -> None:
         """Counts a trial at this load."""
-        is_expected = self._is_expected(trial)
+        is_expected = self.is_expected(trial)
         as_before, changed = (chance if is_expected else 1.0 - chance for chance in self._chances)
         more = math.log(as_before / changed)
         self.support += more
         self.missing -= more
 
-    def _is_expected(self, trial: TrialResult) -> bool:
+    def is_expected(self, trial: TrialResult) -> bool:
         """Whether a trial passes a lower load, or fails an upper load as earlier trials did."""
         above, most = self._losses
         return above < trial.loss_ratio <= most
@@ -138,6 +140,9 @@ class Question:
             for index, at_load in sorted(by_index.items())
             if len(at_load) >= LEAST_TRIALS and 0 <= index <= grid.top
         }
+
+        self._most_load = grid.max_load
+        self._is_to_overload = False
         self._checks = [check for goal in goals for check in _checks(goal, self._known)]
         if len(self._checks) < 2 * len(goals):
             self.answer = Answer.UNSURE
@@ -147,17 +152,33 @@ class Question:
         return tuple(check.load for check in self._checks if str(check.goal) == goal)
 
     def next_load(self) -> float:
-        """The load of the next trial, in frames per second: that of the check that is least sure."""
-        return max(self._checks, key=attrgetter("missing")).load
+        """The load of the next trial, in frames per second: that of the check that is least sure, upper loads first.
+
+        A device that has rested may pass more than in a search, which begins with an overload. So if the first trial is
+        not as expected, a trial at maximum load follows, and the question begins anew.
+        """
+        if self._is_to_overload:
+            return self._most_load
+        uppers = [
+            check for check in self._checks if check.bound is Bound.UPPER and check.missing > 0.0
+        ]
+        return max(uppers or self._checks, key=attrgetter("missing", "load")).load
 
     def add(self, trial: TrialResult) -> None:
         """Records a trial. After the answer, a trial changes nothing."""
         if self.answer is not None or trial.input.rest:
             return
         self.trials += 1
-        for check in self._checks:
-            if check.load == trial.load:
-                check.add(trial)
+        if self._is_to_overload:
+            self._is_to_overload = False
+            return
+        checks = [check for check in self._checks if check.load == trial.load]
+        is_expected = all(check.is_expected(trial) for check in checks)
+        if self.trials == 1 and not is_expected:
+            self._is_to_overload = True
+            return
+        for check in checks:
+            check.add(trial)
 
         least = min(check.support for check in self._checks)
         if all(check.missing <= 0.0 for check in self._checks):
@@ -176,12 +197,15 @@ class Question:
         return self.answer
 
     def _is_excluded(self, bounds: GoalBounds) -> bool:
-        """Whether a load clearly passed and is no longer below the upper bound, or the reverse."""
+        """Whether a load that clearly passed, by a proof, is no longer below the upper bound, or the reverse."""
         lower, upper = bounds.proved
         for load, share in _shares(bounds.goal, self._known).items():
-            if share <= NOT_SURE and load >= (upper or math.inf):
+            if NOT_SURE < share < 1.0 - NOT_SURE:
+                continue
+            earlier = _bound_at(bounds.goal, self._known[load])
+            if earlier is Bound.LOWER and load >= (upper or math.inf):
                 return True
-            if share >= 1.0 - NOT_SURE and load <= (lower or 0.0):
+            if earlier is Bound.UPPER and load <= (lower or 0.0):
                 return True
         return False
 
@@ -194,6 +218,15 @@ def _shares(
         load: sum(trial.loss_ratio > goal.loss_ratio for trial in trials) / len(trials)
         for load, trials in known.items()
     }
+
+
+def _bound_at(goal: SearchGoal, trials: Iterable[TrialResult]) -> Bound:
+    """What trials prove about their loads, which may differ by less than a step of the grid."""
+    criterion = Criterion.of(goal)
+    tally = Tally()
+    for trial in trials:
+        tally.add(criterion, trial)
+    return tally.classify(criterion)
 
 
 def _checks(goal: SearchGoal, known: Mapping[float, Sequence[TrialResult]]) -> Iterator[Check]:

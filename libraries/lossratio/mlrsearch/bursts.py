@@ -11,12 +11,13 @@ loss, so this selects no results.
 """
 
 import math
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from lossratio.mlrsearch.classification import Bound
 from lossratio.mlrsearch.evidence import classify, evidence_of
 from lossratio.mlrsearch.goal import SearchGoal
+from lossratio.mlrsearch.stages import Stages
 from lossratio.trials import (
     STALL,
     TrialResult,
@@ -206,3 +207,23 @@ def _lost_in_bursts(trial: TrialResult) -> float:
 
 def _with_loss_ratio(trial: TrialResult, loss_ratio: float) -> TrialResult:
     return replace(trial, output=replace(trial.output, loss_ratio=loss_ratio, sent_frames=None))
+
+
+def bounds_of_bursts(
+    searched: Iterable[Stages],
+    goals: Collection[SearchGoal],
+    results: Mapping[float, Sequence[TrialResult]],
+) -> Iterator[tuple[SearchGoal, float]]:
+    """The upper bounds that the generator may have made and more trials can test, each with its goal.
+
+    Args:
+        searched: What is known about the goals whose bounds are tested.
+        goals: All goals of the search, of whose bounds these trials must turn none.
+        results: The trials at each load, in order.
+    """
+    for each in searched:
+        upper = each.relevant_bounds().upper
+        if upper is None or not needs_more_trials(each.goal, results[upper]):
+            continue
+        if not any(may_turn(goal, results[upper]) for goal in goals):
+            yield each.goal, upper

@@ -4,42 +4,30 @@ Each goal has its own search, which proposes the trial that would help it most. 
 """
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Iterable, Sequence
 
 from lossratio.checked_arguments import NotNegative, checked
 from lossratio.errors import SearchError
 from lossratio.mlrsearch.as_before import Answer, Question
-from lossratio.mlrsearch.bursts import (
-    BURSTS,
-    may_turn,
-    needs_more_trials,
-    trials_foreseen,
-    trials_left,
-)
 from lossratio.mlrsearch.classification import Bound
-from lossratio.mlrsearch.expectation import LossCurve
-from lossratio.mlrsearch.forecast import Forecast, Pace, expected_upper_bound, forecast
+from lossratio.mlrsearch.forecast import Forecast
 from lossratio.mlrsearch.goal import SearchGoal, checked_goals
 from lossratio.mlrsearch.grid import LoadGrid
-from lossratio.mlrsearch.hints import hint_of
-from lossratio.mlrsearch.memory import MEMORY, Memory
-from lossratio.mlrsearch.purpose import ASKS_AS_BEFORE, RESTED, Purpose
+from lossratio.mlrsearch.knowledge import Knowledge
+from lossratio.mlrsearch.last_question import LastQuestion
+from lossratio.mlrsearch.proposals import (
+    Proposal,
+    against_bursts,
+    beside_the_bounds,
+    first_of,
+    proposal_of,
+    warm_up,
+)
+from lossratio.mlrsearch.purpose import ASKS_AS_BEFORE, Purpose
 from lossratio.mlrsearch.result import GoalResult, IrregularReason, SearchResult, result_of
-from lossratio.mlrsearch.rules import GoalView, choose
+from lossratio.mlrsearch.rules import GoalView
 from lossratio.mlrsearch.stages import GoalBounds
-from lossratio.mlrsearch.zone import is_left_to_a_coin
 from lossratio.trials import TrialInput, TrialResult
-
-STALLED_AFTER = 100
-"""A goal is given up when a load is still undecided after this many times the number of trials that its target needs.
-
-Example: a generator sends for 5 ms of each second. Then 21 s of full-length trials need 4200 trials, not 21. The goal
-is given up after 2100 trials at one load.
-"""
-
-ABOVE = 2
-"""The trial after a rest is this many goal widths above all bounds."""
 
 
 def _check_time(name: str, seconds: float | None) -> None:
@@ -125,42 +113,31 @@ class MLRsearch:
         _check_time("timeout", timeout)
         _check_time("warm-up duration", warm_up_duration)
         self.goals = checked_goals(goals, min_load)
-        self._grid = LoadGrid(min_load, max_load, min(goal.width for goal in self.goals), load_step)
-        self.min_load = self._grid.min_load
-        self.max_load = self._grid.max_load
+        grid = LoadGrid(min_load, max_load, min(goal.width for goal in self.goals), load_step)
+        self.min_load = grid.min_load
+        self.max_load = grid.max_load
         self.elapsed = 0.0
         self.trials = 0
         self._timeout = math.inf if timeout is None else timeout
         self._warm_up = (
             None if warm_up_duration is None else TrialInput(warm_up_duration, self.max_load)
         )
+
         self._fail_fast = fail_fast
         self._end_at_coin = end_at_coin
         self._question = question
-        self._coins: dict[SearchGoal, bool] = {}
         self._has_streams = any(goal.stream is not None for goal in self.goals)
         # A trial that ends early says nothing about single streams.
         ends_early = early_verdict and not self._has_streams
         self._certain_above = max(goal.loss_ratio for goal in self.goals) if ends_early else None
-        self._curves = {goal.stream: LossCurve() for goal in self.goals}
+        self._known = Knowledge(self.goals, grid, self.view, hints, early_verdict=ends_early)
+        self.hinted_loads = self._known.hinted_loads
         shortest = min(goal.first_duration for goal in self.goals)
-        self._memory = Memory(self._grid, shortest)
-        self._pace = Pace()
-        earlier = tuple(hints)
-        by_goal = {goal: hint_of(goal, self._grid, earlier) for goal in self.goals}
-        promised = {goal: hint.lower for goal, hint in by_goal.items() if hint is not None}
-        self.hinted_loads = {goal: self._grid.load(lower) for goal, lower in promised.items()}
         # The trial after a rest compares the losses of all streams together, so streams are not asked about.
         rest = 0.0 if self._has_streams else memory_rest
-        self._after_rest = TrialInput(shortest, self.max_load, rest=rest) if rest else None
-
-        self._views = tuple(
-            self.view(goal, self._grid, self._curves[goal.stream], hint, early_verdict=ends_early)
-            for goal, hint in by_goal.items()
-        )
-        self._results: dict[float, list[TrialResult]] = {}
+        self._last_question = LastQuestion(grid, shortest, rest)
         self.last_purpose: Purpose | None = None
-        self._next: tuple[TrialInput, Purpose] | None = None
+        self._next: Proposal | None = None
         self._decided = False
 
     @property
@@ -169,7 +146,7 @@ class MLRsearch:
         self.next_trial()
         if self._next is None:
             return None
-        return self._next[1]
+        return self._next.purpose
 
     @property
     def answer(self) -> Answer | None:
@@ -182,7 +159,7 @@ class MLRsearch:
     @property
     def evidence(self) -> tuple[TrialResult, ...]:
         """All trials that count, grouped by load: all recorded trials except the warm-up."""
-        return tuple(result for results in self._results.values() for result in results)
+        return self._known.evidence()
 
     @property
     def bounds(self) -> tuple[GoalBounds, ...]:
@@ -190,8 +167,8 @@ class MLRsearch:
 
         Reading the bounds does not count any trial again.
         """
-        if self._results:
-            return tuple(view.bounds() for view in self._views)
+        if self._known.results:
+            return tuple(view.bounds() for view in self._known.views)
         return ()
 
     def next_trial(self) -> TrialInput | None:
@@ -201,7 +178,7 @@ class MLRsearch:
             self._decided = True
         if self._next is None:
             return None
-        return self._next[0]
+        return self._next.trial
 
     @checked(SearchError)
     def record(self, result: TrialResult) -> None:
@@ -210,8 +187,9 @@ class MLRsearch:
         A load that differs only by rounding from the load of an earlier trial, or from a load of the grid, counts as
         that load.
         """
-        chosen = self._next if self._decided else None
-        self.last_purpose = chosen[1] if chosen is not None and chosen[0] == result.input else None
+        self.last_purpose = None
+        if self._decided and self._next is not None and self._next.trial == result.input:
+            self.last_purpose = self._next.purpose
         self._decided = False
         self.trials += 1
         self.elapsed += result.elapsed
@@ -219,32 +197,16 @@ class MLRsearch:
             self._warm_up = None
             return
 
-        load = self._grid.same_load(result.load, self._results)
-        if load != result.load:
-            result = replace(result, input=replace(result.input, load=load))
-        self._results.setdefault(result.load, []).append(result)
-        self._coins.clear()
-        self._memory.add(result)
-        if result.input.rest:
-            self._after_rest = None
-        self._pace.add(result)
-        seen = {goal.stream: goal.seen(result) for goal in self.goals}
-        for stream, curve in self._curves.items():
-            curve.add(seen[stream])
+        result = self._known.same_load(result)
+        self._last_question.add(result)
         if self._question is not None:
             self._question.add(result)
-        for view in self._views:
-            view.add(seen[view.goal.stream])
-        # The plans of the other goals also use what this goal's trials show about the SUT.
-        plans = [view.plan for view in self._views if view.plan is not None]
-        begun = any(plan.begun for plan in plans)
-        for plan in plans:
-            plan.begun = begun
+        self._known.add(result)
 
     def result(self) -> SearchResult:
         """The result so far, at any time. Before the end, it is marked as not finished."""
         finished = self.next_trial() is None and not self._is_out_of_time()
-        goal_results = [self._goal_result(view) for view in self._views]
+        goal_results = [self._goal_result(view) for view in self._known.views]
         return SearchResult(
             goal_results, finished=finished, elapsed=self.elapsed, trials=self.trials
         )
@@ -256,184 +218,60 @@ class MLRsearch:
         """
         if self.next_trial() is None:
             return Forecast(0.0, 0.0, 0.0)
-        warm_up = 0.0 if self._warm_up is None else self._pace.elapsed(self._warm_up.duration)
-        left = forecast(self._views, self._pace, warm_up)
-        bursts = self._left_for_bursts()
-        seconds = left.seconds + bursts.seconds
-        rested = self._after_rest
-        last = 0.0 if rested is None else rested.rest + self._pace.elapsed(rested.duration)
+        pace = self._known.pace
+        sure = 0.0 if self._warm_up is None else pace.elapsed(self._warm_up.duration)
+        last = self._last_question.left(pace)
+        left = self._known.forecast(sure)
         most = self._timeout - self.elapsed
         return Forecast(
-            min(seconds + last, most),
-            min(left.low + bursts.low + last, most),
-            min(left.high + bursts.high + last, most),
+            min(left.seconds + last, most), min(left.low + last, most), min(left.high + last, most)
         )
 
-    def _decide(self) -> tuple[TrialInput, Purpose] | None:
+    def _decide(self) -> Proposal | None:
         if self.elapsed >= self._timeout:
             return None
         if self._warm_up is not None:
-            return self._warm_up, Purpose(
-                (), self.max_load, self._warm_up.duration, Bound.UNDECIDED, None, None, False
-            )
+            return warm_up(self._warm_up)
         if self.answer is Answer.AS_BEFORE or self._is_failed():
             return None
         if self._question is not None and self.answer is None:
-            trial = TrialInput(
-                self.goals[0].final_trial_duration,
-                self._question.next_load(),
-                certain_above=self._certain_above,
+            seconds = self.goals[0].final_trial_duration
+            load = self._question.next_load()
+            trial = TrialInput(seconds, load, certain_above=self._certain_above)
+            return beside_the_bounds(
+                self._known.views, trial, Bound.UNDECIDED, ASKS_AS_BEFORE, hinted=True
             )
-            return trial, self._purpose(trial, Bound.UNDECIDED, ASKS_AS_BEFORE, hinted=True)
 
         proposals = self._proposals()
-        if not proposals:
-            return self._trial_without_bursts() or self.last_question()
+        if proposals:
+            return first_of(proposals)
+        without_bursts = against_bursts(self._known.views, self._known.results, self._certain_above)
+        if without_bursts is not None or self._has_streams or not self._known.is_searched():
+            return without_bursts
+        return self._last_question.next(self._known.views)
 
-        trial, best = min(
-            proposals,
-            key=lambda proposal: (
-                proposal[1].duration_sum,
-                proposal[1].goals[0].loss_ratio if proposal[1].coarse else 0.0,
-                proposal[1].load,
-            ),
-        )
-        alike = (why for each, why in proposals if (each, why.expected) == (trial, best.expected))
-        return trial, replace(best, goals=tuple(goal for why in alike for goal in why.goals))
+    def _proposals(self) -> list[Proposal]:
+        wanted = map(self._proposal, self._known.views)
+        return [proposal for proposal in wanted if proposal is not None]
 
-    def _trial_without_bursts(self) -> tuple[TrialInput, Purpose] | None:
-        """The next trial at an upper bound that the generator may have made; None: there is no such bound."""
-        for goal, upper in self._bounds_of_bursts(self._views):
-            trial = TrialInput(goal.final_trial_duration, upper, certain_above=self._certain_above)
-            return trial, self._purpose(trial, Bound.UPPER, BURSTS)
-        return None
-
-    def _bounds_of_bursts(self, views: Iterable[GoalView]) -> Iterator[tuple[SearchGoal, float]]:
-        """The upper bounds that the generator may have made and more trials can test, each with its goal."""
-        for view in views:
-            upper = view.relevant_bounds().upper
-            if upper is None:
-                continue
-            at_upper = self._results[upper]
-            if not needs_more_trials(view.goal, at_upper):
-                continue
-            if not any(may_turn(goal, at_upper) for goal in self.goals):
-                yield view.goal, upper
-
-    def _left_for_bursts(self) -> Forecast:
-        """The time of the trials that test upper bounds for bursts, once these are proved. A trial serves all goals."""
-        proved = [view for view in self._views if not view.intervals[-1].open]
-        expected: dict[float, float] = {}
-        most: dict[float, float] = {}
-        for goal, upper in self._bounds_of_bursts(proved):
-            each = self._pace.elapsed(goal.final_trial_duration)
-            usual, limit = trials_left(goal, self._results[upper])
-            expected[upper] = max(expected.get(upper, 0.0), usual * each)
-            most[upper] = max(most.get(upper, 0.0), limit * each)
-        for upper, foreseen in self._bursts_foreseen():
-            expected[upper] = max(expected.get(upper, 0.0), foreseen)
-            most[upper] = max(most.get(upper, 0.0), foreseen)
-        # One more steady trial may decide, or show that the steady ones are too few.
-        return Forecast(sum(expected.values()), 0.0, sum(most.values()))
-
-    def _bursts_foreseen(self) -> Iterator[tuple[float, float]]:
-        """The expected upper bounds that are not proved yet, each with the time of such trials after its proof."""
-        for view in self._views:
-            if not view.intervals[-1].open:
-                continue
-            bound = expected_upper_bound(view)
-            if bound is not None and bound[0] in self._results:
-                upper, proof = bound
-                trials = trials_foreseen(view.goal, self._results[upper], proof)
-                yield upper, trials * self._pace.elapsed(view.goal.final_trial_duration)
-
-    def last_question(self) -> tuple[TrialInput, Purpose] | None:
-        """The next trial that shows whether the SUT remembers loss, once all bounds are found; None: there is none."""
-        if self._has_streams:
-            return None
-        if any(None in view.relevant_bounds() or view.intervals[-1].open for view in self._views):
-            return None
-
-        remembered = self._memory.next_trial()
-        if remembered is not None:
-            trial, expected = remembered
-            return trial, self._purpose(trial, expected, MEMORY)
-        if self._after_rest is not None:
-            bound = max(view.too_much() for view in self._views)
-            index = math.ceil(self._grid.position(bound)) + ABOVE * self._views[0].width
-            trial = replace(self._after_rest, load=self._grid.load(index))
-            return trial, self._purpose(trial, Bound.UPPER, RESTED)
-        return None
-
-    def _purpose(
-        self, trial: TrialInput, expected: Bound, rule: str, *, hinted: bool = False
-    ) -> Purpose:
-        """The purpose of a trial that does not serve the goals' bounds."""
-        lower, upper = self._views[0].relevant_bounds()
-        return Purpose(
-            self.goals,
-            trial.load,
-            trial.duration,
-            expected,
-            lower,
-            upper,
-            coarse=True,
-            hinted=hinted,
-            rule=rule,
-        )
-
-    def _proposals(self) -> list[tuple[TrialInput, Purpose]]:
-        return [proposal for view in self._views if (proposal := self._proposal(view)) is not None]
-
-    def _proposal(self, view: GoalView) -> tuple[TrialInput, Purpose] | None:
+    def _proposal(self, view: GoalView) -> Proposal | None:
         """The trial that helps a goal most; None if the goal's bounds are found, or cannot be found."""
         if self._is_left_to_a_coin(view):
             return None
-        choice = choose(view)
-        if choice is None:
-            return None
-
-        stage = view.stages[choice.stage]
-        interval = view.intervals[choice.stage]
-        is_coarse = choice.stage == 0
-        if stage.evidence.tally(choice.load).full_trials >= STALLED_AFTER * stage.target.trials:
-            return None
-
-        is_looked_for = view.expectation.is_hinted and interval.upper is not None
-        return TrialInput(
-            stage.target.trial_duration, choice.load, certain_above=self._certain_above
-        ), Purpose(
-            (view.goal,),
-            choice.load,
-            stage.target.duration_sum,
-            choice.expected,
-            interval.lower,
-            interval.upper,
-            is_coarse,
-            is_looked_for if is_coarse else choice.load in (view.hinted_pair or ()),
-            choice.rule,
-        )
+        return proposal_of(view, self._certain_above)
 
     def _is_left_to_a_coin(self, view: GoalView) -> bool:
         """Whether the search for a goal ends because only a zone of chance is left."""
-        is_contested = view.plan is not None and view.plan.contested > 1
-        if not (self._end_at_coin and is_contested and view.intervals[-1].open):
-            return False
-        if view.goal not in self._coins:
-            self._coins[view.goal] = is_left_to_a_coin(
-                view.goal, self.evidence, self.min_load, self.max_load
-            )
-        return self._coins[view.goal]
+        return self._end_at_coin and self._known.is_left_to_a_coin(view)
 
     def _is_failed(self) -> bool:
         """Whether `fail_fast` ends the search."""
-        return self._fail_fast and any(view.is_failed() for view in self._views)
+        return self._fail_fast and any(view.is_failed() for view in self._known.views)
 
     def _is_out_of_time(self) -> bool:
         """Whether the timeout keeps the search from its end."""
-        if self.elapsed < self._timeout or self._is_failed():
-            return False
-        if self.answer is Answer.AS_BEFORE:
+        is_over = self.answer is Answer.AS_BEFORE or self._is_failed()
+        if is_over or self.elapsed < self._timeout:
             return False
         return self._warm_up is not None or bool(self._proposals())
 
@@ -450,5 +288,8 @@ class MLRsearch:
             unfinished = IrregularReason.TIMEOUT
         else:
             unfinished = IrregularReason.STOPPED_EARLY
+
         limits = self.min_load, self.max_load
-        return result_of(view.goal, view.stages[-1].evidence, self._results, limits, unfinished)
+        return result_of(
+            view.goal, view.stages[-1].evidence, self._known.results, limits, unfinished
+        )

@@ -7,10 +7,11 @@ figures are below.
 """
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 
+from lossratio.mlrsearch.bursts import bounds_of_bursts, trials_foreseen, trials_left
 from lossratio.mlrsearch.classification import Bound
 from lossratio.mlrsearch.rules import GoalView
 from lossratio.trials import TrialResult
@@ -110,6 +111,39 @@ def forecast(views: Iterable[GoalView], pace: Pace, sure: float = 0.0) -> Foreca
     least = search + sum(proof.values())
     low, usual, high = BANDS[growing, fails_soon, looking]
     return Forecast(sure + least * usual, sure + least * low, sure + least * high)
+
+
+def forecast_of_bursts(
+    views: Iterable[GoalView], results: Mapping[float, Sequence[TrialResult]], pace: Pace
+) -> Forecast:
+    """The time of the trials that test upper bounds for bursts, once these are proved. A trial serves all goals.
+
+    Args:
+        views: What is known for each goal.
+        results: The trials at each load, in order.
+        pace: The time that trials take.
+    """
+    every = list(views)
+    goals = [view.goal for view in every]
+    proved = [view for view in every if not view.intervals[-1].open]
+    expected: dict[float, float] = {}
+    most: dict[float, float] = {}
+    for goal, upper in bounds_of_bursts(proved, goals, results):
+        each = pace.elapsed(goal.final_trial_duration)
+        usual, limit = trials_left(goal, results[upper])
+        expected[upper] = max(expected.get(upper, 0.0), usual * each)
+        most[upper] = max(most.get(upper, 0.0), limit * each)
+
+    for view in every:
+        bound = expected_upper_bound(view) if view.intervals[-1].open else None
+        if bound is not None and bound[0] in results:
+            upper, proof = bound
+            trials = trials_foreseen(view.goal, results[upper], proof)
+            foreseen = trials * pace.elapsed(view.goal.final_trial_duration)
+            expected[upper] = max(expected.get(upper, 0.0), foreseen)
+            most[upper] = max(most.get(upper, 0.0), foreseen)
+    # One more steady trial may decide, or show that the steady ones are too few.
+    return Forecast(sum(expected.values()), 0.0, sum(most.values()))
 
 
 def expected_upper_bound(view: GoalView) -> tuple[float, float] | None:

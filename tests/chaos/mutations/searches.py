@@ -152,8 +152,8 @@ SEARCHES = (
     ),
     Mutation(
         "a search never rests before its last trial",
-        "mlrsearch/controller.py",
-        "TrialInput(shortest, self.max_load, rest=rest) if rest else None",
+        "mlrsearch/last_question.py",
+        "TrialInput(duration, grid.max_load, rest=rest) if rest else None",
         "None",
         ("mlrsearch/test_mlrsearch_rested.py",),
     ),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import cache
 
 import numpy as np
@@ -98,6 +99,18 @@ def test_after_the_search_it_is_called_a_change(factor, zone):
 
 
 @pytest.mark.whole
+def test_earlier_loads_may_differ_by_less_than_a_step():
+    moved = [
+        replace(trial, input=replace(trial.input, load=trial.load * 1.001)) if number % 2 else trial
+        for number, trial in enumerate(nights())
+    ]
+    asks = Question(GOALS, LoadGrid(MIN, MAX, NDR.width), moved)
+    controller = MLRsearch(GOALS, MIN, MAX, question=asks)
+    searched(controller, Router(101, 0.9))
+    assert controller.answer is Answer.CHANGED
+
+
+@pytest.mark.whole
 @pytest.mark.parametrize("factor", [0.98, 1.02])
 def test_a_change_of_two_per_cent_is_missed_by_less_than_three_in_ten_questions(factor):
     ends = [asked(Router(seed, factor), question()) for seed in range(100, 130)]
@@ -188,29 +201,41 @@ def test_a_search_is_continued_in_the_midst_of_the_question():
 
 
 class Unlucky(Router):
-    """A SUT that loses half of the frames in its first trials."""
+    """A SUT that loses half of the frames in some of its trials, by their numbers from 0."""
 
     def __init__(self, seed, unlucky):
         super().__init__(seed, zone=1e-6)
         self._unlucky = unlucky
+        self.loads = []
 
     def measure(self, trial):
-        self._unlucky -= 1
-        return super().measure(trial) if self._unlucky < 0 else TrialResult(trial, TrialOutput(0.5))
+        self.loads.append(trial.load)
+        if len(self.loads) - 1 in self._unlucky:
+            return TrialResult(trial, TrialOutput(0.5))
+        return super().measure(trial)
 
 
 def test_an_unexpected_trial_asks_for_two_more():
-    quiet, noisy = (asked(Unlucky(3, unlucky), question(1e-6)) for unlucky in (0, 1))
+    quiet, noisy = (asked(Unlucky(3, unlucky), question(1e-6)) for unlucky in ((), (3,)))
     assert (quiet.answer, noisy.answer) == (Answer.AS_BEFORE, Answer.AS_BEFORE)
     assert noisy.trials == quiet.trials + 3
 
 
+def test_the_question_begins_anew_after_an_overload_if_its_first_trial_is_unexpected():
+    routers = Unlucky(3, ()), Unlucky(3, (0,))
+    quiet, noisy = (asked(router, question(1e-6)) for router in routers)
+    assert (quiet.answer, noisy.answer) == (Answer.AS_BEFORE, Answer.AS_BEFORE)
+    first, overload, *anew = routers[1].loads
+    assert (first, overload) == (routers[0].loads[0], MAX)
+    assert anew == routers[0].loads
+
+
 @pytest.mark.whole
-@pytest.mark.parametrize(("unlucky", "answer"), [(2, Answer.UNSURE), (1000, Answer.CHANGED)])
+@pytest.mark.parametrize(("unlucky", "answer"), [(4, Answer.UNSURE), (1000, Answer.CHANGED)])
 def test_only_the_bounds_of_the_search_show_a_change(unlucky, answer):
     controller = MLRsearch(GOALS, MIN, MAX, question=question(1e-6), fail_fast=False)
-    router = Unlucky(3, unlucky)
-    for _ in range(2):
+    router = Unlucky(3, range(unlucky))
+    for _ in range(4):
         controller.record(router.measure(controller.next_trial()))
     assert controller.answer is Answer.UNSURE
     searched(controller, router)

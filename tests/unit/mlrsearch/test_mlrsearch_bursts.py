@@ -152,7 +152,7 @@ def test_the_time_left_knows_that_larger_losses_than_those_of_bursts_decide():
 
 def test_without_stalls_no_trials_for_bursts_are_foreseen(monkeypatch):
     plain = [forecast for _, _, forecast in forecasts_of(lambda above: False)]
-    monkeypatch.setattr("lossratio.mlrsearch.controller.trials_foreseen", lambda goal, at_upper, proof: 0)
+    monkeypatch.setattr("lossratio.mlrsearch.forecast.trials_foreseen", lambda goal, at_upper, proof: 0)
     assert [forecast for _, _, forecast in forecasts_of(lambda above: False)] == plain
 
 
