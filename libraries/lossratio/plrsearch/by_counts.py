@@ -44,7 +44,7 @@ _STEP = 0.0025
 _REFERENCE = 1.1
 """The overload that is measured again and again, as a multiple of the forwarded rate."""
 _REFERENCES = 3
-"""Trials in this overload."""
+"""Trials in this overload at first; two, if the search takes less than two minutes."""
 _CHECKS = (0.4, 0.75)
 """Shares of the search's time after which they are repeated."""
 _CHANGE = 0.001
@@ -232,7 +232,8 @@ class SearchByCounts:
         if found is not None:
             return found
 
-        due = _REFERENCES + sum(self.elapsed > share * self._timeout for share in _CHECKS)
+        due = min(_REFERENCES, 1 + int(self._timeout / 60.0))
+        due += sum(self.elapsed > share * self._timeout for share in _CHECKS)
         if self._reference is not None and len(self._goodputs) < due:
             return self._reference, _OVERLOAD
         held = self._held or self._hold(evidence)
@@ -268,7 +269,9 @@ class SearchByCounts:
         goodput = load - lost / exposure
         before = self._goodputs
         self._goodputs = [*before, goodput]
-        if len(before) < _REFERENCES:
+        if not before and goodput >= (1.0 - self._target) * load:
+            self._begin(load)
+        if len(before) < 2:
             return
 
         mean = float(np.mean(before))
@@ -326,12 +329,15 @@ class SearchByCounts:
         return frames > HALF * left * here.frames / here.trials
 
     def _lowered(self, evidence: Evidence, held: float) -> float:
-        """A lower load to hold: towards a verified one, the rate in the long run if there is a bucket, or a step."""
+        """A lower load to hold: the rate in the long run, the one that pauses do not touch, towards a verified one, or a step."""
         self._ceiling = held
         self._bucket = self._bucket_at(evidence, held)
         if self._bucket is not None:
             self._highest = self._clamped((1.0 - 0.02 * FINE) * self._bucket.long_run)
             return self._highest
+        pause = fixed_pause(evidence.counts)
+        if pause is not None and pause.free_load < held:
+            return self._clamped(pause.free_load)
         lower = (load for load in evidence.loads if load < held)
         verified = max(filter(evidence.is_verified, lower), default=None)
         if verified is not None:
@@ -373,6 +379,8 @@ class SearchByCounts:
             return higher
         if evidence.is_verified(higher):
             self._held = higher
+        elif above.least <= self._target and self._precision is not None:
+            self._held = self._clamped(HALF * (held + higher))
         return self._held or held
 
     def result(self) -> CountedLoad:

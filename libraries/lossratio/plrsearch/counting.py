@@ -27,7 +27,8 @@ BATCH = 300.0
 _OVERLOAD_TARGETS = 100.0
 """A trial in overload loses at least so many targets: single events lose fewer."""
 _EVENT = 10.0
-"""A trial that loses this many targets near a load at which most trials lose fewer has seen an event."""
+"""A trial has seen an event if it loses more than the target by so many deviations of single frames (square roots of
+what the target allows), and most trials do not: neither chance nor small batches lose so many."""
 _UNSEEN = -math.log(TAIL)
 """Events that are expected this many times are seen with a probability of 97.5 %."""
 _SAME = 1e-9
@@ -145,7 +146,8 @@ class Evidence:
         """Seconds of trials that show that rare events at higher loads do not occur at it; 0: there are none."""
         near = self.within(load * (1.0 + 2.0 * _SAME), math.inf) & ~self.counts.is_overload
         lost = self.counts.lost[near]
-        events = int(np.count_nonzero(lost > _EVENT * self.target * self.counts.sent[near] + 1.0))
+        allowed = self.target * self.counts.sent[near]
+        events = int(np.count_nonzero(lost > allowed + _EVENT * np.sqrt(allowed) + 1.0))
         if not events or 2 * events > len(lost):
             return 0.0
         return _UNSEEN * float(self.counts.duration[near].sum()) / events

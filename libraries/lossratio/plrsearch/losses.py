@@ -22,6 +22,8 @@ twice as large."""
 _EVENTS, _SHARE_ON_LINE, _PAUSE_ERROR, _APART = 3, 0.65, 0.003, 1.03
 """Pauses are known from this many losses on a line, or this share of them, with this relative error, at loads of which
 one is at least this many times another."""
+_FREE = 0.998
+"""At this share of the load that fills the ring in a pause, pauses lose nothing."""
 _PAUSE_FRAMES = 16.0
 """A pause loses more frames than this in a trial."""
 _BELOW_KNEE = 0.99
@@ -38,6 +40,11 @@ class FixedPause:
     """Seconds of a pause."""
     ring_frames: float
     """Frames that wait in the meantime; the others are lost."""
+
+    @property
+    def free_load(self) -> float:
+        """The load, in frames per second, up to which pauses lose nothing."""
+        return _FREE * self.ring_frames / self.length_s
 
 
 def batch(lost: Array) -> float | None:
