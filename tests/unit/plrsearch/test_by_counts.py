@@ -233,7 +233,7 @@ def test_a_resumed_search_goes_on_and_ends_as_if_nothing_had_been(tmp_path):
 def test_a_generator_with_a_coarse_step_is_asked_for_its_multiples_only():
     found, _, trials = searched(SmoothKnee(18e6, 5e4), 60.0, load_step=7001.0)
     assert all(trial.load % 7001.0 == pytest.approx(0.0, abs=1e-6) for trial in trials)
-    assert found.verified % 7001.0 == pytest.approx(0.0, abs=1e-6)
+    assert found.stated % 7001.0 == pytest.approx(0.0, abs=1e-6)
 
 
 def test_a_time_too_short_for_one_trial_shortens_it():
