@@ -60,8 +60,6 @@ _LONG_TARGETS = 3.0
 """Targets that a long trial may lose, and frames by chance."""
 _ALIKE = 0.8
 """Losses that differ by less are alike."""
-_LOOKS = 10
-"""Looks at a load that is held: so many bounds hold at once."""
 
 
 _BRACKET = "where the critical load may be"
@@ -195,7 +193,7 @@ class SearchByCounts:
     def _reason_to_stop(self) -> StopReason | None:
         if self._timeout - self.elapsed < self._duration and self.trials:
             return StopReason.TIMEOUT
-        lowest = self._evidence.at(self._question.min_load, _LOOKS)
+        lowest = self._evidence.at(self._question.min_load)
         if lowest.trials >= LEAST_TRIALS and lowest.least > self._target:
             return StopReason.MIN_LOAD
         is_precise = self._is_narrow and self._counted().long_s is not None
@@ -313,7 +311,7 @@ class SearchByCounts:
 
     def _kept(self, evidence: Evidence, held: float) -> float:
         """The load of the next trial: lower than the held one if that failed, higher if it is verified."""
-        here = evidence.at(held, _LOOKS)
+        here = evidence.at(held)
         if self._is_failed(here):
             self._held = self._lowered(evidence, held)
             return self._held

@@ -62,9 +62,9 @@ class Evidence:
         load = self.counts.load
         return (load >= low * (1.0 - _SAME)) & (load <= high * (1.0 + _SAME))
 
-    def at(self, load: float, looks: int = 1) -> LossBounds:
-        """The bounds of the loss ratio at a load, of which all hold at once if there are several looks."""
-        return self._bounds(load, load, self.clump(load), looks)
+    def at(self, load: float) -> LossBounds:
+        """The bounds of the loss ratio at a load."""
+        return self._bounds(load, load, self.clump(load))
 
     def mean_ratio(self, load: float) -> float:
         """The loss ratio of all trials at a load."""
@@ -129,9 +129,6 @@ class Evidence:
         """The highest load of the trials that verify a load with those at it; None: it is not verified."""
         batch = self.clump(load)
         low = (1.0 - NEAR) * load
-        if self._bounds(low, load * (1.0 - 2.0 * _SAME), batch).least > self.target:
-            return None
-
         least_s = self._seconds_for_events(load)
         for high in (load, (1.0 + FINE) * load, (1.0 + 0.5 * NEAR) * load, (1.0 + NEAR) * load):
             above = self._bounds(load, high, batch)
@@ -152,6 +149,6 @@ class Evidence:
             return 0.0
         return _UNSEEN * float(self.counts.duration[near].sum()) / events
 
-    def _bounds(self, low: float, high: float, batch: float, looks: int = 1) -> LossBounds:
+    def _bounds(self, low: float, high: float, batch: float) -> LossBounds:
         here = self.within(low, high)
-        return LossBounds.of(self.counts.sent[here], self.counts.lost[here], looks, batch)
+        return LossBounds.of(self.counts.sent[here], self.counts.lost[here], batch=batch)
