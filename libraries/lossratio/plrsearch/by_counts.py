@@ -274,7 +274,9 @@ class SearchByCounts:
 
         mean = float(np.mean(before))
         change = goodput / mean - 1.0
-        scatter = float(scipy.special.stdtrit(len(before) - 1, 1.0 - _CHANCE) * np.std(before, ddof=1))
+        scatter = float(
+            scipy.special.stdtrit(len(before) - 1, 1.0 - _CHANCE) * np.std(before, ddof=1)
+        )
         if abs(change) > max(_CHANGE, scatter / mean):
             self._changes += (change,)
             self._begin(goodput)
@@ -327,7 +329,7 @@ class SearchByCounts:
         return frames > HALF * left * here.frames / here.trials
 
     def _lowered(self, evidence: Evidence, held: float) -> float:
-        """A lower load to hold: the rate in the long run, the one that pauses do not touch, towards a verified one, or a step."""
+        """A lower load to hold: what a bucket or pauses leave, towards a verified load, or a step down."""
         self._ceiling = held
         self._bucket = self._bucket_at(evidence, held)
         if self._bucket is not None:
