@@ -22,7 +22,7 @@ from lossratio.plrsearch.bracketing import FEW, HALF, bracket, bracketed, losing
 from lossratio.plrsearch.counted_load import CountedLoad, LimitReached, SeenBucketRate
 from lossratio.plrsearch.counting import FINE, NEAR, Evidence
 from lossratio.plrsearch.counts import Row, count, why_set_aside
-from lossratio.plrsearch.losses import batch, crossing, fixed_pause
+from lossratio.plrsearch.losses import FixedPause, batch, crossing, fixed_pause
 from lossratio.plrsearch.options import CriticalLoadQuestion, LikelihoodName, StopReason
 from lossratio.plrsearch.poisson import poisson_estimate
 from lossratio.plrsearch.statement import LEAST_TRIALS
@@ -148,6 +148,7 @@ class SearchByCounts:
         self._goodputs: list[float] = []
         self._once = 0.0
         self._bucket: SeenBucketRate | None = None
+        self._pause: FixedPause | None = None
 
     def _clamped(self, load: float) -> float:
         return sendable(self._question.clamped(load), self._load_step)
@@ -336,6 +337,7 @@ class SearchByCounts:
             self._highest = self._clamped((1.0 - 0.02 * FINE) * self._bucket.long_run)
             return self._highest
         pause = fixed_pause(evidence.counts)
+        self._pause = pause or self._pause
         if pause is not None and pause.free_load < held:
             return self._clamped(pause.free_load)
         lower = (load for load in evidence.loads if load < held)
@@ -413,7 +415,7 @@ class SearchByCounts:
             long_s=self._long_duration if has_long else None,
             changes=self._changes,
             bucket=self._bucket if has_long else None,
-            pause=fixed_pause(evidence.counts),
+            pause=self._pause,
             batch=batch(evidence.counts.lost[around & ~evidence.counts.is_overload]),
             once=self._once,
             stopped_by=self._stopped_by,

@@ -90,7 +90,7 @@ def test_a_long_trial_that_only_is_missing_comes_before_the_end():
     assert search.elapsed < 180.0
 
 
-@pytest.mark.parametrize("seed", [1, 3])
+@pytest.mark.parametrize("seed", [1, 2])
 @pytest.mark.parametrize("spread", [2e4, 5e4])
 def test_a_precision_of_half_a_per_cent_ends_a_search_of_a_constant_device_in_two_minutes(spread, seed):
     found, search, _ = searched(SmoothKnee(18e6, spread), 1800.0, seed, precision=0.005)
