@@ -8,8 +8,10 @@
     python study/benchmarks/soak.py nights --series 300 --years 20
 
 A search is *right* if the load that is stated first is .9 to 1.0 of the truth. It is *wrong* if it is regular and above
-the truth, and *in sight* if the losses that decide are not rarer than the result says. Time is simulated, and seeds are
-fixed: a table repeats itself.
+the truth, and *in sight* if the losses that decide are not rarer than the result says. A result *covers* the truth if
+that is between the verified and the contradicted load. It is *true as stated* if it covers the truth, or if the
+verified load is above it only because of losses that are not in sight: about these, a result claims nothing. Time is
+simulated, and seeds are fixed: a table repeats itself.
 """
 
 from __future__ import annotations
@@ -66,6 +68,10 @@ class Judgement:
     """Whether the losses that decide are frequent enough to be seen, as the result says."""
     covered: bool
     """Whether the truth is between the verified and the contradicted load."""
+    as_stated: bool
+    """Whether both are true as they are stated: the verified one about losses that are in sight."""
+    said: int
+    """Number of statements that `false` is about."""
     near: float
     """Share of the seconds of traffic within 1 % of the stated load."""
     cpu_s: float
@@ -167,10 +173,18 @@ def searched(name: str, family: Family, seconds: float, seed: int) -> Judgement:
         regular=found.is_regular,
         in_sight=in_sight,
         covered=at_least and at_most,
+        as_stated=(at_least or not in_sight) and at_most,
+        said=said(found),
         near=near_share,
         cpu_s=cpu,
         false=tuple(untrue(found, family, share, in_sight=in_sight)),
     )
+
+
+def said(found: CountedLoad) -> int:
+    """Number of statements about the losses, and that a load is verified."""
+    told = (found.verified, *found.changes, found.once or None, found.batch, found.bucket, found.pause)
+    return sum(statement is not None for statement in told)
 
 
 def untrue(found: CountedLoad, family: Family, share: float, *, in_sight: bool) -> list[str]:
@@ -216,7 +230,8 @@ def summary(runs: Sequence[Judgement]) -> str:
         f"healthy: {doubted} of {len(healthy)} irregular, {within} within 1 %",
         f"irregular {len(runs) - len(regular)}",
         f"regular and covered {sum(run.covered for run in regular)} of {len(regular)}",
-        f"false {sum(len(run.false) for run in runs)}",
+        f"true as stated {sum(run.as_stated for run in regular)}",
+        f"false {sum(len(run.false) for run in runs)} of {sum(run.said for run in runs)}",
         f"near {median:.2f} (tenth {tenth:.2f})",
         f"CPU {cpu:.2f} s",
     ]

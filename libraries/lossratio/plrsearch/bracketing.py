@@ -13,10 +13,9 @@ import numpy as np
 from lossratio.plrsearch.counting import FINE, NEAR, Evidence
 
 HALF = 0.5
-_FORWARDS = 0.3
-"""A SUT that forwards at least this share of an overload is searched below the forwarded rate."""
-_FEW = 5
-"""Trials that lose a little, whatever the load is, after which one asks whether each trial loses frames once."""
+FEW = 5
+"""Trials that lose a little, whatever the load is, after which a long trial shows whether each loses frames once; and
+short trials at a load before a long one."""
 
 
 def bracket(evidence: Evidence) -> tuple[float | None, float | None]:
@@ -27,31 +26,16 @@ def bracket(evidence: Evidence) -> tuple[float | None, float | None]:
     return max(passed, default=None), ceiling
 
 
-def bracketed(evidence: Evidence, begin: float) -> float | None:
-    """The next load in frames per second, which may be beyond the limits of loads; None: the bracket is narrow.
-
-    Args:
-        evidence: The trials so far.
-        begin: The first load.
-    """
+def bracketed(evidence: Evidence) -> float | None:
+    """The next load in frames per second, which may be beyond the limits of loads; None: the bracket is narrow."""
     floor, ceiling = bracket(evidence)
-    if floor is None:
-        return begin if ceiling is None else _below(evidence, ceiling)
+    step = FINE * 2.0 ** len(evidence.counts)
     if ceiling is None:
-        return floor * (1.0 + 2.0 * FINE * 2.0 ** (len(evidence.counts) - 1))
-    if ceiling - floor <= FINE * ceiling:
-        return None
-    return HALF * (floor + ceiling) if ceiling < 2.0 * floor else math.sqrt(floor * ceiling)
-
-
-def _below(evidence: Evidence, ceiling: float) -> float:
-    """A load below all loads so far: the forwarded rate, then steps that double."""
-    counts = evidence.counts
-    forwarded = float(counts.forwarding_rate[np.argmin(counts.load)])
-    if forwarded < (1.0 - NEAR) * ceiling:
-        return forwarded if forwarded > _FORWARDS * ceiling else HALF * ceiling
-    steps = np.count_nonzero(counts.lost < NEAR * counts.sent)
-    return (1.0 - min(FINE * 2.0**steps, HALF)) * forwarded
+        return (floor or 0.0) * (1.0 + step)
+    if floor is None:
+        forwarded = float(evidence.counts.forwarding_rate[np.argmin(evidence.counts.load)])
+        return max(HALF * ceiling, min(forwarded, (1.0 - 0.25 * step) * ceiling))
+    return None if ceiling - floor <= FINE * ceiling else math.sqrt(floor * ceiling)
 
 
 def losing_little(evidence: Evidence) -> float | None:
@@ -59,6 +43,6 @@ def losing_little(evidence: Evidence) -> float | None:
     lost, sent = evidence.counts.lost, evidence.counts.sent
     is_lossy = lost > evidence.target * sent
     little = is_lossy & (lost < NEAR * evidence.counts.overload * sent)
-    if np.count_nonzero(little) < _FEW or not is_lossy.all():
+    if np.count_nonzero(little) < FEW or not is_lossy.all():
         return None
     return float(evidence.counts.load[little].min())

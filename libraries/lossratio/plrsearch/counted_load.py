@@ -63,8 +63,6 @@ class CountedLoad:
     """What FD.io CSIT's code reports; None: the loads were not chosen as in CSIT."""
     clump: float
     """The statement holds for losses of up to so many frames at a time near the stated load."""
-    rarest_s: float
-    """Losses that occur once in so many seconds near the stated load would almost certainly (95 %) have been seen."""
     trial_s: float
     """Seconds of most trials."""
     long_s: float | None
@@ -81,6 +79,11 @@ class CountedLoad:
     """Largest number of frames that each trial may have lost once, which do not count."""
     stopped_by: StopReason | None
     """Why the search ended; None: it is not finished."""
+
+    @property
+    def rarest_s(self) -> float:
+        """Losses that come at least once in so many seconds would have been seen (97.5 %) by the counted trials."""
+        return self.statement.unseen_burst_s or 0.0
 
     @property
     def is_regular(self) -> bool:

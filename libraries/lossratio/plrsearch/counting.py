@@ -27,7 +27,8 @@ BATCH = 300.0
 _OVERLOAD_TARGETS = 100.0
 """A trial in overload loses at least so many targets: single events lose fewer."""
 _EVENT = 10.0
-"""A trial that loses this many targets near a load at which most trials lose fewer has seen an event."""
+"""A trial has seen an event if it loses more than the target by so many deviations of single frames (square roots of
+what the target allows), and most trials do not: neither chance nor small batches lose so many."""
 _UNSEEN = -math.log(TAIL)
 """Events that are expected this many times are seen with a probability of 97.5 %."""
 _SAME = 1e-9
@@ -42,18 +43,14 @@ class Evidence:
     """Their counts."""
     target: float
     """The target loss ratio."""
-    free_load: float = 0.0
-    """Load in frames per second up to which events are known not to occur."""
 
     @classmethod
-    def of(
-        cls, rows: Sequence[Row], target: float, once: float = 0.0, free_load: float = 0.0
-    ) -> Evidence:
+    def of(cls, rows: Sequence[Row], target: float, once: float = 0.0) -> Evidence:
         """The evidence of trials of which each loses some frames once, which do not count."""
         counts = from_rows(rows)
         lost = np.maximum(counts.lost - once, 0.0)
         overload = max(OVERLOAD, min(_OVERLOAD_TARGETS * target, 0.5))
-        return cls(replace(counts, lost=lost, overload=overload), target, free_load)
+        return cls(replace(counts, lost=lost, overload=overload), target)
 
     @property
     def loads(self) -> list[float]:
@@ -65,9 +62,9 @@ class Evidence:
         load = self.counts.load
         return (load >= low * (1.0 - _SAME)) & (load <= high * (1.0 + _SAME))
 
-    def at(self, load: float, looks: int = 1) -> LossBounds:
-        """The bounds of the loss ratio at a load, of which all hold at once if there are several looks."""
-        return self._bounds(load, load, self.clump(load), looks)
+    def at(self, load: float) -> LossBounds:
+        """The bounds of the loss ratio at a load."""
+        return self._bounds(load, load, self.clump(load))
 
     def mean_ratio(self, load: float) -> float:
         """The loss ratio of all trials at a load."""
@@ -110,57 +107,48 @@ class Evidence:
         """Whether at most the target is lost at a load, by its trials or with those up to 10 % above it."""
         return self._verifying(load) is not None
 
-    def statement(self, load: float, seconds: float) -> CountedStatement:
-        """What the trials that verify a load say about it, or if there are none, those up to 10 % below it.
-
-        Args:
-            load: The load in frames per second.
-            seconds: Seconds of most trials.
-        """
+    def statement(self, load: float) -> CountedStatement:
+        """What the trials that verify a load say about it, or if there are none, those up to 10 % below it."""
         verifying = self._verifying(load)
-        if verifying is None:
-            loads = (1.0 - NEAR) * load, load
-            bounds = self._bounds(*loads, self.clump(load))
-            is_over = self.at(load).least > self.target
-            verdict = Verdict.CONTRADICTED if is_over else Verdict.EXTRAPOLATED
-        else:
+        loads = (1.0 - NEAR) * load, load
+        verdict = Verdict.EXTRAPOLATED
+        if verifying is not None:
             loads = load, verifying
-            bounds = self._bounds(*loads, self.clump(load))
             verdict = Verdict.VERIFIED
-        tried = self.counts.load[self.within(*loads)]
+        elif self.at(load).least > self.target:
+            verdict = Verdict.CONTRADICTED
+
+        which = self.within(*loads)
+        tried = self.counts.load[which]
         ends = float(tried.min(initial=load)), float(tried.max(initial=load))
+        bounds = self._bounds(*loads, self.clump(load))
+        seconds = float(self.counts.duration[which].sum()) / max(len(tried), 1)
         return CountedStatement.of(verdict, self.target, ends, bounds).of_trials(seconds)
 
     def _verifying(self, load: float) -> float | None:
         """The highest load of the trials that verify a load with those at it; None: it is not verified."""
         batch = self.clump(load)
         low = (1.0 - NEAR) * load
-        if self._bounds(low, load * (1.0 - 2.0 * _SAME), batch).least > self.target:
-            return None
-
-        needed = max(LEAST_TRIALS, self._needed_for_events(load))
+        least_s = self._seconds_for_events(load)
         for high in (load, (1.0 + FINE) * load, (1.0 + 0.5 * NEAR) * load, (1.0 + NEAR) * load):
             above = self._bounds(load, high, batch)
-            enough = above.trials >= (LEAST_TRIALS if above.lossy else needed)
-            if enough and above.most <= self.target:
+            is_long = self.counts.duration[self.within(load, high)].sum() >= least_s
+            if above.trials >= LEAST_TRIALS and is_long and above.most <= self.target:
                 everything = self._bounds(low, high, batch)
                 if everything.lost <= self.target * everything.frames:
                     return high
         return None
 
-    def _needed_for_events(self, load: float) -> float:
-        """Number of trials without loss that show that rare events just above a load do not occur at it; 0: none."""
-        near = (
-            self.within(load, (1.0 + NEAR) * load)
-            & (self.counts.load > load * (1.0 + _SAME))
-            & ~self.counts.is_overload
-        )
-        lost, sent = self.counts.lost[near], self.counts.sent[near]
-        events = int(np.count_nonzero(lost > _EVENT * self.target * sent + 1.0))
-        if not events or 2 * events > len(lost) or load <= self.free_load:
+    def _seconds_for_events(self, load: float) -> float:
+        """Seconds of trials that show that rare events at higher loads do not occur at it; 0: there are none."""
+        near = self.within(load * (1.0 + 2.0 * _SAME), math.inf) & ~self.counts.is_overload
+        lost = self.counts.lost[near]
+        allowed = self.target * self.counts.sent[near]
+        events = int(np.count_nonzero(lost > allowed + _EVENT * np.sqrt(allowed) + 1.0))
+        if not events or 2 * events > len(lost):
             return 0.0
-        return _UNSEEN * len(lost) / events
+        return _UNSEEN * float(self.counts.duration[near].sum()) / events
 
-    def _bounds(self, low: float, high: float, batch: float, looks: int = 1) -> LossBounds:
+    def _bounds(self, low: float, high: float, batch: float) -> LossBounds:
         here = self.within(low, high)
-        return LossBounds.of(self.counts.sent[here], self.counts.lost[here], looks, batch)
+        return LossBounds.of(self.counts.sent[here], self.counts.lost[here], batch=batch)

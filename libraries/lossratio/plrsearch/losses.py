@@ -12,16 +12,22 @@ import scipy
 from lossratio.plrsearch.counting import BATCH
 from lossratio.plrsearch.counts import Array, TrialCounts
 
-_LEAST_BATCH, _MULTIPLES, _ALIKE = 4.0, 8.0, 3
-"""Frames of the smallest batch, the most batches that a trial loses for its count to show their size, and the least
-number of such trials."""
+_LEAST_BATCH = 4.0
+"""Frames of the smallest batch."""
+_MULTIPLES = 8.0
+"""The most batches that a trial loses for its count to show their size."""
+_ALIKE = 6
+"""The least number of such trials. If all are even numbers of batches by chance, which of fewer may be, the batch seems
+twice as large."""
 _EVENTS, _SHARE_ON_LINE, _PAUSE_ERROR, _APART = 3, 0.65, 0.003, 1.03
 """Pauses are known from this many losses on a line, or this share of them, with this relative error, at loads of which
 one is at least this many times another."""
-_PAUSE_FRAMES = 16.0
-"""A pause loses more frames than this in a trial."""
 _FREE = 0.998
 """At this share of the load that fills the ring in a pause, pauses lose nothing."""
+_PAUSE_FRAMES = 16.0
+"""A pause loses more frames than this in a trial."""
+_BELOW_KNEE = 0.99
+"""Pauses are told at loads below this share of what an overload forwards: nearer to it, the knee loses frames, too."""
 _STEEPEST = 1e5
 """The loss ratio grows by at most this power of the load."""
 
@@ -53,7 +59,15 @@ def batch(lost: Array) -> float | None:
 
 def fixed_pause(counts: TrialCounts) -> FixedPause | None:
     """The pauses that explain the events: their losses grow with the load along a line. None: they do not."""
-    events = (counts.lost > _PAUSE_FRAMES) & ~counts.is_overload
+    is_usual = counts.duration <= np.median(counts.duration)
+    forwarded = counts.forwarding_rate[counts.is_overload].min(initial=math.inf)
+    is_below = counts.load < _BELOW_KNEE * forwarded
+    is_possible = ~counts.is_overload & is_usual & is_below
+    events = is_possible & (counts.lost > _PAUSE_FRAMES)
+    is_possible &= counts.load >= counts.load[events].min(initial=math.inf)
+    if 2 * np.count_nonzero(events) > np.count_nonzero(is_possible):
+        # Most trials see pauses, and perhaps several, whose number is not known.
+        return None
     lowest = np.argsort(counts.load[events], kind="stable")[: 3 * _EVENTS]
     load, lost = counts.load[events][lowest], counts.lost[events][lowest]
     # The line through two losses that has the most others on it: some trials see two pauses, or lose more frames.

@@ -34,8 +34,8 @@ SEARCHES = (
     Mutation(
         "a device that has changed keeps its past",
         "plrsearch/by_counts.py",
-        "self._since = len(self._rows)",
-        "self._since = 0",
+        "self._rows: list[Row] = []",
+        "self._rows: list[Row] = getattr(self, '_rows', [])",
         ("plrsearch/test_by_counts.py::test_a_device_that_becomes_faster_is_searched_anew",),
     ),
     Mutation(

@@ -250,7 +250,7 @@ def test_a_preset_refuses_other_settings_of_what_it_chooses(settings):
 
 
 def test_rarest_decides_how_long_a_search_takes(tmp_path):
-    assert SoakRequest(profile=PROFILE, rarest=300.0).seconds == 1800.0
+    assert SoakRequest(profile=PROFILE, rarest=300.0).seconds == 2250.0
     assert SoakRequest(profile=PROFILE, timeout=40.0).seconds == 40.0
     with pytest.raises(SearchError, match="rarest=30 s decides how long the search takes: leave out timeout"):
         find_critical_load(open_testbed(SIMULATED), USUAL.but(rarest=30.0), place(tmp_path))

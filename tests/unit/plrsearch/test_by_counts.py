@@ -90,7 +90,7 @@ def test_a_long_trial_that_only_is_missing_comes_before_the_end():
     assert search.elapsed < 180.0
 
 
-@pytest.mark.parametrize("seed", [1, 3])
+@pytest.mark.parametrize("seed", [1, 2])
 @pytest.mark.parametrize("spread", [2e4, 5e4])
 def test_a_precision_of_half_a_per_cent_ends_a_search_of_a_constant_device_in_two_minutes(spread, seed):
     found, search, _ = searched(SmoothKnee(18e6, spread), 1800.0, seed, precision=0.005)
@@ -233,7 +233,7 @@ def test_a_resumed_search_goes_on_and_ends_as_if_nothing_had_been(tmp_path):
 def test_a_generator_with_a_coarse_step_is_asked_for_its_multiples_only():
     found, _, trials = searched(SmoothKnee(18e6, 5e4), 60.0, load_step=7001.0)
     assert all(trial.load % 7001.0 == pytest.approx(0.0, abs=1e-6) for trial in trials)
-    assert found.verified % 7001.0 == pytest.approx(0.0, abs=1e-6)
+    assert found.stated % 7001.0 == pytest.approx(0.0, abs=1e-6)
 
 
 def test_a_time_too_short_for_one_trial_shortens_it():

@@ -72,9 +72,11 @@ def test_batches_need_as_many_times_more_frames():
 
 
 def test_a_batch_is_told_if_all_counts_are_its_multiples():
-    assert batch(evidence([(1.0, 32), (1.0, 0), (1.0, 96), (1.0, 64)]).counts.lost) == 32.0
-    assert batch(evidence([(1.0, 32), (1.0, 40), (1.0, 96), (1.0, 64)]).counts.lost) is None
-    assert batch(evidence([(1.0, 32), (1.0, 64)]).counts.lost) is None
+    six = [(1.0, 32), (1.0, 0), (1.0, 96), (1.0, 64), (1.0, 32), (1.0, 64), (1.0, 32)]
+    assert batch(evidence(six).counts.lost) == 32.0
+    assert batch(evidence([*six, (1.0, 40)]).counts.lost) is None
+    # Even numbers of batches by chance would look like batches of 64.
+    assert batch(evidence([(1.0, 64), (1.0, 64), (1.0, 128)]).counts.lost) is None
     assert batch(evidence([(1.0, 1), (1.0, 2), (1.0, 3)]).counts.lost) is None
 
 
@@ -82,7 +84,12 @@ def test_events_just_above_ask_for_as_many_trials_as_would_have_seen_them():
     above = [*[(1.02, 0)] * 19, (1.02, 5000)]
     assert not evidence([*above, *[(1.0, 0)] * 40]).is_verified(LOAD)
     assert evidence([*above, *[(1.0, 0)] * 80]).is_verified(LOAD)
-    assert evidence([*above, *[(1.0, 0)] * 40], free_load=LOAD).is_verified(LOAD)
+
+
+def test_events_at_a_much_higher_load_ask_for_as_many_trials():
+    above = [*[(1.2, 0)] * 19, (1.2, 4000)]
+    assert not evidence([*above, *[(1.0, 0)] * 40]).is_verified(LOAD)
+    assert evidence([*above, *[(1.0, 0)] * 80]).is_verified(LOAD)
 
 
 def test_frames_that_each_trial_loses_once_do_not_count():
@@ -104,6 +111,7 @@ def test_pauses_of_one_length_are_known_to_a_twentieth(length, place, shares):
     ring = place * LOAD * length
     loads = sorted({round((place + 0.05 + (0.9 - place) * share), 6) for share in shares})
     rows = [(load, round(LOAD * load * length - ring)) for load in loads]
+    rows += [(load, 0) for load in loads]
     found = fixed_pause(evidence(rows).counts)
     if found is not None:
         assert found.length_s == pytest.approx(length, rel=0.05)

@@ -76,9 +76,9 @@ class SoakRequest(Request):
     timeout: Duration = TIMEOUT
     """Seconds of trials after which the search ends."""
     rarest: Annotated[Duration, Field(gt=0.0)] | None = None
-    """Average seconds between random losses that the search should still see. The search then takes six times as long
-    as this, instead of ``timeout``. At least half of its time shows rare losses, and three losses must be expected in
-    that half."""
+    """Average seconds between random losses that the search should still see. The search then takes 7.5 times as long
+    as this, instead of ``timeout``. About half of its time shows rare losses, and 3.7 losses must be expected in that
+    half."""
     precision: Share | None = None
     """Distance of the verified and the contradicted load, as a share of the load. The search ends before ``timeout`` if
     they are this near each other, and a long trial has passed. None: the search takes the whole time."""

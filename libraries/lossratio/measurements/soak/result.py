@@ -101,8 +101,8 @@ class CriticalLoad(Record):
     csit: CsitEstimate | None = None
     """What FD.io CSIT's code reports; null: the loads were not chosen as in CSIT."""
     rarest_s: Seconds
-    """Random losses that occur once in this many seconds were almost certainly (95 %) seen in the trials near the
-    stated load. Rarer losses may have gone unseen."""
+    """Random losses that occur once in this many seconds were seen with a probability of 97.5 % in the counted trials.
+    Rarer losses may have gone unseen."""
     trial_s: Seconds
     """Seconds of most trials."""
     long_s: Seconds | None

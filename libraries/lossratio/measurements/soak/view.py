@@ -156,7 +156,10 @@ class SoakView(View[SoakResult]):
             )
             said = f"not verified, {why}. The search ended at {load}"
         elif found.reason is None:
-            said = f"at {load}, at most {share} is lost, which is verified {_in_trials(found)}"
+            seen = f"if losses come every {found.rarest_s:,.0f} s or more often"
+            said = (
+                f"at {load}, at most {share} is lost, which is verified {_in_trials(found)}, {seen}"
+            )
         else:
             said = f"irregular. The trials at {load} lost at most {share}"
 
