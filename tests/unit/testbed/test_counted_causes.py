@@ -304,7 +304,7 @@ def test_real_pressure_of_a_cgroup_is_its_own_and_not_that_of_the_machine():
         place.mkdir()
     except OSError:
         pytest.skip("no cgroup of its own can be made here")
-    burn = 'burn() { i=0; while [ $i -lt 600000 ]; do i=$((i + 1)); done; }; taskset -pc 0 $$; burn & burn & wait'
+    burn = "burn() { i=0; while [ $i -lt 600000 ]; do i=$((i + 1)); done; }; taskset -pc 0 $$; burn & burn & wait"
     try:
         with NodeSession.here("node") as session:
             session.prefix = ("sh", "-c", f'echo $$ > "{place}/cgroup.procs"; exec "$@"', "sh")
