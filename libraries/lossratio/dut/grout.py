@@ -28,7 +28,7 @@ from lossratio.dut.linux.addressing import (
     router_sides,
 )
 from lossratio.dut.linux.cores import CoreChoice, cpu_list
-from lossratio.dut.linux.interfaces import check_free
+from lossratio.dut.linux.interfaces import check_free, read_links
 from lossratio.dut.linux.program_dut import ProgramDut, ProgramOptions
 from lossratio.errors import NotMeasuredHereError
 from lossratio.results import Role
@@ -39,6 +39,8 @@ HOME_VARIABLE = "GROUT_HOME"
 """Environment variable of the controller that names grout's directory on the node."""
 _ENCAPSULATIONS = {"encaps": "h.encaps", "encaps_red": "h.encaps.red", "usid": "h.encaps.red"}
 """grout's name for each encapsulation of SRv6."""
+_MTU = 1600
+"""Bytes of a packet with an outer header; without an option, grout takes at most 1,800."""
 _OUTER_BYTES = 40
 _SEGMENT_LIST_BYTES = 24
 """The list of a single segment (RFC 8754), which the reduced encapsulation leaves out."""
@@ -151,6 +153,10 @@ class Grout(ProgramDut[GroutOptions]):
         self, changes: Changes, directory: str, cores: CoreChoice, west_mac: str, east_mac: str
     ) -> list[Daemon]:
         """Starts grout and configures it: CPUs, ports, addresses, neighbours and routes."""
+        # grout sets the MTU of the kernel's interfaces behind its TAP interfaces, too.
+        for name, link in read_links(self.node, *self.kernel_interfaces).items():
+            mtu = ("mtu", str(link["mtu"]))
+            changes.set_link(name, *mtu, undo=mtu)
         hugepages = () if self.uses_cards else ("-t",)
         polls = ("-p",) if self.options.poll else ()
         # Otherwise, its metrics would listen on a TCP port of the node.
@@ -263,6 +269,9 @@ class Grout(ProgramDut[GroutOptions]):
     def _configuration(self, cores: CoreChoice, neighbours: tuple[str, str]) -> Iterator[str]:
         yield f"affinity cpus set control {cores.main} datapath {cpu_list(cores.workers)}"
         queues = self.options.queues or (len(cores.workers) if self.uses_cards else 1)
+        sizes = f"rxqs {queues} qsize {self.options.frame_queue}"
+        if self.options.srv6:
+            sizes += f" mtu {_MTU}"
         for number, name in enumerate((self.west, self.east)):
             # A TAP interface receives the frames of the kernel's interface, and sends through it.
             if self.uses_cards:
@@ -270,7 +279,7 @@ class Grout(ProgramDut[GroutOptions]):
             else:
                 device = f"net_tap{number},iface={self.stem}.{number},remote={name}"
 
-            yield f"interface add port {SIDES[number]} devargs {device} rxqs {queues} qsize {self.options.frame_queue}"
+            yield f"interface add port {SIDES[number]} devargs {device} {sizes}"
 
         if self.options.vxlan:
             yield from _bridge(neighbours)

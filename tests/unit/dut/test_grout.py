@@ -161,7 +161,10 @@ def test_scenarios_of_its_authors_are_configured_by_commands_that_its_command_li
         dut.tear_down()
     west, east = dut_lab.macs
     expected = commands.replace("WEST", west).replace("EAST", east).split("\n")[1:-1]
-    assert [command for command in written if command != "interface show"][3:] == expected
+    given = [command for command in written if command != "interface show"]
+    assert given[3:] == expected
+    # With the outer header, packets are larger.
+    assert [command.endswith(" mtu 1600") for command in given[1:3]] == ["srv6" in options] * 2
 
 
 def test_segment_routing_needs_two_of_them(dut_lab):
