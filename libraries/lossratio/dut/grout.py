@@ -153,6 +153,8 @@ class Grout(ProgramDut[GroutOptions]):
         self, changes: Changes, directory: str, cores: CoreChoice, west_mac: str, east_mac: str
     ) -> list[Daemon]:
         """Starts grout and configures it: CPUs, ports, addresses, neighbours and routes."""
+        # Without IPv6, its own interfaces in the kernel cannot be made.
+        changes.write("/proc/sys/net/ipv6/conf/default/disable_ipv6", "0", optional=True)
         # grout sets the MTU of the kernel's interfaces behind its TAP interfaces, too.
         for name, link in read_links(self.node, *self.kernel_interfaces).items():
             mtu = ("mtu", str(link["mtu"]))
