@@ -2,7 +2,8 @@
 
 Its command line controls it, in batches that end at the first command that it refuses.
 
-This module follows grout's manual and its own tests (version 0.17). It has only been tried with a stand-in for grout.
+This module follows grout's manual and its own tests (version 0.17). Frames passed through grout 0.17.1, between TAP
+interfaces without ``remote=``; tests have a stand-in.
 """
 
 import os
@@ -44,6 +45,8 @@ _MTU = 1600
 _OUTER_BYTES = 40
 _SEGMENT_LIST_BYTES = 24
 """The list of a single segment (RFC 8754), which the reduced encapsulation leaves out."""
+_OUT, _END, _TRANSIT = 1001, 1002, 1003
+"""Numbers of next hops: beyond those that grout takes itself, because it ends if one changes its kind."""
 _OTHER_VERSION = {4: 6, 6: 4}
 _NEXT_SEGMENT = "end flavor next-csid block-bits 48 csid-bits 16"
 """Compressed segments of 16 bits (RFC 9800) in the network that RFC 5180 reserves."""
@@ -135,6 +138,11 @@ class Grout(ProgramDut[GroutOptions]):
     software = Tool(
         "bin/grout", "", "-V", "grout", HOME_VARIABLE, "Install grout from its own releases."
     )
+
+    @property
+    def is_addressed(self) -> bool:
+        """Frames are always addressed to it: as a router, or as an end of tunnels."""
+        return True
 
     def check_kind(self) -> None:
         """Checks that there are enough CPUs, and that the node does not use its networks."""
@@ -320,14 +328,14 @@ class Grout(ProgramDut[GroutOptions]):
             segment = there.container
             entrance = there.transit
         encapsulation = _ENCAPSULATIONS[str(self.options.srv6)]
-        yield f"nexthop add srv6 seglist {segment}:: encap {encapsulation} id 1"
-        yield f"route add {network} via id 1"
+        yield f"nexthop add srv6 seglist {segment}:: encap {encapsulation} id {_OUT}"
+        yield f"route add {network} via id {_OUT}"
         yield f"route add {entrance}::/64 via {wire.neighbour}"
-        yield f"nexthop add srv6-local behavior end.dt{self.options.ip_version} id 2"
-        yield f"route add {here.end}::/64 via id 2"
+        yield f"nexthop add srv6-local behavior end.dt{self.options.ip_version} id {_END}"
+        yield f"route add {here.end}::/64 via id {_END}"
         if self.options.srv6 == "usid":
-            yield f"nexthop add srv6-local behavior {_NEXT_SEGMENT} id 3"
-            yield f"route add {here.transit}::/64 via id 3"
+            yield f"nexthop add srv6-local behavior {_NEXT_SEGMENT} id {_TRANSIT}"
+            yield f"route add {here.transit}::/64 via id {_TRANSIT}"
 
 
 def _neighbour(side: RouterSide, mac: str) -> Iterator[str]:
@@ -345,7 +353,7 @@ def _bridge(neighbours: tuple[str, str]) -> Iterator[str]:
         Tunnel(east, "tunnel.east", EAST.ipv4, WEST.ipv4, EAST_VNI),
     )
     yield "interface add bridge bridge"
-    for number, (tunnel, mac) in enumerate(zip(tunnels, neighbours, strict=True), 1):
+    for number, (tunnel, mac) in enumerate(zip(tunnels, neighbours, strict=True), _OUT):
         near = f"iface {tunnel.interface}"
         yield f"address add {tunnel.local}/32 {near}"
         yield f"nexthop add l3 {near} id {number} address {tunnel.remote} mac {mac}"

@@ -84,13 +84,13 @@ route add 198.19.0.0/16 via 198.19.255.253
 BRIDGED = """
 interface add bridge bridge
 address add 198.19.0.2/32 iface west
-nexthop add l3 iface west id 1 address 198.18.0.1 mac WEST
-route add 198.18.0.1/32 via id 1
+nexthop add l3 iface west id 1001 address 198.18.0.1 mac WEST
+route add 198.18.0.1/32 via id 1001
 interface add vxlan tunnel.west vni 24 local 198.19.0.2 domain bridge
 flood vtep add 198.18.0.1 vni 24
 address add 198.18.0.2/32 iface east
-nexthop add l3 iface east id 2 address 198.19.0.1 mac EAST
-route add 198.19.0.1/32 via id 2
+nexthop add l3 iface east id 1002 address 198.19.0.1 mac EAST
+route add 198.19.0.1/32 via id 1002
 interface add vxlan tunnel.east vni 25 local 198.18.0.2 domain bridge
 flood vtep add 198.19.0.1 vni 25
 """
@@ -115,23 +115,23 @@ nexthop add l3 iface west address 198.18.255.253 mac WEST
 route add 198.18.0.0/16 via 198.18.255.253
 address add 2001:2:0:ffff:ffff:ffff:ffff:fffe/126 iface east
 nexthop add l3 iface east address 2001:2:0:ffff:ffff:ffff:ffff:fffd mac EAST
-nexthop add srv6 seglist 2001:2:0:8100:: encap h.encaps id 1
-route add 198.19.0.0/16 via id 1
+nexthop add srv6 seglist 2001:2:0:8100:: encap h.encaps id 1001
+route add 198.19.0.0/16 via id 1001
 route add 2001:2:0:8100::/64 via 2001:2:0:ffff:ffff:ffff:ffff:fffd
-nexthop add srv6-local behavior end.dt4 id 2
-route add 2001:2:0:100::/64 via id 2
+nexthop add srv6-local behavior end.dt4 id 1002
+route add 2001:2:0:100::/64 via id 1002
 """
 # The second one, with compressed segments.
 COMPRESSED = """
 address add 2001:2:0:7fff:ffff:ffff:ffff:fffe/126 iface west
 nexthop add l3 iface west address 2001:2:0:7fff:ffff:ffff:ffff:fffd mac WEST
-nexthop add srv6 seglist 2001:2:0:200:100:: encap h.encaps.red id 1
-route add 2001:2::/49 via id 1
+nexthop add srv6 seglist 2001:2:0:200:100:: encap h.encaps.red id 1001
+route add 2001:2::/49 via id 1001
 route add 2001:2:0:200::/64 via 2001:2:0:7fff:ffff:ffff:ffff:fffd
-nexthop add srv6-local behavior end.dt6 id 2
-route add 2001:2:0:8100::/64 via id 2
-nexthop add srv6-local behavior end flavor next-csid block-bits 48 csid-bits 16 id 3
-route add 2001:2:0:8200::/64 via id 3
+nexthop add srv6-local behavior end.dt6 id 1002
+route add 2001:2:0:8100::/64 via id 1002
+nexthop add srv6-local behavior end flavor next-csid block-bits 48 csid-bits 16 id 1003
+route add 2001:2:0:8200::/64 via id 1003
 address add 2001:2:0:ffff:ffff:ffff:ffff:fffe/126 iface east
 nexthop add l3 iface east address 2001:2:0:ffff:ffff:ffff:ffff:fffd mac EAST
 route add 2001:2:0:8000::/49 via 2001:2:0:ffff:ffff:ffff:ffff:fffd
@@ -165,6 +165,13 @@ def test_scenarios_of_its_authors_are_configured_by_commands_that_its_command_li
     assert given[3:] == expected
     # With the outer header, packets are larger.
     assert [command.endswith(" mtu 1600") for command in given[1:3]] == ["srv6" in options] * 2
+
+
+def test_frames_are_addressed_to_it_also_as_a_bridge_of_tunnels(dut_lab):
+    for options in ({}, {"vxlan": True}):
+        macs = dut_lab.create("grout", home=STAND_IN, **options).destination_macs(*dut_lab.macs)
+        own = [dut_lab.lab.mac("dut", name) for name in ("dut0", "dut1")]
+        assert [macs.from_west, macs.from_east] == own
 
 
 def test_segment_routing_needs_two_of_them(dut_lab):
