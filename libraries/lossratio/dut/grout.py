@@ -124,7 +124,7 @@ class GroutOptions(ProgramOptions):
                 raise ValueError(
                     f"vxlan makes grout a bridge without {name}: leave one of them out"
                 )
-        for name in ("dual_stack", "vlan"):
+        for name in ("dual_stack", "vlan", "routes"):
             if self.srv6 and getattr(self, name):
                 raise ValueError(f"srv6 has no {name}: leave one of them out")
         return self
@@ -179,6 +179,8 @@ class Grout(ProgramDut[GroutOptions]):
 
     def reconfigure(self, entries: int) -> None:
         """Adds routes to single hosts, half of them on each side, from the last hosts of its network down."""
+        if self.options.vxlan or self.options.srv6:
+            super().reconfigure(entries)
         directory = self.running.directory
         check_hosts(self.node.name, entries, self.options.routes)
         lines = [

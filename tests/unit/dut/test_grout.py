@@ -174,6 +174,12 @@ def test_frames_are_addressed_to_it_also_as_a_bridge_of_tunnels(dut_lab):
         assert [macs.from_west, macs.from_east] == own
 
 
+@pytest.mark.parametrize("options", [{"vxlan": True}, {"srv6": "encaps"}])
+def test_tunnels_have_no_table_for_new_routes(dut_lab, options):
+    with pytest.raises(DutError, match="has no table for 2 new entries"):
+        dut_lab.create("grout", home=STAND_IN, **options).reconfigure(2)
+
+
 def test_segment_routing_needs_two_of_them(dut_lab):
     with pytest.raises(NotMeasuredHereError, match="srv6 needs a path through 2 DUTs, but this one goes through 1"):
         dut_lab.create("grout", home=STAND_IN, srv6="encaps").check()
@@ -215,6 +221,7 @@ def test_a_missing_grout_is_named(dut_lab):
         {"vlan_east": 7},
         {"vxlan": True, "vlan": 7},
         {"srv6": "encaps", "dual_stack": True},
+        {"srv6": "encaps", "routes": 2},
         {"srv6": "tunnel"},
     ],
 )
