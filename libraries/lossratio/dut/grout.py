@@ -2,41 +2,76 @@
 
 Its command line controls it, in batches that end at the first command that it refuses.
 
-This module follows grout's manual and its own tests (version 0.17). It has only been tried with a stand-in for grout.
+This module follows grout's manual and its own tests (version 0.17). Frames passed through grout 0.17.1, between TAP
+interfaces without ``remote=``; tests have a stand-in.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from ipaddress import IPv4Address, IPv6Address
-from typing import Annotated, Any
+from ipaddress import IPv4Network, IPv6Network
+from typing import Annotated, Any, Literal, NamedTuple
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from lossratio.dut.base import SIDES, DutCounters, Tool, from_environment
 from lossratio.dut.changes import Changes
 from lossratio.dut.daemon import Daemon, write_file
 from lossratio.dut.linux.addressing import (
+    EAST_VNI,
     MOST_HOSTS,
+    WEST_VNI,
     IpVersion,
     RouterSide,
+    Tunnel,
     check_hosts,
     halves,
     router_sides,
 )
 from lossratio.dut.linux.cores import CoreChoice, cpu_list
-from lossratio.dut.linux.interfaces import check_free
+from lossratio.dut.linux.interfaces import check_free, read_links
 from lossratio.dut.linux.program_dut import ProgramDut, ProgramOptions
+from lossratio.errors import NotMeasuredHereError
 from lossratio.results import Role
+from lossratio.topology import EAST, WEST, Address
 from lossratio.wrong_values import Like
 
 HOME_VARIABLE = "GROUT_HOME"
 """Environment variable of the controller that names grout's directory on the node."""
+_ENCAPSULATIONS = {"encaps": "h.encaps", "encaps_red": "h.encaps.red", "usid": "h.encaps.red"}
+"""grout's name for each encapsulation of SRv6."""
+_MTU = 1600
+"""Bytes of a packet with an outer header; without an option, grout takes at most 1,800."""
+_OUTER_BYTES = 40
+_SEGMENT_LIST_BYTES = 24
+"""The list of a single segment (RFC 8754), which the reduced encapsulation leaves out."""
+_OUT, _END, _TRANSIT = 1001, 1002, 1003
+"""Numbers of next hops: beyond those that grout takes itself, because it ends if one changes its kind."""
+_OTHER_VERSION = {4: 6, 6: 4}
+_NEXT_SEGMENT = "end flavor next-csid block-bits 48 csid-bits 16"
+"""Compressed segments of 16 bits (RFC 9800) in the network that RFC 5180 reserves."""
+
+
+class _Segments(NamedTuple):
+    """The beginnings of addresses of segments at one grout (RFC 8986)."""
+
+    end: str
+    """Here, the outer header ends."""
+    transit: str
+    """Here, the next compressed segment takes the place of the first one."""
+    container: str
+    """Both of them as compressed segments."""
+
+
+_SEGMENTS = (
+    _Segments("2001:2:0:100", "2001:2:0:200", "2001:2:0:200:100"),
+    _Segments("2001:2:0:8100", "2001:2:0:8200", "2001:2:0:8200:8100"),
+)
+"""The segments at the western grout, and at the eastern one."""
 
 
 class GroutOptions(ProgramOptions):
     """The options of grout."""
 
-    is_router = True
     home: Annotated[str, Like("^/", "an absolute path, such as /usr"), Role.TESTED] = Field(
         default_factory=from_environment(HOME_VARIABLE, "/usr")
     )
@@ -46,11 +81,52 @@ class GroutOptions(ProgramOptions):
     """4 (the default) or 6."""
     routes: int | None = Field(default=None, ge=2, le=2 * MOST_HOSTS, multiple_of=2)
     """Number of routes to single hosts: half on each side, to the first hosts of its network. There are no others."""
+    dual_stack: bool = False
+    """Whether it routes both versions of IP. The traffic profile ``ethip4-ethip6`` has both."""
+    vlan: int | None = Field(default=None, ge=1, le=4094)
+    """VLAN of the frames on the western link, and on the eastern one if there is no ``vlan_east``."""
+    vlan_east: int | None = Field(default=None, ge=1, le=4094)
+    """VLAN of the frames on the eastern link. The traffic profile ``dot1q-vlan100-vlan200`` has 100 and 200."""
+    vxlan: bool = False
+    """Whether it is a bridge between two VXLAN tunnels, one on each link, instead of a router. The traffic profile
+    ``ethip4vxlan-l2bdbase`` has such frames."""
+    srv6: Literal["encaps", "encaps_red", "usid"] | None = None
+    """How packets pass between the two grouts of a path by segment routing (SRv6): with a list of segments
+    (``encaps``: H.Encaps), without one (``encaps_red``: H.Encaps.Red), or with compressed segments (``usid``). The
+    other grout removes the outer header (End.DT4 or End.DT6)."""
     poll: bool = True
     """Whether the threads poll without any sleep (the default). Otherwise they sleep for microseconds while no frames
     come."""
     frame_queue: int = Field(default=1024, ge=64, le=32_768)
     """Descriptors of each queue."""
+
+    @property
+    def is_router(self) -> bool:  # type: ignore[override]
+        """Whether it routes the frames of the test."""
+        return not self.vxlan
+
+    @property
+    def encapsulation_overhead(self) -> int:
+        """The outer header between two grouts."""
+        if self.srv6 is None:
+            return 0
+        if self.srv6 == "encaps":
+            return _OUTER_BYTES + _SEGMENT_LIST_BYTES
+        return _OUTER_BYTES
+
+    @model_validator(mode="after")
+    def _fit_together(self) -> "GroutOptions":
+        if self.vlan_east and not self.vlan:
+            raise ValueError("vlan_east applies to a tag; also set vlan")
+        for name in ("dual_stack", "vlan", "srv6", "routes"):
+            if self.vxlan and getattr(self, name):
+                raise ValueError(
+                    f"vxlan makes grout a bridge without {name}: leave one of them out"
+                )
+        for name in ("dual_stack", "vlan", "routes"):
+            if self.srv6 and getattr(self, name):
+                raise ValueError(f"srv6 has no {name}: leave one of them out")
+        return self
 
 
 class Grout(ProgramDut[GroutOptions]):
@@ -62,15 +138,34 @@ class Grout(ProgramDut[GroutOptions]):
         "bin/grout", "", "-V", "grout", HOME_VARIABLE, "Install grout from its own releases."
     )
 
+    @property
+    def is_addressed(self) -> bool:
+        """Frames are always addressed to it: as a router, or as an end of tunnels."""
+        return True
+
     def check_kind(self) -> None:
         """Checks that there are enough CPUs, and that the node does not use its networks."""
         super().check_kind()
-        check_free(self.node, [side.network for side in self._sides])
+        if self.options.srv6 and len(self.chain) != 2:
+            raise NotMeasuredHereError(
+                f"{self.node.name}: srv6 needs a path through 2 DUTs, but this one goes through {len(self.chain)}. Set "
+                "up the testbed with duts=2, with a topology that has as many, such as local-3n."
+            )
+        networks: list[IPv4Network | IPv6Network] = [side.network for side in self._sides]
+        if self.options.srv6:
+            networks += (WEST.ipv6, EAST.ipv6)
+        check_free(self.node, list(dict.fromkeys(networks)))
 
     def launch(
         self, changes: Changes, directory: str, cores: CoreChoice, west_mac: str, east_mac: str
     ) -> list[Daemon]:
         """Starts grout and configures it: CPUs, ports, addresses, neighbours and routes."""
+        # Without IPv6, its own interfaces in the kernel cannot be made.
+        changes.write("/proc/sys/net/ipv6/conf/default/disable_ipv6", "0", optional=True)
+        # grout sets the MTU of the kernel's interfaces behind its TAP interfaces, too.
+        for name, link in read_links(self.node, *self.kernel_interfaces).items():
+            mtu = ("mtu", str(link["mtu"]))
+            changes.set_link(name, *mtu, undo=mtu)
         hugepages = () if self.uses_cards else ("-t",)
         polls = ("-p",) if self.options.poll else ()
         # Otherwise, its metrics would listen on a TCP port of the node.
@@ -83,11 +178,13 @@ class Grout(ProgramDut[GroutOptions]):
 
     def reconfigure(self, entries: int) -> None:
         """Adds routes to single hosts, half of them on each side, from the last hosts of its network down."""
+        if self.options.vxlan or self.options.srv6:
+            super().reconfigure(entries)
         directory = self.running.directory
         check_hosts(self.node.name, entries, self.options.routes)
         lines = [
             line
-            for side, count in zip(self._sides, halves(entries), strict=True)
+            for side, count in zip(self._sides[:2], halves(entries), strict=True)
             for line in _routes(side, side.last_hosts(count))
         ]
         self._configure(self.present.changes, directory, lines)
@@ -161,12 +258,28 @@ class Grout(ProgramDut[GroutOptions]):
         changes.run(*self._line(directory), "-e", "-x", "-f", path)
 
     @property
-    def _sides(self) -> tuple[RouterSide, RouterSide]:
-        return router_sides(*SIDES, self.options.ip_version)
+    def _sides(self) -> tuple[RouterSide, ...]:
+        """Both sides, west and east, of each version of IP."""
+        sides = router_sides(*self._ports, self.options.ip_version)
+        if self.options.dual_stack:
+            return (*sides, *router_sides(*self._ports, _OTHER_VERSION[self.options.ip_version]))
+        return sides
+
+    @property
+    def _ports(self) -> tuple[str, str]:
+        """Names of the interfaces that have addresses: the ports, or VLANs on them."""
+        west, east = SIDES
+        tag = self.options.vlan
+        if tag is None:
+            return west, east
+        return f"{west}.{tag}", f"{east}.{self.options.vlan_east or tag}"
 
     def _configuration(self, cores: CoreChoice, neighbours: tuple[str, str]) -> Iterator[str]:
         yield f"affinity cpus set control {cores.main} datapath {cpu_list(cores.workers)}"
         queues = self.options.queues or (len(cores.workers) if self.uses_cards else 1)
+        sizes = f"rxqs {queues} qsize {self.options.frame_queue}"
+        if self.options.srv6:
+            sizes += f" mtu {_MTU}"
         for number, name in enumerate((self.west, self.east)):
             # A TAP interface receives the frames of the kernel's interface, and sends through it.
             if self.uses_cards:
@@ -174,16 +287,53 @@ class Grout(ProgramDut[GroutOptions]):
             else:
                 device = f"net_tap{number},iface={self.stem}.{number},remote={name}"
 
-            yield f"interface add port {SIDES[number]} devargs {device} rxqs {queues} qsize {self.options.frame_queue}"
+            yield f"interface add port {SIDES[number]} devargs {device} {sizes}"
 
-        for side, mac in zip(self._sides, neighbours, strict=True):
-            length = side.network.max_prefixlen - 2
-            yield f"address add {side.address}/{length} iface {side.interface}"
-            yield f"nexthop add l3 iface {side.interface} address {side.neighbour} mac {mac}"
+        if self.options.vxlan:
+            yield from _bridge(neighbours)
+            return
+        if self.options.vlan is not None:
+            for port, name in zip(SIDES, self._ports, strict=True):
+                _, _, tag = name.partition(".")
+                yield f"interface add vlan {name} parent {port} vlan_id {tag}"
+        yield from self._routing(neighbours)
+
+    def _routing(self, neighbours: tuple[str, str]) -> Iterator[str]:
+        for number, side in enumerate(self._sides):
+            if self.options.srv6 and number == self._wire:
+                # Only packets with the outer header are on this link.
+                wire = router_sides(*SIDES, 6)[number]
+                yield from _neighbour(wire, neighbours[number])
+                yield from self._segments(wire, side.network)
+                continue
+            yield from _neighbour(side, neighbours[number % len(SIDES)])
             if self.options.routes is None:
                 yield f"route add {side.network} via {side.neighbour}"
             else:
                 yield from _routes(side, side.hosts(self.options.routes // 2))
+
+    @property
+    def _wire(self) -> int:
+        """The side of the other grout: east of the first one, and west of the second one."""
+        return 1 - self.chain.index(self)
+
+    def _segments(self, wire: RouterSide, network: IPv4Network | IPv6Network) -> Iterator[str]:
+        """Segment routing of packets to a network, and of those that come back."""
+        there = _SEGMENTS[self._wire]
+        here = _SEGMENTS[1 - self._wire]
+        segment = entrance = there.end
+        if self.options.srv6 == "usid":
+            segment = there.container
+            entrance = there.transit
+        encapsulation = _ENCAPSULATIONS[str(self.options.srv6)]
+        yield f"nexthop add srv6 seglist {segment}:: encap {encapsulation} id {_OUT}"
+        yield f"route add {network} via id {_OUT}"
+        yield f"route add {entrance}::/64 via {wire.neighbour}"
+        yield f"nexthop add srv6-local behavior end.dt{self.options.ip_version} id {_END}"
+        yield f"route add {here.end}::/64 via id {_END}"
+        if self.options.srv6 == "usid":
+            yield f"nexthop add srv6-local behavior {_NEXT_SEGMENT} id {_TRANSIT}"
+            yield f"route add {here.transit}::/64 via id {_TRANSIT}"
 
 
 def _counts(row: Mapping[str, Any]) -> dict[str, int]:
@@ -191,6 +341,30 @@ def _counts(row: Mapping[str, Any]) -> dict[str, int]:
     return {name: int(count) for name, count in row.items() if name != "interface"}
 
 
-def _routes(side: RouterSide, hosts: Sequence[IPv4Address | IPv6Address]) -> Iterator[str]:
+def _neighbour(side: RouterSide, mac: str) -> Iterator[str]:
+    """The address of a side's interface, and its neighbour."""
+    length = side.network.max_prefixlen - 2
+    yield f"address add {side.address}/{length} iface {side.interface}"
+    yield f"nexthop add l3 iface {side.interface} address {side.neighbour} mac {mac}"
+
+
+def _bridge(neighbours: tuple[str, str]) -> Iterator[str]:
+    """A bridge between two tunnels, each of which leads to the neighbour on its link."""
+    west, east = SIDES
+    tunnels = (
+        Tunnel(west, "tunnel.west", WEST.ipv4, EAST.ipv4, WEST_VNI),
+        Tunnel(east, "tunnel.east", EAST.ipv4, WEST.ipv4, EAST_VNI),
+    )
+    yield "interface add bridge bridge"
+    for number, (tunnel, mac) in enumerate(zip(tunnels, neighbours, strict=True), _OUT):
+        near = f"iface {tunnel.interface}"
+        yield f"address add {tunnel.local}/32 {near}"
+        yield f"nexthop add l3 {near} id {number} address {tunnel.remote} mac {mac}"
+        yield f"route add {tunnel.remote}/32 via id {number}"
+        yield f"interface add vxlan {tunnel.name} vni {tunnel.vni} local {tunnel.local} domain bridge"
+        yield f"flood vtep add {tunnel.remote} vni {tunnel.vni}"
+
+
+def _routes(side: RouterSide, hosts: Sequence[Address]) -> Iterator[str]:
     for host in hosts:
         yield f"route add {host}/{side.network.max_prefixlen} via {side.neighbour}"

@@ -54,6 +54,8 @@ class OptionValues(TypedDict, total=False):
     det44_hosts: int | str
     """vpp: Number of hosts in the west that have ports of a deterministic NAT: a power of two, counted from the
     network's first address. With `ip4`."""
+    dual_stack: bool | str
+    """grout: Whether it routes both versions of IP. The traffic profile `ethip4-ethip6` has both."""
     east_mac: str
     """black_box: Destination MAC address of frames from the east, with the corresponding default."""
     every: int | str
@@ -222,8 +224,11 @@ class OptionValues(TypedDict, total=False):
     sockets: Literal['packet', 'af_xdp'] | str
     """l3fwd, ovs, testpmd, vpp: How the program gets the frames of the kernel's interfaces: `packet` (AF_PACKET; the
     default) or `af_xdp` (past the kernel's network stack). Cards have no sockets."""
-    srv6: int | str
-    """vpp: Number of the other VPP's segments (1 or 2) that packets visit by segment routing. With `ip6`."""
+    srv6: Literal['encaps', 'encaps_red', 'usid'] | int | str
+    """grout: How packets pass between the two grouts of a path by segment routing (SRv6): with a list of segments
+    (`encaps`: H.Encaps), without one (`encaps_red`: H.Encaps.Red), or with compressed segments (`usid`). The other
+    grout removes the outer header (End.DT4 or End.DT6).
+    vpp: Number of the other VPP's segments (1 or 2) that packets visit by segment routing. With `ip6`."""
     srv6_decapsulation: bool | str
     """vpp: Whether the second segment removes the outer header. Otherwise, the segment is beyond the path, and the TG
     gets packets with their outer header."""
@@ -238,16 +243,20 @@ class OptionValues(TypedDict, total=False):
     """linux_router: Time after which an idle UDP connection is forgotten, in whole seconds. Default: the node's setting.
     vpp: Time after which the NAT forgets an idle UDP connection, in whole seconds. Default: 300 s."""
     vlan: int | str
-    """vpp: VLAN of the frames on both links, with an interface on each link; bridges and cross-connects remove the tag."""
+    """grout: VLAN of the frames on the western link, and on the eastern one if there is no `vlan_east`.
+    vpp: VLAN of the frames on both links, with an interface on each link; bridges and cross-connects remove the tag."""
     vlan_between: bool | str
     """vpp: Whether only the links between two DUTs have the tag."""
     vlan_east: int | str
-    """vpp: VLAN of the frames on the east link of the path, if it is a different one."""
+    """grout: VLAN of the frames on the eastern link. The traffic profile `dot1q-vlan100-vlan200` has 100 and 200.
+    vpp: VLAN of the frames on the east link of the path, if it is a different one."""
     vm: Literal['testpmd', 'vpp'] | str
     """vpp: The program of a virtual machine that takes the place of the process: `testpmd`, or `vpp` (a cross-connect).
     The machine has as many CPUs as VPP. With `process=vhost`."""
     vxlan: bool | str
-    """linux_bridge: Whether frames come and go in VXLAN tunnels, one on each link, which the bridge connects. The
+    """grout: Whether it is a bridge between two VXLAN tunnels, one on each link, instead of a router. The traffic
+    profile `ethip4vxlan-l2bdbase` has such frames.
+    linux_bridge: Whether frames come and go in VXLAN tunnels, one on each link, which the bridge connects. The
     traffic profile `ethip4vxlan-l2bdbase` has such frames: VNI 24 from the west and 25 from the east, between the
     first address of the sender's network and the second address of the opposite network.
     vpp: Whether frames come and go in VXLAN tunnels, as for `linux_bridge`. With `l2bd` or `l2xc`."""

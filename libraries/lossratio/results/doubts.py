@@ -459,7 +459,8 @@ def testbed_changed(result: TestResult) -> Iterator[str]:
 @doubt(
     NoteKind.OUTSIDE,
     "Counters of the TG's and the DUTs' machines before and after each trial with missing frames, up to the bounds: "
-    "PAUSE and PFC frames, overruns of rings, allowances of clouds, CPU quotas, drops of the backlog.",
+    "PAUSE and PFC frames, overruns of rings, allowances of clouds, CPU quotas, drops of the backlog, CPUs that "
+    "others had.",
 )
 def outside(result: TestResult) -> Iterator[str]:
     """Counters name a cause outside of the device for missing frames."""

@@ -81,6 +81,7 @@ _CABLE = "Look at the cable, the transceivers, and the logs of both ends."
 _LESS_WORK = "Do not use this machine while it measures, or measure at lower loads."
 _ALONE = "Do not use {node} while it measures."
 _HOST = "Reserve CPUs for {node} on its host."
+_MORE_CPUS = "Stop other work on {node}, or give its programs more CPUs."
 _NO_PAUSE = (
     "Switch flow control off at both ends of that link: ethtool --pause {name} rx off tx off."
 )
@@ -113,7 +114,7 @@ RULES = (
     Rule("TG", "suspended", "repeat", _SUSPENDED, _ALONE),
     Rule("TG", "standstill", "repeat", _STANDSTILL, _HOST),
     Rule("TG", "stolen", "repeat", _STOLEN, _HOST),
-    Rule("TG", "pressure", "repeat", _PRESSURE, _ALONE),
+    Rule("TG", "pressure", "repeat", _PRESSURE, _MORE_CPUS),
     Rule("DUT", "suspended", "repeat", _SUSPENDED, _ALONE),
     Rule("DUT", "standstill", "repeat", _STANDSTILL, _HOST),
     Rule("controller", "suspended", "repeat", _SUSPENDED, _ALONE),
@@ -163,6 +164,10 @@ STARVED = _BY_KEY["DUT", "starved"]
 """The row for a wait that explains lost frames. Fingerprints alone do not show it: see `starvation`."""
 
 _COUNTED = frozenset(cause.change for cause in CAUSES)
+_TAKEN = (_BY_KEY["TG", "stolen"], _BY_KEY["TG", "pressure"])
+"""CPU time that others take from the generator."""
+_TAKEN_AND_UNSENT = {rule.change: replace(rule, act="note") for rule in _TAKEN}
+"""The same, around a trial whose generator says that it left frames unsent."""
 
 _RESET = frozenset(
     {
@@ -224,7 +229,7 @@ class Change:
     @property
     def is_counted(self) -> bool:
         """Whether a counter names the cause, and with it what helps."""
-        return self.rule.change in _COUNTED
+        return self.rule.change in _COUNTED or self.rule in _TAKEN_AND_UNSENT.values()
 
     def _filled(self, template: str) -> str:
         return template.format(
@@ -298,8 +303,8 @@ def unanswered(changes: Sequence[Change], output: TrialOutput) -> tuple[Change, 
     """The changes around a trial, except for those that its own counters already cover.
 
     CPU time that a host or other processes take from the TG only matters if it makes the generator late. If the
-    generator reports when it sent, and how late it was at most, nothing is left to guess. Where no frame is missing,
-    nothing that a counter names did harm.
+    generator reports when it sent, and how late it was at most, nothing is left to guess: that time is the cause of
+    frames that it left unsent, and of nothing else. Where no frame is missing, nothing that a counter names did harm.
     """
     if not output.lost_frames and not output.unsent_frames:
         changes = [change for change in changes if not change.is_counted]
@@ -308,8 +313,14 @@ def unanswered(changes: Sequence[Change], output: TrialOutput) -> tuple[Change, 
     )
     if not (is_reported and output.directions):
         return tuple(changes)
-    answered = (_BY_KEY["TG", "stolen"], _BY_KEY["TG", "pressure"])
-    return tuple(change for change in changes if change.rule not in answered)
+    taken = [change for change in changes if change.rule in _TAKEN]
+    others = [change for change in changes if change.rule not in _TAKEN]
+    # A quota makes programs wait, too.
+    is_of_quota = any(change.rule == _BY_KEY["TG", "quota"] for change in others)
+    if not output.unsent_frames or is_of_quota:
+        return tuple(others)
+    named = [replace(change, rule=_TAKEN_AND_UNSENT[change.rule.change]) for change in taken]
+    return (*others, *named)
 
 
 def faults_in(now: Fingerprint, way: Way) -> tuple[Change, ...]:

@@ -58,9 +58,13 @@ while read -r programs; do
                 ' /proc/interrupts
             )"
         done
-        throttled=0
+        throttled=0 pressure=
         while IFS=: read -r _ kind group; do
-            case ,$kind, in *,cpu,*) kind=/cpu ;; ,,) ;; *) continue ;; esac
+            case ,$kind, in
+                *,cpu,*) kind=/cpu ;;
+                ,,) for root in "" /unified; do read -r pressure < "/sys/fs/cgroup$root$group/cpu.pressure"; done ;;
+                *) continue ;;
+            esac
             while :; do
                 while read -r counter value; do
                     [ "$counter" = nr_throttled ] && throttled=$((throttled + value))
@@ -81,7 +85,7 @@ while read -r programs; do
         done
         boot=; read -r boot < /proc/sys/kernel/random/boot_id
         cpu=; read -r cpu < /proc/stat
-        pressure=; read -r pressure < /proc/pressure/cpu
+        [ "$pressure" ] || read -r pressure < /proc/pressure/cpu
         uptime=; read -r uptime _ < /proc/uptime
         awake=; { read -r _; read -r _; read -r _ _ awake _; } < /proc/timer_list
     } 2> /dev/null
@@ -135,7 +139,8 @@ class NodePrint:
     stolen: float | None = None
     """CPU seconds since the boot that the host of a virtual machine gave to other programs."""
     pressure: float | None = None
-    """Seconds since the boot in which some process waited for a CPU."""
+    """Seconds since the boot in which some process of its cgroup (of the node, if the cgroup has no counter) waited for
+    a CPU."""
     uptime: float | None = None
     """Seconds since the boot, including the time in which the node was suspended."""
     awake: float | None = None

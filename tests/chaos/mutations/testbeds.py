@@ -147,8 +147,15 @@ TESTBEDS = (
     Mutation(
         "a busy host repeats trials that the generator sent in time",
         "testbed/changes.py",
-        'answered = (_BY_KEY["TG", "stolen"], _BY_KEY["TG", "pressure"])',
-        'answered = (_BY_KEY["TG", "stolen"],)',
+        '_TAKEN = (_BY_KEY["TG", "stolen"], _BY_KEY["TG", "pressure"])',
+        '_TAKEN = (_BY_KEY["TG", "stolen"],)',
+        ("testbed/test_watch.py",),
+    ),
+    Mutation(
+        "a CPU that was not there explains frames that the generator sent in time",
+        "testbed/changes.py",
+        "if not output.unsent_frames or is_of_quota:",
+        "if is_of_quota:",
         ("testbed/test_watch.py",),
     ),
 )

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from lossratio.dut import parse_options
-from lossratio.errors import DutError
+from lossratio.errors import DutError, NotMeasuredHereError
 
 STAND_IN = str(Path(__file__).with_name("grout_stand_in"))
 HOMES = [pytest.param(STAND_IN, id="stand-in")]
@@ -71,6 +71,129 @@ def test_it_is_configured_by_the_commands_of_its_manual(dut_lab, set_up):
         dut.reconfigure(140_000)
 
 
+TAGGED = """
+interface add vlan west.100 parent west vlan_id 100
+interface add vlan east.200 parent east vlan_id 200
+address add 198.18.255.254/30 iface west.100
+nexthop add l3 iface west.100 address 198.18.255.253 mac WEST
+route add 198.18.0.0/16 via 198.18.255.253
+address add 198.19.255.254/30 iface east.200
+nexthop add l3 iface east.200 address 198.19.255.253 mac EAST
+route add 198.19.0.0/16 via 198.19.255.253
+"""
+BRIDGED = """
+interface add bridge bridge
+address add 198.19.0.2/32 iface west
+nexthop add l3 iface west id 1001 address 198.18.0.1 mac WEST
+route add 198.18.0.1/32 via id 1001
+interface add vxlan tunnel.west vni 24 local 198.19.0.2 domain bridge
+flood vtep add 198.18.0.1 vni 24
+address add 198.18.0.2/32 iface east
+nexthop add l3 iface east id 1002 address 198.19.0.1 mac EAST
+route add 198.19.0.1/32 via id 1002
+interface add vxlan tunnel.east vni 25 local 198.18.0.2 domain bridge
+flood vtep add 198.19.0.1 vni 25
+"""
+BOTH_VERSIONS = """
+address add 198.18.255.254/30 iface west
+nexthop add l3 iface west address 198.18.255.253 mac WEST
+route add 198.18.0.0/16 via 198.18.255.253
+address add 198.19.255.254/30 iface east
+nexthop add l3 iface east address 198.19.255.253 mac EAST
+route add 198.19.0.0/16 via 198.19.255.253
+address add 2001:2:0:7fff:ffff:ffff:ffff:fffe/126 iface west
+nexthop add l3 iface west address 2001:2:0:7fff:ffff:ffff:ffff:fffd mac WEST
+route add 2001:2::/49 via 2001:2:0:7fff:ffff:ffff:ffff:fffd
+address add 2001:2:0:ffff:ffff:ffff:ffff:fffe/126 iface east
+nexthop add l3 iface east address 2001:2:0:ffff:ffff:ffff:ffff:fffd mac EAST
+route add 2001:2:0:8000::/49 via 2001:2:0:ffff:ffff:ffff:ffff:fffd
+"""
+# The first grout has the TG in the west, and the other grout in the east.
+SEGMENTS = """
+address add 198.18.255.254/30 iface west
+nexthop add l3 iface west address 198.18.255.253 mac WEST
+route add 198.18.0.0/16 via 198.18.255.253
+address add 2001:2:0:ffff:ffff:ffff:ffff:fffe/126 iface east
+nexthop add l3 iface east address 2001:2:0:ffff:ffff:ffff:ffff:fffd mac EAST
+nexthop add srv6 seglist 2001:2:0:8100:: encap h.encaps id 1001
+route add 198.19.0.0/16 via id 1001
+route add 2001:2:0:8100::/64 via 2001:2:0:ffff:ffff:ffff:ffff:fffd
+nexthop add srv6-local behavior end.dt4 id 1002
+route add 2001:2:0:100::/64 via id 1002
+"""
+# The second one, with compressed segments.
+COMPRESSED = """
+address add 2001:2:0:7fff:ffff:ffff:ffff:fffe/126 iface west
+nexthop add l3 iface west address 2001:2:0:7fff:ffff:ffff:ffff:fffd mac WEST
+nexthop add srv6 seglist 2001:2:0:200:100:: encap h.encaps.red id 1001
+route add 2001:2::/49 via id 1001
+route add 2001:2:0:200::/64 via 2001:2:0:7fff:ffff:ffff:ffff:fffd
+nexthop add srv6-local behavior end.dt6 id 1002
+route add 2001:2:0:8100::/64 via id 1002
+nexthop add srv6-local behavior end flavor next-csid block-bits 48 csid-bits 16 id 1003
+route add 2001:2:0:8200::/64 via id 1003
+address add 2001:2:0:ffff:ffff:ffff:ffff:fffe/126 iface east
+nexthop add l3 iface east address 2001:2:0:ffff:ffff:ffff:ffff:fffd mac EAST
+route add 2001:2:0:8000::/49 via 2001:2:0:ffff:ffff:ffff:ffff:fffd
+"""
+
+
+@pytest.mark.parametrize(
+    ("options", "place", "commands"),
+    [
+        ({"vlan": 100, "vlan_east": 200}, None, TAGGED),
+        ({"vxlan": True}, None, BRIDGED),
+        ({"dual_stack": True}, None, BOTH_VERSIONS),
+        ({"srv6": "encaps"}, 0, SEGMENTS),
+        ({"srv6": "usid", "ip_version": 6}, 1, COMPRESSED),
+    ],
+)
+def test_scenarios_of_its_authors_are_configured_by_commands_that_its_command_line_has(
+    dut_lab, options, place, commands
+):
+    dut = dut_lab.create("grout", home=STAND_IN, **options)
+    if place is not None:
+        dut.chain = ((dut, None), (None, dut))[place]
+    try:
+        dut.set_up(*dut_lab.macs)
+        written = Path(dut.daemons[0].directory, "commands").read_text().splitlines()
+    finally:
+        dut.tear_down()
+    west, east = dut_lab.macs
+    expected = commands.replace("WEST", west).replace("EAST", east).split("\n")[1:-1]
+    given = [command for command in written if command != "interface show"]
+    assert given[3:] == expected
+    # With the outer header, packets are larger.
+    assert [command.endswith(" mtu 1600") for command in given[1:3]] == ["srv6" in options] * 2
+
+
+def test_frames_are_addressed_to_it_also_as_a_bridge_of_tunnels(dut_lab):
+    for options in ({}, {"vxlan": True}):
+        macs = dut_lab.create("grout", home=STAND_IN, **options).destination_macs(*dut_lab.macs)
+        own = [dut_lab.lab.mac("dut", name) for name in ("dut0", "dut1")]
+        assert [macs.from_west, macs.from_east] == own
+
+
+@pytest.mark.parametrize("options", [{"vxlan": True}, {"srv6": "encaps"}])
+def test_tunnels_have_no_table_for_new_routes(dut_lab, options):
+    with pytest.raises(DutError, match="has no table for 2 new entries"):
+        dut_lab.create("grout", home=STAND_IN, **options).reconfigure(2)
+
+
+def test_segment_routing_needs_two_of_them(dut_lab):
+    with pytest.raises(NotMeasuredHereError, match="srv6 needs a path through 2 DUTs, but this one goes through 1"):
+        dut_lab.create("grout", home=STAND_IN, srv6="encaps").check()
+
+
+@pytest.mark.parametrize(
+    ("options", "is_router", "overhead"),
+    [({}, True, 0), ({"vxlan": True}, False, 0), ({"srv6": "encaps"}, True, 64), ({"srv6": "usid"}, True, 40)],
+)
+def test_a_bridge_is_no_router_and_the_outer_header_counts_on_its_link(options, is_router, overhead):
+    parsed = parse_options("grout", options)
+    assert (parsed.is_router, parsed.encapsulation_overhead) == (is_router, overhead)
+
+
 def test_a_command_that_it_refuses_is_named_and_the_set_up_is_undone(dut_lab, tmp_path):
     before = dut_lab.snapshot()
     (tmp_path / "bin").mkdir()
@@ -88,7 +211,20 @@ def test_a_missing_grout_is_named(dut_lab):
         dut_lab.create("grout", home="/nowhere").check()
 
 
-@pytest.mark.parametrize("options", [{"home": "grout"}, {"ip_version": 5}, {"routes": 3}, {"poll": "perhaps"}])
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"home": "grout"},
+        {"ip_version": 5},
+        {"routes": 3},
+        {"poll": "perhaps"},
+        {"vlan_east": 7},
+        {"vxlan": True, "vlan": 7},
+        {"srv6": "encaps", "dual_stack": True},
+        {"srv6": "encaps", "routes": 2},
+        {"srv6": "tunnel"},
+    ],
+)
 def test_wrong_options_are_refused(options):
     with pytest.raises(DutError, match=next(iter(options))):
         parse_options("grout", options)

@@ -168,8 +168,11 @@ def test_a_server_behind_a_bastion_answers_for_itself(server, tmp_path, monkeypa
 
 @contextmanager
 def standing_at(server, directory, settings):
-    """The port of a server with these settings, of one that never answers, or of none."""
-    if settings == "closed":
+    """The port of a server with these settings, of one that never answers, or of none.
+
+    The way to it may be a bastion that closes.
+    """
+    if settings in ("closed", "bastion"):
         yield free_port()
     elif settings == "slow":
         with socket.create_server(("127.0.0.1", 0)) as slow:
@@ -187,6 +190,48 @@ Search
 """
 
 
+def told_by_each(server, home, port, key, monkeypatch, host="127.0.0.1"):
+    """What `check`, `run` and `between` say about a path whose first end is this server, on one line each."""
+    known = home / "known"
+    known.write_text("".join(f"[127.0.0.1]:{each} {server.host_key}\n" for each in (port, server.port)))
+    file = server.directory / key
+    monkeypatch.setenv("HOME", str(home))
+    monkeypatch.delenv("SSH_AUTH_SOCK", raising=False)
+    reached = {"type": "TG", "host": "127.0.0.1", "port": server.port, "key_file": str(file), "known_hosts": str(known)}
+    west = {"client": {"link": "west", "name": "eth1", "address": "10.0.1.2/24"}}
+    east = {"server": {"link": "east", "name": "eth1", "address": "10.0.2.2/24"}}
+    first = {**reached, "host": host, "generator": {"kind": "afpacket", "max_rate": "10 kfps"}, "interfaces": west}
+    # A name of the configuration has its port there.
+    first["port"] = port
+    if host != "127.0.0.1":
+        del first["port"]
+    nodes = {
+        "h1": first,
+        "between": {"type": "DUT", "interfaces": {"west": {"link": "west"}, "east": {"link": "east"}}},
+        "h2": {**reached, "interfaces": east},
+    }
+    lab = {"format": "lossratio-topology/1", "name": "lab", "addresses": "lab", "nodes": nodes}
+    (home / "lab.yaml").write_text(yaml.safe_dump(lab))
+    (home / "suite.robot").write_text(SUITE)
+    root = host if host != "127.0.0.1" else f"127.0.0.1:{port}"
+    commands = (
+        ["check", "lab.yaml", "--connect"],
+        ["run", "suite.robot", "--topology", "lab.yaml", "--output", "out"],
+        ["between", root, f"127.0.0.1:{server.port}", "--key-file", str(file), "--known-hosts", str(known)],
+    )
+    for command in commands:
+        done = subprocess.run(
+            [sys.executable, "-m", "lossratio", *command],
+            cwd=home,
+            capture_output=True,
+            text=True,
+            timeout=PATIENCE,
+            check=False,
+        )
+        assert done.returncode != 0
+        yield " ".join((done.stdout + done.stderr).split())
+
+
 @pytest.mark.whole
 @pytest.mark.parametrize(
     ("settings", "key", "why"),
@@ -196,39 +241,33 @@ Search
         (['ForceCommand echo hi; sh -c "$SSH_ORIGINAL_COMMAND"'], "user_key", "its shell writes 'hi' before"),
         ("closed", "user_key", "connection refused. Is sshd running there, and is this its port?"),
         ("slow", "user_key", "the log-in was not finished within 10 s. Look at its load and at the network to it"),
+        (
+            "bastion",
+            "user_key",
+            "the way through the bastion or the ProxyCommand failed: ssh: connect to host 127.0.0.1",
+        ),
     ],
 )
-def test_check_run_and_between_say_the_same(server, tmp_path, settings, key, why):
+def test_check_run_and_between_say_the_same(server, tmp_path, monkeypatch, settings, key, why):
     with standing_at(server, tmp_path, settings) as port:
-        known = tmp_path / "known"
-        known.write_text("".join(f"[127.0.0.1]:{each} {server.host_key}\n" for each in (port, server.port)))
-        file = server.directory / key
-        reached = {"type": "TG", "host": "127.0.0.1", "port": port, "key_file": str(file), "known_hosts": str(known)}
-        west = {"client": {"link": "west", "name": "eth1", "address": "10.0.1.2/24"}}
-        east = {"server": {"link": "east", "name": "eth1", "address": "10.0.2.2/24"}}
-        nodes = {
-            "h1": {**reached, "generator": {"kind": "afpacket", "max_rate": "10 kfps"}, "interfaces": west},
-            "between": {"type": "DUT", "interfaces": {"west": {"link": "west"}, "east": {"link": "east"}}},
-            "h2": {**reached, "interfaces": east},
-        }
-        lab = {"format": "lossratio-topology/1", "name": "lab", "addresses": "lab", "nodes": nodes}
-        (tmp_path / "lab.yaml").write_text(yaml.safe_dump(lab))
-        (tmp_path / "suite.robot").write_text(SUITE)
-        root = f"127.0.0.1:{port}"
-        commands = (
-            ["check", "lab.yaml", "--connect"],
-            ["run", "suite.robot", "--topology", "lab.yaml", "--output", "out"],
-            ["between", root, f"127.0.0.1:{server.port}", "--key-file", str(file), "--known-hosts", str(known)],
-        )
-        for command in commands:
-            done = subprocess.run(
-                [sys.executable, "-m", "lossratio", *command],
-                cwd=tmp_path,
-                capture_output=True,
-                text=True,
-                timeout=PATIENCE,
-                check=False,
-            )
-            told = " ".join((done.stdout + done.stderr).split())
-            assert why in told, (command, told)
-            assert done.returncode != 0
+        host = "127.0.0.1"
+        if settings == "bastion":
+            host = "lab"
+            config(server, tmp_path, "ProxyJump bastion", bastion=port)
+        for told in told_by_each(server, tmp_path, port, key, monkeypatch, host):
+            assert why in told
+
+
+@pytest.mark.whole
+@pytest.mark.parametrize("oddity", ["Banner", "no SFTP"])
+def test_what_does_no_harm_is_no_word_in_check_run_and_between(server, tmp_path, monkeypatch, oddity):
+    """They get as far as the interface, which this machine lacks, and as the path from it to itself."""
+    assert "sftp" not in (server.directory / "config").read_text()
+    (tmp_path / "banner").write_text("Authorized use only.\n" * 50)
+    settings = [f'Banner "{tmp_path}/banner"'] if oddity == "Banner" else []
+    with standing_at(server, tmp_path, settings) as port:
+        words = ("there is no interface 'eth1'", "there is no interface 'eth1'", "There is no path between")
+        for told, word in zip(told_by_each(server, tmp_path, port, "user_key", monkeypatch), words, strict=True):
+            assert word in told
+            assert "Authorized" not in told
+            assert "sshd" not in told

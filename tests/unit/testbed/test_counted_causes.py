@@ -70,6 +70,7 @@ class Machine:
             "/proc/self/cgroup": "self",
             "/proc/net/softnet_stat": "softnet",
             "/proc/interrupts": "interrupts",
+            "/proc/pressure/cpu": "pressure",
         }.items():
             script = script.replace(real, str(path / fake))
         monkeypatch.setattr(fingerprint, "_SCRIPT", script)
@@ -78,6 +79,14 @@ class Machine:
     def write(self, file, text):
         (self.path / file).write_text(text + "\n")
         return self
+
+    def pressure(self):
+        """Seconds in which some process waited for a CPU."""
+        with NodeSession.here("node") as session:
+            reader = FingerprintReader({"node": session}, {})
+            read = reader.read().nodes["node"].pressure
+            reader.close()
+        return read
 
     def told(self, deed, side="TG", output=OUTPUT):
         """What the fingerprints before and after a deed say about a trial between them."""
@@ -187,6 +196,19 @@ def test_the_counters_of_cgroup_v1_are_read_too(machine):
     assert "stopped its programs 3 times" in str(change)
 
 
+def test_the_pressure_is_that_of_the_own_cgroup_and_of_the_machine_only_without_one(machine):
+    some = "some avg10=9.00 avg60=9.00 avg300=9.00 total={}000000\nfull avg10=0.00 avg60=0.00 avg300=0.00 total=0"
+    machine.write("pressure", some.format(9))
+    assert machine.pressure() == 9.0
+    (machine.path / "cgroup/unified/pod").mkdir(parents=True)
+    machine.write("cgroup/unified/pod/cpu.pressure", some.format(4))
+    assert machine.pressure() == 4.0
+    # Version 2 alone has no folder of that name.
+    (machine.path / "cgroup/unified/pod/cpu.pressure").unlink()
+    machine.write("cgroup/pod/cpu.pressure", some.format(2))
+    assert machine.pressure() == 2.0
+
+
 @pytest.mark.parametrize(
     ("side", "output", "file"),
     [
@@ -223,7 +245,8 @@ def test_each_cause_has_its_rows():
     }
 
 
-LIMITS = {"cpu.cfs_quota_us": ("-1", "25000"), "cpu.max": ("max 100000", "25000 100000")}
+# A share that a busy machine gives to everybody.
+LIMITS = {"cpu.cfs_quota_us": ("-1", "5000"), "cpu.max": ("max 100000", "5000 100000")}
 
 
 def _cgroup():
@@ -248,7 +271,7 @@ def _burnt(place, burn):
 @pytest.mark.whole
 def test_a_real_quota_is_named_and_a_cgroup_without_one_is_not():
     place, quota = _cgroup()
-    burn = "i=0; while [ $i -lt 300000 ]; do i=$((i + 1)); done"
+    burn = "i=0; while [ $i -lt 60000 ]; do i=$((i + 1)); done"
     try:
         with NodeSession.here("node") as session:
             # The reader's shell is in the cgroup, as the generator is.
@@ -264,6 +287,36 @@ def test_a_real_quota_is_named_and_a_cgroup_without_one_is_not():
                 told.append(any(change.rule.change == "quota" for change in changes))
             reader.close()
         assert told == [False, True]
+    finally:
+        wait_until(lambda: not (place / "cgroup.procs").read_text())
+        place.rmdir()
+
+
+@pytest.mark.netns
+@pytest.mark.whole
+def test_real_pressure_of_a_cgroup_is_its_own_and_not_that_of_the_machine():
+    roots = (Path("/sys/fs/cgroup"), Path("/sys/fs/cgroup/unified"))
+    root = next((root for root in roots if (root / "cgroup.controllers").exists()), None)
+    if root is None or not (root / "cpu.pressure").exists():
+        pytest.skip("the kernel has no cgroups of version 2 with pressure")
+    place = root / f"lossratio-pressure-{os.getpid()}"
+    try:
+        place.mkdir()
+    except OSError:
+        pytest.skip("no cgroup of its own can be made here")
+    burn = "burn() { i=0; while [ $i -lt 600000 ]; do i=$((i + 1)); done; }; taskset -pc 0 $$; burn & burn & wait"
+    try:
+        with NodeSession.here("node") as session:
+            session.prefix = ("sh", "-c", f'echo $$ > "{place}/cgroup.procs"; exec "$@"', "sh")
+            reader = FingerprintReader({"node": session}, {})
+            told = []
+            for deed in (lambda: subprocess.run(["sh", "-c", burn], check=True), lambda: _burnt(place, burn)):
+                before = reader.read()
+                deed()
+                changes = changes_between(before, reader.read(), Way(("node",), ()))
+                told.append([change.rule.change for change in changes if change.rule.change == "pressure"])
+            reader.close()
+        assert told == [[], ["pressure"]]
     finally:
         wait_until(lambda: not (place / "cgroup.procs").read_text())
         place.rmdir()

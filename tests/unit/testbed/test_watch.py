@@ -9,7 +9,7 @@ import pytest
 from fingerprint_examples import GOOD, SEEN, WAY, later, with_node, with_port, without_node
 
 from lossratio.errors import DutError, LinkError, NodeError, TesterError, TrafficError
-from lossratio.testbed.changes import End, Way, error_of
+from lossratio.testbed.changes import End, Way, changes_between, error_of, unanswered
 from lossratio.testbed.fingerprint import FingerprintReader
 from lossratio.testbed.repair import RepairingMeasurer
 from lossratio.testbed.testbed import Recovery
@@ -178,16 +178,43 @@ def test_a_starved_or_suspended_trial_is_repeated_at_once_and_its_time_counts(se
     assert (incident.guilty, incident.done) == ("TG" if seen[0] == "TG" else "controller", "repeated")
 
 
+IN_TIME = DirectionCounters("there", 1000, 1000, 1000, lateness_s=5e-4)
+
+
 @pytest.mark.parametrize("seen", ["stolen", "pressure"])
-def test_a_host_that_is_busy_with_other_work_costs_no_trial_whose_generator_says_that_it_was_in_time(seen):
+@pytest.mark.parametrize("lost", [0, 100])
+def test_a_host_that_is_busy_with_other_work_costs_no_trial_whose_generator_says_that_it_was_in_time(seen, lost):
     class InTime(Trials):
         def measure(self, trial):
-            direction = DirectionCounters("there", 1000, 1000, 1000, lateness_s=5e-4)
-            return replace(super().measure(trial), directions=(direction,))
+            ratio = lost / 1000
+            return replace(super().measure(trial), loss_ratio=ratio, lost_frames=lost, directions=(IN_TIME,))
 
     trials = InTime()
     output = measurer(trials, watching(SEEN["TG", seen])).measure(TRIAL)
     assert (trials.measured, output.repeats, output.incidents) == (1, 0, ())
+
+
+@pytest.mark.parametrize(
+    ("seen", "told", "way_out"),
+    [
+        ("stolen", "the host of TG took 20 % of a CPU from it", "Reserve CPUs for TG on its host."),
+        (
+            "pressure",
+            "processes on TG waited for a CPU for 60 % of the time",
+            "Stop other work on TG, or give its programs more CPUs.",
+        ),
+    ],
+)
+def test_cpu_time_that_others_took_is_the_cause_of_frames_that_the_generator_left_unsent(seen, told, way_out):
+    unsent = replace(GOOD_TRIAL, unsent_frames=300, directions=(replace(IN_TIME, lateness_s=0.2),))
+    after = SEEN["TG", seen]
+    (change,) = unanswered(changes_between(GOOD, after, WAY), unsent)
+    incident = change.incident("stands")
+    assert (change.rule.act, incident.change, incident.way_out) == ("note", told, way_out)
+    # With a quota, programs wait for that, and no other work is to blame.
+    counts = SEEN["TG", "quota"].nodes["TG"].counts
+    changes = unanswered(changes_between(GOOD, with_node(after, "TG", counts=counts), WAY), unsent)
+    assert [change.rule.change for change in changes] == ["quota"]
 
 
 def starved(times):
