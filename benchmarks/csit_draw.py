@@ -9,8 +9,8 @@ import random
 import sys
 from pathlib import Path
 
-from lossratio.runs import csit_coverage
 from lossratio.shipped import SUITES
+from lossratio_study.csit_coverage import csit_coverage
 
 DRAWN = 60
 
