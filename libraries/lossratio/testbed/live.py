@@ -66,7 +66,8 @@ class LiveTestbed(Testbed):
         interfaces = {name: way.interfaces(name) for name in set_up.sessions}
         reader = FingerprintReader(set_up.sessions, interfaces, set_up.program_files)
         undo.callback(reader.close)
-        rings, queues = RingReader(set_up.duts), QueueReader(set_up.duts)
+        rings = RingReader(set_up.duts)
+        queues = QueueReader(set_up.duts)
         self._watch = Watch(reader, way, self._verify_duts, rings=rings, queues=queues)
 
         # A program may end without closing the testbed. The DUTs are restored nevertheless.
