@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from lossratio.errors import ProfileError
-from lossratio.traffic.foreign import convert_profile
+from lossratio.traffic import convert_profile
 
 TOOLS = {".py": "trex", ".json": "trafficgen", ".pcap": "pcap"}
 

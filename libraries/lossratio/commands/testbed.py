@@ -26,13 +26,15 @@ from lossratio.testbed.local import LocalTestbed, describe, join, part, status a
 from lossratio.testbed.reservation import TOKEN_VARIABLE, Claim, Lease, clear, holder_of
 from lossratio.topology import Topology, TrafficPath, load_topology
 from lossratio.traffic import (
+    PROFILE_READERS,
     check_frame_size,
     check_sends_streams,
+    convert_profile,
     load_generator,
     load_profile,
+    profile_text,
     read_profile,
 )
-from lossratio.traffic.foreign import PROFILE_READERS, convert_profile, profile_text
 from lossratio.units import format_duration, format_frame_rate
 from lossratio.yaml_file import Problem, describe_problem
 

@@ -37,6 +37,11 @@ from lossratio.traffic.configuration import (
     spread_over_flows as spread_over_flows,
 )
 from lossratio.traffic.connections import connections_of as connections_of
+from lossratio.traffic.foreign import (
+    PROFILE_READERS as PROFILE_READERS,
+    convert_profile as convert_profile,
+    profile_text as profile_text,
+)
 from lossratio.traffic.frame_headers import FrameHeaders as FrameHeaders
 from lossratio.traffic.frame_sizes import (
     RFC2544_FRAME_SIZES as RFC2544_FRAME_SIZES,

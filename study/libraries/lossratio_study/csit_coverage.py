@@ -12,7 +12,7 @@ import click
 from robot.running import TestCase
 
 from lossratio.commands import SUITE, LocalPath, argument, command, option
-from lossratio.runs.job_tests import expanded_tests
+from lossratio.runs import expanded_tests
 from lossratio.shipped import SUITES
 from lossratio.units import format_ratio
 from lossratio_study.csit_jobs import CsitTest, csit_jobs

@@ -20,7 +20,7 @@ from lossratio.dut import parse_options
 from lossratio.errors import JobError
 from lossratio.keywords import twin_tags
 from lossratio.records import FileModel
-from lossratio.runs.robot_run import words_of
+from lossratio.runs import words_of
 from lossratio.traffic import Headers, ProfileFile, read_profile
 from lossratio.yaml_file import load_yaml_file
 

@@ -10,8 +10,7 @@ from pathlib import Path
 import pytest
 
 from lossratio.errors import ProfileError
-from lossratio.traffic import load_profile
-from lossratio.traffic.foreign import convert_profile, profile_text
+from lossratio.traffic import convert_profile, load_profile, profile_text
 
 
 def converted(tmp_path: Path, tool: str, content: str | bytes):

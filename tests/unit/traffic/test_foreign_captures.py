@@ -11,7 +11,7 @@ from foreign_files import capture, converted, loaded, problem, udp_frame
 from hypothesis import given, strategies
 
 from lossratio.errors import ProfileError
-from lossratio.traffic.foreign import PROFILE_READERS
+from lossratio.traffic import PROFILE_READERS
 
 STREAM = {
     "flows": 8,
