@@ -32,8 +32,8 @@ from lossratio.keywords import Catalogue
 from lossratio.results.findings import findings_of
 from lossratio.results.model import TestResult
 from lossratio.results.run_directory import RunDirectory
-from lossratio.runs import csit_coverage
 from lossratio.shipped import SUITES
+from lossratio_study.csit_coverage import csit_coverage
 
 
 @click.group(help=__doc__)

@@ -1,6 +1,6 @@
-"""Writes the figures of `reference/csit-coverage.md`, as `lossratio csit coverage` finds them in a clone of CSIT.
+"""Writes the figures of `reference/csit-coverage.md`, as `lossratio csit-coverage` finds them in a clone of CSIT.
 
-It also writes `tests/unit/runs/csit_weekly.json`: facts about the tests of VPP's weekly jobs, and how ours compare, so
+It also writes `study/tests/csit_weekly.json`: facts about the tests of VPP's weekly jobs, and how ours compare, so
 that a test without the clone notices a suite that becomes another test.
 
 Usage: csit.py CLONE
@@ -16,13 +16,13 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from lossratio.runs import Coverage, CoverageVerdict, csit_coverage
-from lossratio.runs.csit_suites import CsitSuites, nodes_of
 from lossratio.runs.job_tests import expanded_tests
 from lossratio.shipped import SUITES
+from lossratio_study.csit_coverage import Coverage, CoverageVerdict, csit_coverage
+from lossratio_study.csit_suites import CsitSuites, nodes_of
 
 PAGE = Path(__file__).parent / "reference" / "csit-coverage.md"
-FACTS = Path(__file__).parents[1] / "tests" / "unit" / "runs" / "csit_weekly.json"
+FACTS = Path(__file__).parents[1] / "study" / "tests" / "csit_weekly.json"
 _NAME = re.compile(r"^\w+-(?:\d+c-)?")
 _NODES = re.compile(r"-(\d)n\w?-")
 WEEKLY = "csit-vpp-perf-ndrpdr-weekly-*"

@@ -7,10 +7,16 @@ from __future__ import annotations
 
 import re
 import textwrap
+from os import PathLike
 from pathlib import Path
+from types import UnionType
+from typing import Any, Literal, Union, get_args, get_origin
+
+from pydantic import BeforeValidator
+from pydantic.fields import FieldInfo
 
 import lossratio.dut
-from lossratio.dut import Dut, DutOptions, types_of_options
+from lossratio.dut import Dut, DutOptions
 from lossratio.dut.dpdk import DpdkOptions
 from lossratio.dut.linux import LinuxOptions, ProgramOptions
 from lossratio.dut.linux.program_dut import SocketOptions
@@ -68,9 +74,40 @@ def types() -> str:
     kinds = built_in_kinds()
     return (
         _HEAD
-        + "".join(_typed(name, wanted, kinds) for name, wanted in types_of_options().items())
+        + "".join(_typed(name, wanted, kinds) for name, wanted in types_of_options(kinds).items())
         + "\nAnyOptions = OptionValues | Mapping[str, object]\n"
     )
+
+
+def types_of_options(kinds: tuple[type[Dut[DutOptions]], ...]) -> dict[str, Any]:
+    """The types in which options may be given, by option: simple types, and text."""
+    parts: dict[str, list[Any]] = {}
+    for kind in kinds:
+        for name, field in kind.all_options().model_fields.items():
+            parts.setdefault(name, []).extend(_parts(field))
+    joined = {}
+    for name in sorted(parts, key=lambda name: (name != "reset", name)):
+        values = tuple(dict.fromkeys(part for part in parts[name] if isinstance(part, int | str)))
+        types = dict.fromkeys(part for part in parts[name] if not isinstance(part, int | str))
+        members = (*((Literal[values],) if values else ()), *types, str)
+        joined[name] = Union[members]  # noqa: UP007 (made of a tuple)
+    return joined
+
+
+def _parts(field: FieldInfo) -> list[Any]:
+    """The simple types of an option, and its values if it has few."""
+    wanted = field.annotation
+    parts: list[Any] = []
+    for part in get_args(wanted) if get_origin(wanted) in (Union, UnionType) else (wanted,):
+        if get_origin(part) is Literal:
+            parts += get_args(part)
+        elif part is int and any(isinstance(item, BeforeValidator) for item in field.metadata):
+            parts.append(float)  # The option is also read from other quantities.
+        elif part in (bool, int, float):
+            parts.append(part)
+        elif part is Path:
+            parts.append(PathLike[str])
+    return parts
 
 
 def _typed(name: str, wanted: object, kinds: tuple[type[Dut[DutOptions]], ...]) -> str:

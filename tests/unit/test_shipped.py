@@ -7,7 +7,6 @@ import pytest
 from lossratio import open_testbed
 from lossratio.errors import JobError, TopologyError
 from lossratio.runs.job import load_job
-from lossratio.runs.matrix import matrix
 from lossratio.shipped import SUITES, TOPOLOGIES, did_you_mean
 from lossratio.topology import load_topology
 
@@ -55,12 +54,11 @@ def test_a_path_that_does_not_exist_is_no_name(path):
         load_topology(path)
 
 
-def test_a_job_names_suites_and_topologies_and_its_matrix_means_the_same_on_every_machine(tmp_path):
+def test_a_job_names_suites_and_topologies_that_come_with_lossratio(tmp_path):
     (tmp_path / "job.yaml").write_text(JOB.format("simulated", "linux_bridge"))
     job = load_job("job.yaml")
     assert job.suites_on(job.testbeds[0])[0].name == "linux_bridge.robot"
-    (entry,) = matrix([tmp_path / "job.yaml"])["include"]
-    assert entry["topology"] == "simulated"
+    assert job.testbeds[0].topology.name == "simulated"
 
 
 def test_a_job_with_misspelt_names_is_refused_with_the_nearest_ones(tmp_path):

@@ -283,7 +283,9 @@ def bisect(
             click.echo("There is no alarm to bisect.")
             return
         click.echo(f"Alarm of {alarm.series}:")
-        good, bad, measured = alarm.good, alarm.bad, alarm.measured
+        good = alarm.good
+        bad = alarm.bad
+        measured = alarm.measured
 
     if good is None or bad is None:
         raise click.UsageError(

@@ -58,7 +58,7 @@ class Subject:
 # Table: the second words of each first word.
 SUBJECTS = {
     "lab": Subject(
-        "Set up, share and test your testbeds, and plan their nights.",
+        "Set up, share and test your testbeds.",
         {
             "doctor": "doctor:doctor",
             "import": "testbed:import_command",
@@ -68,8 +68,6 @@ SUBJECTS = {
             "reserve": "testbed:reserve",
             "release": "testbed:release",
             "self-test": "demo:self_test",
-            "plan": "night:plan",
-            "matrix": "night:matrix",
             "join": "testbed:join_lab",
             "part": "testbed:part_lab",
         },
@@ -88,14 +86,11 @@ SUBJECTS = {
         "Compare builds of the SUT, and find the one that changed the throughput.",
         {"ab": "builds:ab", "bisect": "builds:bisect"},
     ),
-    "csit": Subject(
-        "Exchange results with FD.io CSIT, and list which of its tests are here.",
-        {"export": "report:csit", "coverage": "night:csit_coverage_command"},
-    ),
+    "csit": Subject("Exchange results with FD.io CSIT.", {"export": "report:csit"}),
 }
 """The other commands, by first and second word."""
 
-ELSEWHERE = {"study": "study", "otg-serve": "otg"}
+ELSEWHERE = {"study": "study", "csit-coverage": "study", "otg-serve": "otg"}
 """The commands of the project's other packages by name: the package's name after `lossratio-`."""
 
 

@@ -7,6 +7,7 @@ import shlex
 import sys
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from dataclasses import astuple, dataclass
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -100,41 +101,85 @@ def _any_of_expanded(args: Sequence[str]) -> list[str]:
     return expanded
 
 
+@dataclass(frozen=True)
+class _Where:
+    """The testbeds."""
+
+    topology: Path | None = option(TESTBED, metavar="FILE|NAME")
+    any_of: tuple[Path, ...] = option(
+        "Several identical testbeds; the run takes the first free one.", metavar="FILE..."
+    )
+
+    @property
+    def files(self) -> tuple[Path, ...]:
+        """The topology files."""
+        named = () if self.topology is None else (self.topology,)
+        return (*named, *self.any_of)
+
+
+@dataclass(frozen=True)
+class _Tests:
+    """The tests, and what changes in them."""
+
+    job: Path | None = option("A job file, instead of suites.", metavar="FILE")
+    include: tuple[str, ...] = option(ONLY_TAG, "-i", "--include", metavar="TAG")
+    exclude: tuple[str, ...] = option(
+        "No tests with this tag, or pattern of tags.", "-e", "--exclude", metavar="TAG"
+    )
+    test: tuple[str, ...] = option(ONLY_NAME, "-t", "--test", metavar="NAME")
+    variable: tuple[str, ...] = option(
+        "A variable of the suites, e.g. FRAME_SIZE:64B.", "-v", "--variable", metavar="NAME:VALUE"
+    )
+    output: Path | None = option(NEW_IN_RESULTS, metavar="DIR")
+    doubts: str | None = option(
+        "Whether a doubt about a result is a warning or fails the test.",
+        type=OneOf(["warn", "fail"]),
+    )
+
+    def robot_options(self) -> Iterator[str]:
+        """The options of Robot Framework that say the same."""
+        yield from _repeated("--test", self.test)
+        yield from _repeated("--exclude", self.exclude)
+        yield from _repeated("--variable", self.variable)
+        if self.doubts is not None:
+            yield from ("--variable", f"DOUBTS:{self.doubts}")
+        if self.output is not None:
+            yield from ("--outputdir", str(self.output))
+
+
+@dataclass(frozen=True)
+class _Start:
+    """When the run begins, or continues."""
+
+    wait: float | None = option("Wait at most this long for the testbed, e.g. 2h.", type=DURATION)
+    purpose: str = option("The reason, shown to other users of the testbed.", default="")
+    resume: Path | None = option("Continue the run in this directory.", metavar="DIR")
+    force: bool = option("Continue even if conditions have changed.")
+
+
+@dataclass(frozen=True)
+class _Limits:
+    """The time that the parts of a run may take."""
+
+    test_timeout: float | None = option(
+        "Time limit of each test without its teardown, e.g. 1h.", type=DURATION
+    )
+    suite_timeout: float | None = option(
+        "Time limit of each suite; the rest of its tests fail.", type=DURATION
+    )
+    run_timeout: float | None = option(
+        "Time limit of the run; then it stops cleanly.", type=DURATION
+    )
+
+
 @command(cls=_RunCommand)
 def run(
     suites: tuple[Path, ...] = argument("SUITE... [-- ROBOT OPTIONS]", type=SUITE),
     *,
-    topology: Path | None = option(TESTBED, metavar="FILE|NAME"),
-    any_of: tuple[Path, ...] = option(
-        "Several identical testbeds; the run takes the first free one.", metavar="FILE..."
-    ),
-    job: Path | None = option("A job file, instead of suites.", metavar="FILE"),
-    include: tuple[str, ...] = option(ONLY_TAG, "-i", "--include", metavar="TAG"),
-    exclude: tuple[str, ...] = option(
-        "No tests with this tag, or pattern of tags.", "-e", "--exclude", metavar="TAG"
-    ),
-    test: tuple[str, ...] = option(ONLY_NAME, "-t", "--test", metavar="NAME"),
-    variable: tuple[str, ...] = option(
-        "A variable of the suites, e.g. FRAME_SIZE:64B.", "-v", "--variable", metavar="NAME:VALUE"
-    ),
-    output: Path | None = option(NEW_IN_RESULTS, metavar="DIR"),
-    doubts: str | None = option(
-        "Whether a doubt about a result is a warning or fails the test.",
-        type=OneOf(["warn", "fail"]),
-    ),
-    wait: float | None = option("Wait at most this long for the testbed, e.g. 2h.", type=DURATION),
-    purpose: str = option("The reason, shown to other users of the testbed.", default=""),
-    resume: Path | None = option("Continue the run in this directory.", metavar="DIR"),
-    force: bool = option("Continue even if conditions have changed."),
-    test_timeout: float | None = option(
-        "Time limit of each test without its teardown, e.g. 1h.", type=DURATION
-    ),
-    suite_timeout: float | None = option(
-        "Time limit of each suite; the rest of its tests fail.", type=DURATION
-    ),
-    run_timeout: float | None = option(
-        "Time limit of the run; then it stops cleanly.", type=DURATION
-    ),
+    where: _Where,
+    tests: _Tests,
+    start: _Start,
+    limits: _Limits,
     results: str | None = option(
         "The archive to send the run to, e.g. s3://bucket/path or a folder.", metavar="URL"
     ),
@@ -147,53 +192,26 @@ def run(
     Exit status: 0 all tests passed, 1 a test failed, 2 bad input, 3 a value has regressed, 5 every test was skipped, 69
     the infrastructure failed, 75 the testbed is not available, 130 the user stopped it. After 69 and 75, try again.
     """
-    from lossratio.runs import Limits, RunRequest, resume as go_on, run as begin
-
-    _check_variables(variable)
+    _check_variables(tests.variable)
     for_robot = click.get_current_context().obj or ()
     named = (_option_of_robot(word.partition("=")[0]) for word in for_robot)
-    if output is not None and "--outputdir" in named:
+    if tests.output is not None and "--outputdir" in named:
         raise click.UsageError("--outputdir is --output here. Leave one of them out.")
-    variables = list(variable)
-    if doubts is not None:
-        variables.append(f"DOUBTS:{doubts}")
-    robot_options = (
-        *_repeated("--test", test),
-        *_repeated("--exclude", exclude),
-        *_repeated("--variable", variables),
-        *(("--outputdir", str(output)) if output else ()),
-        *(VERBOSE if verbose else ()),
-        *for_robot,
-    )
+    shown = VERBOSE if verbose else ()
+    robot_options = (*tests.robot_options(), *shown, *for_robot)
     if results is not None:
         from lossratio.history import Outbox
 
         # A mistake in the address must be an error before the run, not after it.
         Outbox.of(results)
-    limits = Limits(test_timeout, suite_timeout, run_timeout)
-    topologies = (*((topology,) if topology else ()), *any_of)
-    if resume is not None:
-        if topologies or suites or include or job or robot_options:
-            raise click.UsageError("A resumed run keeps its suites and options: leave them out.")
-        outcome = go_on(resume, force=force, wait=wait or 0.0, limits=limits)
-    else:
-        if not topologies and job is None:
-            raise click.UsageError(
-                "Name the testbed, for example --topology local or --topology my-lab.yaml."
-            )
-        if not suites and job is None:
-            raise click.UsageError("Name the suites to run, or --job FILE.")
-        outcome = begin(
-            RunRequest(
-                topologies, suites, include, robot_options, wait or 0.0, purpose, job, limits
-            )
-        )
+    outcome = _performed(suites, where, tests, start, limits, robot_options)
     status = outcome.status
-    if (
+    is_lost = (
         results is not None
         and outcome.directory is not None
         and not _is_kept(outcome.directory, results)
-    ):
+    )
+    if is_lost:
         status = with_trouble(status)
     show_problems(outcome)
     if outcome.error is None:
@@ -203,6 +221,41 @@ def run(
             click.echo(f"Next, to compare it with a later run: {later}", err=True)
         click.echo(_summary(outcome, int(status)), err=True)
     sys.exit(int(status))
+
+
+def _performed(
+    suites: tuple[Path, ...],
+    where: _Where,
+    tests: _Tests,
+    start: _Start,
+    limits: _Limits,
+    robot_options: tuple[str, ...],
+) -> RunOutcome:
+    """Begins the run, or continues it.
+
+    Raises:
+        click.UsageError: If it is not clear what to run, or options do not go together.
+    """
+    from lossratio.runs import Limits, RunRequest, resume as go_on, run as begin
+
+    within = Limits(*astuple(limits))
+    wait = start.wait or 0.0
+    if start.resume is not None:
+        if where.files or suites or tests.include or tests.job or robot_options:
+            raise click.UsageError("A resumed run keeps its suites and options: leave them out.")
+        return go_on(start.resume, force=start.force, wait=wait, limits=within)
+
+    if tests.job is None:
+        if not where.files:
+            raise click.UsageError(
+                "Name the testbed, for example --topology local or --topology my-lab.yaml."
+            )
+        if not suites:
+            raise click.UsageError("Name the suites to run, or --job FILE.")
+    request = RunRequest(
+        where.files, suites, tests.include, robot_options, wait, start.purpose, tests.job, within
+    )
+    return begin(request)
 
 
 VERBOSE = ("--variable", "LOSSRATIO_VERBOSE:yes")

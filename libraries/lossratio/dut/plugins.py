@@ -4,15 +4,13 @@ Another package adds a kind by an entry point of the group ``lossratio.dut``. Th
 and its object is a subclass of `lossratio.dut.Dut`.
 """
 
+import runpy
 from collections.abc import Mapping
 from operator import attrgetter
-from os import PathLike
 from pathlib import Path
-from types import UnionType
-from typing import Any, Literal, Union, get_args, get_origin
+from typing import Any
 
-from pydantic import BeforeValidator, ValidationError
-from pydantic.fields import FieldInfo
+from pydantic import ValidationError
 
 from lossratio.dut.base import Dut, DutOptions
 from lossratio.errors import DutError
@@ -65,34 +63,12 @@ def load_kind(kind: str) -> type[Dut[DutOptions]]:
 
 
 def types_of_options() -> dict[str, Any]:
-    """The types in which options of lossratio's own kinds may be given, by option: simple types, and text."""
-    parts: dict[str, list[Any]] = {}
-    for kind in built_in_kinds():
-        for name, field in kind.all_options().model_fields.items():
-            parts.setdefault(name, []).extend(_parts(field))
-    joined = {}
-    for name in sorted(parts, key=lambda name: (name != "reset", name)):
-        values = tuple(dict.fromkeys(part for part in parts[name] if isinstance(part, int | str)))
-        types = dict.fromkeys(part for part in parts[name] if not isinstance(part, int | str))
-        members = (*((Literal[values],) if values else ()), *types, str)
-        joined[name] = Union[members]  # noqa: UP007 (made of a tuple)
-    return joined
+    """The types in which options of lossratio's own kinds may be given, by option, from the generated stub.
 
-
-def _parts(field: FieldInfo) -> list[Any]:
-    """The simple types of an option, and its values if it has few."""
-    wanted = field.annotation
-    parts: list[Any] = []
-    for part in get_args(wanted) if get_origin(wanted) in (Union, UnionType) else (wanted,):
-        if get_origin(part) is Literal:
-            parts += get_args(part)
-        elif part is int and any(isinstance(item, BeforeValidator) for item in field.metadata):
-            parts.append(float)  # The option is also read from other quantities.
-        elif part in (bool, int, float):
-            parts.append(part)
-        elif part is Path:
-            parts.append(PathLike[str])
-    return parts
+    To import all kinds for their options takes a tenth of the import of the keyword library.
+    """
+    stub = runpy.run_path(str(Path(__file__).with_name("option_values.pyi")))
+    return dict(stub["OptionValues"].__annotations__)
 
 
 def parse_options(kind: str, options: Mapping[str, Any]) -> DutOptions:

@@ -13,6 +13,7 @@ from robot.running.context import EXECUTION_CONTEXTS
 from lossratio.checked_arguments import shortened
 from lossratio.errors import LossRatioError, ReportError
 from lossratio.keywords.arguments import FormatName, with_strict_types
+from lossratio.keywords.checks import CheckKeywords
 from lossratio.keywords.devices import DeviceKeywords
 from lossratio.keywords.groups import with_tags_of_groups
 from lossratio.keywords.live_view import has_own_console, say
@@ -54,7 +55,12 @@ def _shorter(found: re.Match[str]) -> str:
 @with_tags_of_groups
 @with_keywords_of_kinds
 class LossRatio(
-    TestbedKeywords, ThroughputKeywords, Rfc2544Keywords, TesterKeywords, DeviceKeywords
+    TestbedKeywords,
+    ThroughputKeywords,
+    CheckKeywords,
+    Rfc2544Keywords,
+    TesterKeywords,
+    DeviceKeywords,
 ):
     """Keywords that measure how many frames a data plane forwards: NDR, PDR, MRR, and any search goal of RFC 9971.
 

@@ -332,12 +332,8 @@ class Session:
             SearchError: If `resume` has no run that can be continued, or a test in another file has this identity: both
                 would be one series.
         """
-        # A misspelt directory must not cost everything that was measured.
         earlier = resume or self._resume
-        if earlier is not None and not earlier.is_dir():
-            raise SearchError(
-                f"There is no run to continue in {shown_name(earlier)}. Correct 'resume', or leave it out."
-            )
+        _require_run(earlier)
 
         variables = BuiltIn().get_variables(no_decoration=True)
         test = self.test_name
@@ -373,6 +369,18 @@ class Session:
             self.directory,
             None if earlier is None else results.RunDirectory(earlier),
             forced,
+        )
+
+
+def _require_run(earlier: Path | None) -> None:
+    """Checks that there is a run to continue: a misspelt directory must not cost everything that was measured.
+
+    Raises:
+        SearchError: If there is none.
+    """
+    if earlier is not None and not earlier.is_dir():
+        raise SearchError(
+            f"There is no run to continue in {shown_name(earlier)}. Correct 'resume', or leave it out."
         )
 
 

@@ -256,7 +256,7 @@ class NodeSession(AbstractContextManager["NodeSession"]):
                     threading.Thread(
                         target=process.feed, args=(channel, stdin), daemon=True
                     ).start()
-                stdout = b"".join(self._chunks(channel, command, most))
+                stdout = b"".join(_chunks(self.name, channel, command, most))
                 stderr.join()
                 exit_status = channel.recv_exit_status()
                 lost = process.is_lost(channel)
@@ -278,18 +278,6 @@ class NodeSession(AbstractContextManager["NodeSession"]):
         if exit_status < 0 and lost:
             raise NodeError(process.connection_lost(self.name, command))
         return exit_status, stdout, stderr.data().decode(errors="replace")
-
-    def _chunks(
-        self, channel: AnyChannel, command: tuple[str, ...], most: int | None
-    ) -> Iterator[bytes]:
-        printed = 0
-        for chunk in iter(lambda: channel.recv(CHUNK), b""):
-            printed += len(chunk)
-            if most is not None and printed > most:
-                raise NodeError(
-                    f"Node {self.name}: {shown(command)} printed more than {most:,} bytes."
-                )
-            yield chunk
 
     def _open_channel(self, command: tuple[str, ...], timeout: float) -> AnyChannel:
         transport = self._client.get_transport()
@@ -345,3 +333,15 @@ def _opened(name: str, node: Node, credentials: Credentials) -> AnyClient:
     from lossratio.nodes.connection import open_client
 
     return open_client(name, node, credentials.completed(name))
+
+
+def _chunks(
+    name: str, channel: AnyChannel, command: tuple[str, ...], most: int | None
+) -> Iterator[bytes]:
+    """What a command on a node prints; an error if it is more than so many bytes."""
+    printed = 0
+    for chunk in iter(lambda: channel.recv(CHUNK), b""):
+        printed += len(chunk)
+        if most is not None and printed > most:
+            raise NodeError(f"Node {name}: {shown(command)} printed more than {most:,} bytes.")
+        yield chunk

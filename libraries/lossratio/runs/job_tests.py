@@ -14,7 +14,7 @@ from lossratio.keywords import SuiteExpander
 from lossratio.results import VARIATION
 from lossratio.runs.job import Job, JobTests, Testbed
 from lossratio.runs.robot_run import tags_near, words_of
-from lossratio.shipped import SUITES, names_near
+from lossratio.shipped import names_near
 from lossratio.traffic import mix_names, parse_frame_size
 from lossratio.yaml_file import describe_problem
 
@@ -95,7 +95,7 @@ def job_tests(job: Job, testbed: Testbed) -> tuple[TestCase, ...]:
         selected = list(_selected(alone, testbed))
         _check_mixes(job, tests, selected)
         if not selected:
-            there = tags_near(tests.include, suite_tests(job.suites(tests), testbed.file))
+            there = tags_near(tests.include, expanded_tests(job.suites(tests), testbed.file))
             raise JobError(
                 f"{job.path}: entry {number} of the tests on {testbed.topology.name} selects no test: "
                 f"no test in {', '.join(map(str, tests.suites))} has its tags.{there}"
@@ -132,37 +132,18 @@ def _profiles_of(test: TestCase) -> Iterator[str]:
                 yield value
 
 
-def suite_tests(
-    suites: tuple[Path, ...], file: Path, include: tuple[str, ...] = ()
-) -> tuple[TestCase, ...]:
-    """The tests of suites on a testbed, without a job.
+def expanded_tests(suites: tuple[Path, ...], file: Path | None = None) -> tuple[TestCase, ...]:
+    """The tests of suites in all frame sizes, with all numbers of cores, without a job.
 
     Args:
         suites: Files and folders of Robot Framework.
-        file: The topology file of the testbed.
-        include: Tags that select tests, as with ``robot --include``; empty: all tests.
-
-    Raises:
-        JobError: If there are no tests, or the suites cannot be read.
-    """
-    root = _built(suites)
-    root.visit(SuiteExpander(str(file)))
-    there = tags_near(include, root.all_tests)
-    root.filter(included_tags=list(include) or None)
-    if not root.test_count:
-        named = ", ".join(map(SUITES.name, suites))
-        raise JobError(f"No test in {named} has the tags {', '.join(include)}.{there}")
-    return tuple(root.all_tests)
-
-
-def expanded_tests(suites: tuple[Path, ...]) -> tuple[TestCase, ...]:
-    """The tests of suites in all frame sizes, with all numbers of cores, for no testbed.
+        file: The topology file of the testbed; None: for no testbed.
 
     Raises:
         JobError: If Robot Framework cannot read a suite.
     """
     root = _built(suites)
-    root.visit(SuiteExpander())
+    root.visit(SuiteExpander(None if file is None else str(file)))
     return tuple(root.all_tests)
 
 

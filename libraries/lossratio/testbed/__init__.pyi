@@ -31,5 +31,6 @@ from .testbed import (
     Testbed as Testbed,
     TestbedRequest as TestbedRequest,
     TrafficSource as TrafficSource,
+    TrialSettings as TrialSettings,
     dut_request as dut_request,
 )

@@ -215,8 +215,8 @@ class _Cabling:
             self._check_tags(first)
             self._check_fields()
 
-        notes = (*self._notes, *self._chatter())
-        problems = (*self._problems, *self._foreign_traffic())
+        notes = (*self._notes, *self._probe.neighbours_chatter())
+        problems = (*self._problems, *self._probe.foreign_traffic())
         return CablingReport(tuple(self._working()), notes, problems)
 
     def _working(self) -> Iterator[str]:
@@ -226,28 +226,6 @@ class _Cabling:
             if sizes:
                 listed = " and ".join(map(str, sizes))
                 yield f"{end.name} > {end.peer}: frames of {listed} bytes come out"
-
-    def _chatter(self) -> Iterator[str]:
-        """The protocols that devices speak with their neighbours."""
-        kinds: dict[str, set[str]] = {}
-        for name, what in self._probe.chatter:
-            kinds.setdefault(name, set()).add(what)
-        for name, of in kinds.items():
-            yield f"{name}: the device sends {', '.join(sorted(of))}, which is normal"
-
-    def _foreign_traffic(self) -> Iterator[str]:
-        """The ports at which frames of others arrive; at each port, the most frequent frame is the example."""
-        totals: Counter[str] = Counter()
-        examples: dict[str, str] = {}
-        for (name, what), count in self._probe.foreign.most_common():
-            totals[name] += count
-            examples.setdefault(name, what)
-
-        for name, count in totals.items():
-            yield (
-                f"{name}: foreign traffic: {count} frames from other senders, such as {examples[name]}. They use "
-                "capacity of the device: find their sender."
-            )
 
     def _ask_gateways(self) -> None:
         asked = []

@@ -1,7 +1,7 @@
 """Sends marked frames from ports of the TG, and notes where they come out."""
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -179,6 +179,28 @@ class Probe:
             self.problems.append(
                 "A loop: too many frames come back to count them. Look for a second path between the ports, and "
                 "switch off one of its ports."
+            )
+
+    def neighbours_chatter(self) -> Iterator[str]:
+        """The protocols that devices speak with their neighbours."""
+        kinds: dict[str, set[str]] = {}
+        for name, what in self.chatter:
+            kinds.setdefault(name, set()).add(what)
+        for name, of in kinds.items():
+            yield f"{name}: the device sends {', '.join(sorted(of))}, which is normal"
+
+    def foreign_traffic(self) -> Iterator[str]:
+        """The ports at which frames of others arrive; at each port, the most frequent frame is the example."""
+        totals: Counter[str] = Counter()
+        examples: dict[str, str] = {}
+        for (name, what), count in self.foreign.most_common():
+            totals[name] += count
+            examples.setdefault(name, what)
+
+        for name, count in totals.items():
+            yield (
+                f"{name}: foreign traffic: {count} frames from other senders, such as {examples[name]}. They use "
+                "capacity of the device: find their sender."
             )
 
     def _note_own(self, arrival: traffic.Arrival, mark: tuple[int, int]) -> None:

@@ -21,7 +21,7 @@ from lossratio.testbed.queues import QueueReader
 from lossratio.testbed.repair import RepairingMeasurer
 from lossratio.testbed.set_up import LiveSetUp, last_wills
 from lossratio.testbed.starvation import RingReader
-from lossratio.testbed.testbed import Ready, Testbed, TestbedRequest
+from lossratio.testbed.testbed import Ready, Testbed, TestbedRequest, TrialSettings
 from lossratio.testbed.undo import ignored_interruption
 from lossratio.testbed.watch import Watch, WatchedSource
 from lossratio.traffic import (
@@ -66,23 +66,15 @@ class LiveTestbed(Testbed):
         interfaces = {name: way.interfaces(name) for name in set_up.sessions}
         reader = FingerprintReader(set_up.sessions, interfaces, set_up.program_files)
         undo.callback(reader.close)
-        rings, queues = RingReader(set_up.duts), QueueReader(set_up.duts)
+        rings = RingReader(set_up.duts)
+        queues = QueueReader(set_up.duts)
         self._watch = Watch(reader, way, self._verify_duts, rings=rings, queues=queues)
 
         # A program may end without closing the testbed. The DUTs are restored nevertheless.
         atexit.register(self._leave)
 
     @contextmanager
-    def ready_for(
-        self,
-        profile: TrafficProfile,
-        *,
-        ramp: float = 0.0,
-        rest: float = 0.0,
-        integrity: Integrity = Integrity.DOUBT,
-        connects: bool = False,
-        watches: bool = False,
-    ) -> Iterator[Ready]:
+    def opened_for(self, profile: TrafficProfile, settings: TrialSettings) -> Iterator[Ready]:
         """Configures the generator and checks the path, after restoring lost connections.
 
         At the end of the block, it checks again that the testbed is ours, and that the DUTs are as they were set up.
@@ -103,7 +95,7 @@ class LiveTestbed(Testbed):
         self._verify_duts()
         try:
             self._is_in_use = True
-            yield self._prepared(profile, ramp, rest, integrity, connects, watches)
+            yield self._prepared(profile, settings)
             # The trials give no result if the testbed was no longer ours, or a DUT was not as it was set up.
             with self._watch.allowing_absence():
                 self._prove()
@@ -138,15 +130,7 @@ class LiveTestbed(Testbed):
         self._restore()
         self._watch.verify()
 
-    def _prepared(
-        self,
-        profile: TrafficProfile,
-        ramp: float,
-        rest: float,
-        integrity: Integrity,
-        connects: bool,
-        watches: bool,
-    ) -> Ready:
+    def _prepared(self, profile: TrafficProfile, settings: TrialSettings) -> Ready:
         """The measurer, and the conditions of its trials; the generator is configured, and frames pass the path."""
         set_up = self._set_up
         next_hops = find_next_hops(self.request.topology, set_up, profile, self._running_agent)
@@ -159,9 +143,9 @@ class LiveTestbed(Testbed):
         )
         configuration = replace(
             made,
-            examines=integrity is not Integrity.OFF and not set_up.translates,
-            connects=connects,
-            watches=watches,
+            examines=settings.integrity is not Integrity.OFF and not set_up.translates,
+            connects=settings.connects,
+            watches=settings.watches,
             loads_default_route=set_up.loads_default_route(self.request.topology),
         )
         set_up.generator.check_growth(self.request.growth)
@@ -184,8 +168,8 @@ class LiveTestbed(Testbed):
             self._measurer,
             configuration=configuration,
             connections=connections,
-            idle_time=max(set_up.idle_time, rest),
-            ramp=ramp,
+            idle_time=max(set_up.idle_time, settings.rest),
+            ramp=settings.ramp,
             late_frames=late_frames,
         )
         measurer = measurer_with(agent)
@@ -195,7 +179,7 @@ class LiveTestbed(Testbed):
         return Ready(
             repairing,
             WatchedSource(measurer, self._watch, connections),
-            conditions.with_ramp(ramp).with_rest(rest),
+            conditions.with_ramp(settings.ramp).with_rest(settings.rest),
             late_frames,
             wait_for_late_frames=partial(self._wait_for_late_frames, late_frames),
             is_verified=lambda: self._watch.is_verified,

@@ -281,7 +281,8 @@ def load_range(
         origin = LoadOrigin.GIVEN
         highest = max_load
     elif limits:
-        origin, highest = limits[0].origin, limits[0].load
+        origin = limits[0].origin
+        highest = limits[0].load
     else:
         raise SearchError(
             "The maximum load is not known. Set max_load= in the measurement, or add to the topology file the "

@@ -25,7 +25,7 @@ from lossratio.simulation import (
     simulated_latency,
     sut_from,
 )
-from lossratio.testbed.testbed import Ready, Testbed, TestbedRequest
+from lossratio.testbed.testbed import Ready, Testbed, TestbedRequest, TrialSettings
 from lossratio.topology import SimulatedGenerator
 from lossratio.traffic import StoppedTraffic, TrafficProfile, check_sends_streams
 from lossratio.trials import START_TOLERANCE, Integrity, LatencyOutput, Step, TrialInput
@@ -168,16 +168,7 @@ class SimulatedTestbed(Testbed):
             self._recovery_time = request.dut.options.recovery_time
 
     @contextmanager
-    def ready_for(
-        self,
-        profile: TrafficProfile,
-        *,
-        ramp: float = 0.0,
-        rest: float = 0.0,
-        integrity: Integrity = Integrity.DOUBT,
-        connects: bool = False,
-        watches: bool = False,
-    ) -> Iterator[Ready]:
+    def opened_for(self, profile: TrafficProfile, settings: TrialSettings) -> Iterator[Ready]:
         """Yields a measurer on a virtual clock, which always starts from the same state.
 
         Raises:
@@ -194,13 +185,13 @@ class SimulatedTestbed(Testbed):
             )
 
         directions = profile.transmitting_directions
-        overhead = (self.generator.overhead or 0.0) + ramp
-        faults = None if integrity is Integrity.OFF else self._faults
+        overhead = (self.generator.overhead or 0.0) + settings.ramp
+        faults = None if settings.integrity is Integrity.OFF else self._faults
         measurer = SimulatedMeasurer(
             [self._sut] * directions if self._has_known_truth else self._sut,
             seed=self.generator.seed,
             overhead=overhead,
-            settle=max(self._recovery_time, rest),
+            settle=max(self._recovery_time, settings.rest),
             max_rate=self.generator.max_rate,
             directions=directions,
             faults=faults,
@@ -208,7 +199,8 @@ class SimulatedTestbed(Testbed):
         source = SimulatedSource(
             measurer, self._capacity, shared=not self._has_known_truth, seed=self.generator.seed
         )
-        yield Ready(measurer, source, self._conditions(profile).with_ramp(ramp).with_rest(rest))
+        conditions = self._conditions(profile).with_ramp(settings.ramp).with_rest(settings.rest)
+        yield Ready(measurer, source, conditions)
 
     def close(self) -> None:
         """Ends its use. Like a real testbed, it measures nothing after that."""

@@ -1,7 +1,7 @@
 """The interface that all testbeds have, and the request that opens one."""
 
 import math
-from abc import ABC, abstractmethod
+from abc import ABC
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
@@ -195,6 +195,22 @@ class TrafficSource(Protocol):
 
 
 @dataclass(frozen=True)
+class TrialSettings:
+    """How trials are made, besides their load and duration."""
+
+    ramp: float = 0.0
+    """Seconds before each trial in which the load grows from 0, and nothing is counted."""
+    rest: float = 0.0
+    """Minimum seconds without traffic before each trial; a DUT's own time to recover may be longer."""
+    integrity: Integrity = Integrity.DOUBT
+    """Whether the generator examines the frames that come back, as far as it can; ``off``: it does not."""
+    connects: bool = False
+    """Whether all trials open connections."""
+    watches: bool = False
+    """Whether losses of running traffic are located in time."""
+
+
+@dataclass(frozen=True)
 class Ready:
     """A testbed that is ready to measure with one traffic profile."""
 
@@ -234,30 +250,23 @@ class Testbed(ABC):
     """The settings of the generator."""
     _see: Callable[[int, int], None] | None = None
 
-    @abstractmethod
-    def ready_for(
-        self,
-        profile: TrafficProfile,
-        *,
-        ramp: float = 0.0,
-        rest: float = 0.0,
-        integrity: Integrity = Integrity.DOUBT,
-        connects: bool = False,
-        watches: bool = False,
-    ) -> AbstractContextManager[Ready]:
+    def ready_for(self, profile: TrafficProfile, **settings: Any) -> AbstractContextManager[Ready]:
         """Makes the testbed ready for a traffic profile, checks that frames get through, and leaves no traffic running.
 
         Args:
             profile: The traffic.
-            ramp: Seconds before each trial in which the load grows from 0, and nothing is counted.
-            rest: Minimum seconds without traffic before each trial; a DUT's own time to recover may be longer.
-            integrity: Whether the generator examines the frames that come back, as far as it can; ``off``: it does not.
-            connects: Whether all trials open connections.
-            watches: Whether losses of running traffic are located in time.
+            settings: Fields of `TrialSettings`.
 
         Raises:
             LossRatioError: If the traffic cannot be generated, or does not get through; or if the testbed is in use.
         """
+        return self.opened_for(profile, TrialSettings(**settings))
+
+    def opened_for(
+        self, profile: TrafficProfile, settings: TrialSettings
+    ) -> AbstractContextManager[Ready]:
+        """What `ready_for` does on this kind of testbed; every kind implements it."""
+        raise NotImplementedError
 
     def load_step(self, profile: TrafficProfile) -> float:
         """The load of which all loads with a traffic profile are multiples, in frames per second; 0: any load.

@@ -385,7 +385,8 @@ class _Reader:
             return {"netns": other}
         if self._setting(owner, "network_mode") == "host" or kind in _NO_CONTAINERS:
             return {}
-        prefix, lab = self._file.prefix, self._file.name
+        prefix = self._file.prefix
+        lab = self._file.name
         if kind == "ext-container" or prefix == "":
             return {"netns": owner}
 

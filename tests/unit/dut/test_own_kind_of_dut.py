@@ -55,15 +55,15 @@ def written():
 
 
 @pytest.mark.usefixtures("tunnel")
-def test_the_options_of_a_new_kind_are_arguments_of_the_keyword():
+def test_options_are_arguments_of_the_keyword_and_a_new_kind_takes_its_own():
     @with_option_values
     @typed_keyword()
     def set_up(self, **options: object) -> None:
         """The kinds have OPTIONS."""
 
-    assert "keys" in inspect.signature(set_up).parameters
-    assert set_up.robot_types["keys"] == int | str
-    assert "``keys``" in set_up.__doc__
+    assert "police" in inspect.signature(set_up).parameters
+    assert set_up.robot_types["police"] == float | str
+    assert "``police``" in set_up.__doc__
     assert create_dut("tunnel", None, hop(), {"keys": "5"}).options.keys == 5
 
 

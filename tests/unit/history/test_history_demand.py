@@ -106,11 +106,11 @@ def test_a_goal_that_was_not_measured_is_an_error(history, result):
 LIBRARY = """
 from pathlib import Path
 from lossratio.measurements.throughput.goals import NdrPdrGoals
-from lossratio.keywords.throughput import ThroughputKeywords
+from lossratio.keywords.checks import CheckKeywords
 from lossratio.keywords.session import Session
 from lossratio.measurements.throughput.result import ThroughputResult
 
-class Measured(ThroughputKeywords):
+class Measured(CheckKeywords):
     def __init__(self, result):
         super().__init__(Session(NdrPdrGoals.csit.value, None))
         self.session.last_result = ThroughputResult.model_validate_json(Path(result).read_bytes())

@@ -5,6 +5,7 @@ from __future__ import annotations
 import multiprocessing
 import os
 import signal
+import time
 from pathlib import Path
 
 import pytest
@@ -13,7 +14,7 @@ from ssh_server import needs_sshd, sshd_of
 from waiting import is_running, wait_until
 
 from lossratio.errors import ReservationError
-from lossratio.testbed.reservation.keeper.record import ReservationFile
+from lossratio.testbed.reservation.keeper.record import VERSION, ReservationFile, boot, clock, left_of
 from lossratio.testbed.reservation.lease import ReservationLostError, TestbedReservedError, clear
 
 pytestmark = needs_sshd
@@ -119,6 +120,22 @@ def test_the_last_of_two_keepers_that_end_together_is_the_only_one(tmp_path):
     assert file.is_only({"ticket": 7})
     here.send(None)
     process.join()
+
+
+def test_a_keeper_ends_what_another_user_could_not_kill_long_before_its_holder_asks_again(lab):
+    session = lab.session()
+    lab.take("alice@ci3", session=session, seconds=600.0)
+    pids = started(session)
+    with ReservationFile(str(lab.file)).mutex() as record:
+        record["lease"] = None
+    wait_until(lambda: not any(is_running(pid) for pid in pids))
+
+
+def test_a_lease_that_was_left_ends_when_the_node_boots_and_an_older_one_by_its_date():
+    left = {"version": VERSION, "boot": boot(), "expires": clock() + 60.0}
+    assert 0.0 < left_of(left) <= 60.0
+    assert left_of({**left, "boot": "an earlier one"}) == 0.0
+    assert 0.0 < left_of({"version": 3, "expires": time.time() + 60.0}) <= 60.0
 
 
 def test_force_ends_the_lease_of_a_keeper_that_is_frozen(lab):

@@ -91,7 +91,8 @@ def _links(topology: Topology, own: str) -> Iterator[tuple[str, str, str]]:
         if ends[0].node_name != topology.tg_name:
             continue
         namespace = topology.nodes[ends[1].node_name].netns
-        near, far = ends[0].interface.name, ends[1].interface.name
+        near = ends[0].interface.name
+        far = ends[1].interface.name
         if namespace in (None, own) or near is None or far is None:
             raise TopologyError(
                 f"Topology {topology.name}: link {name} goes to {ends[1].node_name}, which has no 'netns'."

@@ -12,19 +12,22 @@ from __future__ import annotations
 import json
 import math
 import os
+import select
 import signal
 import sys
 import time
 from contextlib import suppress
 from typing import Any, Dict
 
-from .record import VERSION, DamagedRecordError, Lease, ReservationFile, described
+from .record import VERSION, DamagedRecordError, Lease, ReservationFile, boot, clock, described
 
 MARK = "LOSSRATIO_LEASE"
 """Environment variable of all processes that were started under a lease, with the lease's token."""
 PLACE = "LOSSRATIO_TESTBED"
 """Environment variable of the same processes, with the reservation's file and the file system that it is on."""
 END_SECONDS = 2.0
+WATCH_SECONDS = 1.0
+"""Seconds between two looks at the record, in which another user may have ended the lease."""
 LONGEST_TEXT = 200
 """Largest number of characters of an owner or a purpose in a record."""
 Message = Dict[str, Any]
@@ -91,8 +94,14 @@ class Keeper:
                 _end_marked(MARK, token)
                 record["lease"] = None
             if request["op"] == "leave":
-                record["lease"] = {**lease, "expires": time.time() + request["seconds"]}
+                over = clock() + request["seconds"]
+                record["lease"] = {**lease, "version": VERSION, "boot": boot(), "expires": over}
         return {"event": "kept"}
+
+    def watch(self) -> None:
+        """Ends the processes of the lease if somebody else has ended it: their own user may always do that."""
+        if self._lease is not None:
+            self.keep({"op": "renew"})
 
     def end(self) -> None:
         """Ends the processes of the lease, unless the controller goes on with it over another connection."""
@@ -120,6 +129,8 @@ def main() -> None:
             while True:
                 signal.alarm(math.ceil(request["seconds"]))
                 say(getattr(keeper, request["op"])(request))
+                while not select.select([sys.stdin], [], [], WATCH_SECONDS)[0]:
+                    keeper.watch()
                 request = json.loads(sys.stdin.readline() or sys.exit())
         finally:
             keeper.end()

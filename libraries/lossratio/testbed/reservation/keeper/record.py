@@ -17,8 +17,10 @@ from typing import Any, Dict, Iterator
 RECORD_BYTES = 4096
 MUTEX = 1 << 20
 FIRST_TICKET = MUTEX + 1
-VERSION = 3
+VERSION = 4
 """Version of a lease in a record."""
+_BY_DATE = 3
+"""The last version whose leases expire by the date, which somebody may set."""
 _FIELDS = {
     **dict.fromkeys(("token", "owner", "purpose", "started"), str),
     **dict.fromkeys(("process", "ticket", "version"), int),
@@ -88,7 +90,7 @@ class ReservationFile:
 
     def is_held(self, lease: Lease | None) -> bool:
         """Whether another process holds a lease, or it was left for a time that is not over."""
-        return lease is not None and (lease["expires"] > time.time() or not self.is_only(lease))
+        return lease is not None and (left_of(lease) > 0.0 or not self.is_only(lease))
 
     def is_only(self, lease: Lease) -> bool:
         """Whether no other process holds a lease. If this process holds it, it does not do so any more."""
@@ -158,4 +160,26 @@ def described(lease: Lease | None) -> dict[str, Any] | None:
     if lease is None:
         return None
     fields = {key: lease[key] for key in ("owner", "process", "purpose", "started")}
-    return {**fields, "left": max(0.0, lease["expires"] - time.time())}
+    return {**fields, "left": left_of(lease)}
+
+
+def left_of(lease: Lease) -> float:
+    """The seconds for which a lease that was left stays; 0: they are over, or the node has booted since then."""
+    now = clock()
+    if lease["version"] <= _BY_DATE:
+        now = time.time()
+    elif lease.get("boot") != boot():
+        return 0.0
+    left: float = lease["expires"] - now
+    return max(0.0, left)
+
+
+def clock() -> float:
+    """Seconds since this machine booted, also while it slept. Nobody can set this clock."""
+    return time.clock_gettime(time.CLOCK_BOOTTIME)
+
+
+def boot() -> str:
+    """The name of this boot of the machine."""
+    with open("/proc/sys/kernel/random/boot_id", encoding="ascii") as file:
+        return file.read().strip()

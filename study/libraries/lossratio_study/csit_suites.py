@@ -20,7 +20,7 @@ from lossratio.dut import parse_options
 from lossratio.errors import JobError
 from lossratio.keywords import twin_tags
 from lossratio.records import FileModel
-from lossratio.runs.robot_run import words_of
+from lossratio.runs import words_of
 from lossratio.traffic import Headers, ProfileFile, read_profile
 from lossratio.yaml_file import load_yaml_file
 
@@ -107,11 +107,7 @@ class CsitSuites:
 
     def __init__(self, root: Path) -> None:
         tests = root / "tests"
-        self._files = {
-            key: path
-            for path in sorted(tests.glob("**/*.robot"))
-            if (key := _key(path.relative_to(tests)))
-        }
+        self._files = {key: path for path in sorted(tests.glob("**/*.robot")) if (key := _key(path.relative_to(tests)))}
         self._words = load_yaml_file(_SETUPS, _Words, JobError)
         self._described: dict[_Key, Described] = {}
 
@@ -161,9 +157,7 @@ class CsitSuites:
         try:
             model = get_model(path)
         except DataError as error:
-            raise JobError(
-                f"{path} is not a suite of Robot Framework: {words_of(error)}"
-            ) from error
+            raise JobError(f"{path} is not a suite of Robot Framework: {words_of(error)}") from error
 
         tags: list[str] = []
         keywords: list[str] = []
@@ -180,9 +174,7 @@ class CsitSuites:
 
         ports = variables.get("nic_pfs", "")
         if not ports.isdecimal():
-            raise JobError(
-                f"{path}: the variable 'nic_pfs' must be a whole number, not {shown_value(ports)}. {_AGAIN}"
-            )
+            raise JobError(f"{path}: the variable 'nic_pfs' must be a whole number, not {shown_value(ports)}. {_AGAIN}")
         try:
             return Described(
                 self._frames(variables["traffic_profile"]),
@@ -191,9 +183,7 @@ class CsitSuites:
                 _plain(tag for tag in tags if not _OF_TESTBED_OR_KIND.match(tag)),
             )
         except KeyError as error:
-            raise JobError(
-                f"{path} does not set the variable {error}, as suites of CSIT do. {_AGAIN}"
-            ) from error
+            raise JobError(f"{path} does not set the variable {error}, as suites of CSIT do. {_AGAIN}") from error
 
     def _set_up(self, keywords: Sequence[str], variables: Mapping[str, str], nodes: int) -> Setup:
         """What a suite of CSIT sets up; nothing if the TG tests itself."""
@@ -207,9 +197,7 @@ class CsitSuites:
             setup |= {aspect: self._told(text, variables, nodes) for aspect, text in said.items()}
 
         listed = self._words.variables
-        options = {
-            name: value for name, value in variables.items() if _entries(listed, name, value)
-        }
+        options = {name: value for name, value in variables.items() if _entries(listed, name, value)}
         return {**setup, **self._said(listed, options, nodes, variables)}
 
     def _frames(self, profile: str) -> str:
@@ -233,10 +221,7 @@ class CsitSuites:
             if not _entries(table, name, value):
                 special[f"option {name}"] = value
             for found, key in ((general, name), (special, f"{name}={value}")):
-                found |= {
-                    aspect: self._told(text, known, nodes)
-                    for aspect, text in table.get(key, {}).items()
-                }
+                found |= {aspect: self._told(text, known, nodes) for aspect, text in table.get(key, {}).items()}
         return {**general, **special}
 
     def _told(self, text: str, variables: Mapping[str, str], nodes: int) -> str:
@@ -302,9 +287,7 @@ def _given(test: TestCase) -> dict[str, str]:
 
 def _overhead(options: Mapping[str, str]) -> int:
     """Maximum number of bytes by which our devices lengthen frames on one of their links."""
-    kind = parse_options(
-        options["dut"], {name: value for name, value in options.items() if name != "dut"}
-    )
+    kind = parse_options(options["dut"], {name: value for name, value in options.items() if name != "dut"})
     return max(kind.encapsulation_overhead, *kind.growth)
 
 
@@ -363,9 +346,7 @@ def _arguments(test: TestCase) -> Iterator[str]:
         if isinstance(item, Var):
             variables[item.name] = item.value[0]
         else:
-            yield from (
-                str(variables.replace_string(str(one), ignore_errors=True)) for one in item.args
-            )
+            yield from (str(variables.replace_string(str(one), ignore_errors=True)) for one in item.args)
 
 
 def _of_twin(tags: Iterable[Any]) -> Iterator[str]:

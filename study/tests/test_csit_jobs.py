@@ -9,11 +9,10 @@ import yaml
 from click.testing import CliRunner
 from robot.api import TestSuite as Suite
 
-from lossratio import runs
-from lossratio.commands.night import csit_coverage_command
 from lossratio.errors import JobError
-from lossratio.runs import CoverageVerdict, csit_coverage, csit_suites
 from lossratio.shipped import SUITES
+from lossratio_study import csit_coverage as coverages, csit_suites
+from lossratio_study.csit_coverage import CoverageVerdict, csit_coverage, csit_coverage_command
 
 JOBS = """
 jobs:
@@ -345,7 +344,7 @@ def test_a_pattern_without_a_job_is_an_error_with_the_jobs_there_are(specificati
 @pytest.mark.whole
 def test_the_command_prints_jobs_and_what_differs_or_the_ids_of_the_tests(clone, monkeypatch):
     # Both times the same comparison.
-    monkeypatch.setattr(runs, "csit_coverage", cache(runs.csit_coverage))
+    monkeypatch.setattr(coverages, "csit_coverage", cache(csit_coverage))
     result = CliRunner().invoke(csit_coverage_command, [str(clone), "--job", WEEKLY])
     assert result.exit_code == 0, result.output
     lines = result.output.splitlines()

@@ -102,21 +102,12 @@ def csit_jobs(specifications: Path, pattern: str) -> dict[str, tuple[CsitTest, .
         JobError: If files are not job files of CSIT, or name a test set or group that does not exist; if no job
             matches.
     """
-    files = [
-        load_yaml_file(path, _File, JobError) for path in sorted(specifications.glob("*.yaml"))
-    ]
+    files = [load_yaml_file(path, _File, JobError) for path in sorted(specifications.glob("*.yaml"))]
     sets = ChainMap(*(dict(file.test_sets) for file in files))
     groups = ChainMap(*(dict(file.test_groups) for file in files))
-    named = dict(
-        entry
-        for file in files
-        for template, job in file.jobs.items()
-        for entry in _named(template, job)
-    )
+    named = dict(entry for file in files for template, job in file.jobs.items() for entry in _named(template, job))
     if not named:
-        raise JobError(
-            f"{specifications} has no job of CSIT. Name its directory with jobs.yaml and test_groups.yaml."
-        )
+        raise JobError(f"{specifications} has no job of CSIT. Name its directory with jobs.yaml and test_groups.yaml.")
 
     jobs = {
         name: tuple(sorted(_tests(name, job, _found(sets, test_set, name), groups)))
@@ -132,29 +123,20 @@ def _named(template: str, job: _Job) -> Iterator[tuple[str, tuple[_Job, str]]]:
     """The jobs of a template that have a test set: one for each testbed, and for each stream if it has streams."""
     for testbeds, stream in product(job.testbeds, job.streams or ("",)):
         for testbed, test_set in () if isinstance(testbeds, str) else testbeds.items():
-            yield (
-                template.replace("{node-arch}", testbed).replace("{stream}", stream),
-                (job, test_set),
-            )
+            yield (template.replace("{node-arch}", testbed).replace("{stream}", stream), (job, test_set))
 
 
 def _found(table: Mapping[str, Any], name: str, user: str) -> Any:
     if name not in table:
-        raise JobError(
-            f"{user} needs {name}, which no file describes. The files describe {names_near(name, table)}"
-        )
+        raise JobError(f"{user} needs {name}, which no file describes. The files describe {names_near(name, table)}")
     return table[name]
 
 
-def _tests(
-    name: str, job: _Job, test_set: _TestSet, groups: Mapping[str, tuple[str, ...]]
-) -> set[CsitTest]:
+def _tests(name: str, job: _Job, test_set: _TestSet, groups: Mapping[str, tuple[str, ...]]) -> set[CsitTest]:
     """The tests of a job. A NIC whose driver a later group repeats has that group's sizes and cores, as in CSIT."""
     found: dict[tuple[str, str, str], set[CsitTest]] = {}
     dut = name.partition("-")[2].partition("-")[0]
-    entries = (
-        {entry: _Parameters()} if isinstance(entry, str) else entry for entry in test_set.groups
-    )
+    entries = ({entry: _Parameters()} if isinstance(entry, str) else entry for entry in test_set.groups)
 
     for group, inner in (item for entry in entries for item in entry.items()):
         fields = ("frame_sizes", "cores", "infrastructure")
@@ -169,9 +151,7 @@ def _tests(
 
         for suite, nic in product(_found(groups, group, name), infrastructure):
             for driver in infrastructure[nic]:
-                found[suite, nic, driver] = {
-                    CsitTest(dut, nic, driver, suite, job.test_type, *one) for one in points
-                }
+                found[suite, nic, driver] = {CsitTest(dut, nic, driver, suite, job.test_type, *one) for one in points}
 
     return {test for tests in found.values() for test in tests}
 
@@ -180,6 +160,4 @@ def _innermost(job: str, group: str, field: str, levels: Sequence[_Parameters]) 
     for level in levels:
         if (value := getattr(level, field)) is not None:
             return value
-    raise JobError(
-        f"{job}: test group {group} has no {_Parameters.model_fields[field].alias}, nor has its set or job."
-    )
+    raise JobError(f"{job}: test group {group} has no {_Parameters.model_fields[field].alias}, nor has its set or job.")

@@ -14,12 +14,12 @@ import pytest
 from robot.running.builder import TestSuiteBuilder as Builder
 
 from lossratio.keywords import SuiteExpander
-from lossratio.runs import CoverageVerdict
-from lossratio.runs.csit_suites import CsitSuites, Described, nodes_of
 from lossratio.shipped import SUITES
+from lossratio_study.csit_coverage import CoverageVerdict
+from lossratio_study.csit_suites import CsitSuites, Described, nodes_of
 
 FACTS = json.loads(Path(__file__).with_name("csit_weekly.json").read_text())
-PAGE = Path(__file__).parents[3] / "docs" / "reference" / "csit-coverage.md"
+PAGE = Path(__file__).parents[2] / "docs" / "reference" / "csit-coverage.md"
 OURS = sorted({entry["ours"] for entry in FACTS if entry["ours"]})
 NAME = re.compile(r"\w+-(?:(?P<cores>\d+)c-)?(?P<suite>.+)-ndrpdr")
 

@@ -1,4 +1,4 @@
-"""Which tests of FD.io CSIT's jobs are in our suites, and which of these are the same tests."""
+"""The command ``lossratio csit-coverage``: which tests of FD.io CSIT's jobs are in our suites."""
 
 import re
 from collections import Counter
@@ -8,12 +8,15 @@ from enum import Enum
 from functools import cache
 from pathlib import Path
 
+import click
 from robot.running import TestCase
 
-from lossratio.runs.csit_jobs import CsitTest, csit_jobs
-from lossratio.runs.csit_suites import CsitSuites, nodes_of
-from lossratio.runs.job_tests import expanded_tests
+from lossratio.commands import SUITE, LocalPath, argument, command, option
+from lossratio.runs import expanded_tests
+from lossratio.shipped import SUITES
 from lossratio.units import format_ratio
+from lossratio_study.csit_jobs import CsitTest, csit_jobs
+from lossratio_study.csit_suites import CsitSuites, nodes_of
 
 _OUR_NAME = re.compile(r"(?P<size>\w+)-(?:(?P<cores>\d+)c-)?(?P<name>.+-\w+)")
 _NODES = re.compile(r"-(?P<nodes>\d)n\w?-")
@@ -84,10 +87,7 @@ def csit_coverage(directory: Path, suites: tuple[Path, ...], pattern: str) -> Co
         return _judged(test, nodes, theirs, ours)
 
     judged = {
-        job: {
-            test: judged_on(replace(test, nic="", driver=""), _nodes(job, test.dut))
-            for test in tests
-        }
+        job: {test: judged_on(replace(test, nic="", driver=""), _nodes(job, test.dut)) for test in tests}
         for job, tests in jobs.items()
     }
     return Coverage(judged, bool(theirs))
@@ -95,11 +95,7 @@ def csit_coverage(directory: Path, suites: tuple[Path, ...], pattern: str) -> Co
 
 def describe_coverage(coverage: Coverage) -> str:
     """A table of jobs, and a table of what is missing or differs, both with numbers of tests."""
-    shown = (
-        list(CoverageVerdict)
-        if coverage.has_suites
-        else [CoverageVerdict.NAME_ONLY, CoverageVerdict.MISSING]
-    )
+    shown = list(CoverageVerdict) if coverage.has_suites else [CoverageVerdict.NAME_ONLY, CoverageVerdict.MISSING]
     everything = [judged for tests in coverage.jobs.values() for judged in tests.values()]
     rows = {job: list(tests.values()) for job, tests in coverage.jobs.items()}
     width = max(map(len, rows))
@@ -107,18 +103,12 @@ def describe_coverage(coverage: Coverage) -> str:
     lines = [f"{'Job':{width}}  Tests" + "".join(f"  {verdict.value:>9}" for verdict in shown)]
     for name, tests in {**rows, "All": everything}.items():
         counts = Counter(one.verdict for one in tests)
-        lines.append(
-            f"{name:{width}}  {len(tests):5}" + "".join(f"  {counts[one]:9}" for one in shown)
-        )
+        lines.append(f"{name:{width}}  {len(tests):5}" + "".join(f"  {counts[one]:9}" for one in shown))
     if coverage.has_suites:
         same = sum(one.verdict is CoverageVerdict.SAME for one in everything)
-        lines.append(
-            f"The same test: {same} of {len(everything)}, {format_ratio(round(same / len(everything), 3))}."
-        )
+        lines.append(f"The same test: {same} of {len(everything)}, {format_ratio(round(same / len(everything), 3))}.")
     else:
-        lines.append(
-            "Only names were compared: name a clone of CSIT's repository to compare the suites."
-        )
+        lines.append("Only names were compared: name a clone of CSIT's repository to compare the suites.")
 
     reasons: Counter[tuple[str, str]] = Counter()
     for judged_tests in coverage.jobs.values():
@@ -127,10 +117,7 @@ def describe_coverage(coverage: Coverage) -> str:
                 reasons[f"{test.suite}-{test.test_type}", _reason(judged)] += 1
 
     if reasons:
-        lines += [
-            "",
-            f"Tests  Suite{': what differs (CSIT / here)' if coverage.has_suites else ''}",
-        ]
+        lines += ["", f"Tests  Suite{': what differs (CSIT / here)' if coverage.has_suites else ''}"]
     for (suite, reason), count in sorted(reasons.items(), key=_most_first):
         lines.append(f"{count:5}  {suite}: {reason}")
     return "\n".join(lines)
@@ -202,12 +189,38 @@ def _nodes(job: str, dut: str) -> int:
 
 
 def _reason(judged: Judged) -> str:
-    parts = (
-        f"{aspect}: {theirs} / {ours}" for aspect, (theirs, ours) in judged.differences.items()
-    )
+    parts = (f"{aspect}: {theirs} / {ours}" for aspect, (theirs, ours) in judged.differences.items())
     return "; ".join(parts) or judged.verdict.value
 
 
 def _most_first(item: tuple[tuple[str, str], int]) -> tuple[int, tuple[str, str]]:
     reason, count = item
     return -count, reason
+
+
+@command("csit-coverage")
+def csit_coverage_command(
+    directory: Path = argument("DIRECTORY", type=LocalPath(path_type=Path, exists=True, file_okay=False)),
+    suites: tuple[Path, ...] = argument("[SUITE...]", type=SUITE),
+    *,
+    jobs: str = option(
+        "Only jobs with this name; * stands for any characters.", "--job", default="*", metavar="PATTERN"
+    ),
+    ids: bool = option(
+        "Print the id of each of CSIT's tests, with = if lossratio has the same test, ~ if its test differs, ? if only "
+        "the name is the same, and - if it has no such test."
+    ),
+) -> None:
+    """Compare the tests of FD.io CSIT's jobs with lossratio's suites.
+
+    DIRECTORY is a clone of CSIT's repository. Without SUITE, the command compares the suites that come with lossratio.
+    """
+    chosen = suites or tuple(map(SUITES.own_path, SUITES.names()))
+    coverage = csit_coverage(directory, chosen, jobs)
+    if not ids:
+        click.echo(describe_coverage(coverage))
+        return
+    signs = dict(zip(CoverageVerdict, "=~?-", strict=True))
+    for job, tests in coverage.jobs.items():
+        for test, judged in tests.items():
+            click.echo(f"{signs[judged.verdict]} {job} {test.id}")
