@@ -18,13 +18,13 @@ import numpy.typing as npt
 
 from lossratio import results
 from lossratio.history.devices import LINE, QUANTITY_COLUMNS
-from lossratio.history.entries import AS_BEFORE, MEASURED, Entry
+from lossratio.history.entries import AS_BEFORE, COLUMNS, MEASURED
 from lossratio.units import Unit
 
 _NOT_KNOWN = "device not known"
 _KEPT_APART = ("testbed", "test", "quantity", "seconds", "lossratio_version", "latency", "readings")
 _RATES = ("value", "lower_bound", "upper_bound", "most", "estimate")
-_FIELDS = [name for name in Entry.__dataclass_fields__ if name not in _KEPT_APART]
+_FIELDS = [name for name in COLUMNS if name not in _KEPT_APART]
 
 
 @dataclass(frozen=True)
@@ -74,7 +74,7 @@ class Series:
     key: SeriesKey
     """Its testbed, test and quantity."""
     columns: Mapping[str, Sequence[Any]]
-    """Fields of its entries (see `Entry`) by their names, each with an item per result."""
+    """Columns of its entries (see `COLUMNS`) by their names, each with an item per result."""
     is_reading: bool = False
     """Whether its values are readings, whose changes raise no alarm."""
     mark: str = ""

@@ -21,17 +21,19 @@ from lossratio.report.losses import losses_pictures
 from lossratio.report.overview import (
     COLUMNS,
     RUN,
-    FindingRow,
     describe_frame_size,
+    frame_size,
     methods_in_words,
-    rows_of,
-    section_name,
+    rows_of_page,
+    run_of,
+    tags_of,
     terms_in_words,
     value_names,
 )
 from lossratio.report.run import Run, cycles_left_alone
 from lossratio.results import (
     Conditions,
+    Finding,
     Note,
     Outcome,
     Picture,
@@ -52,24 +54,23 @@ _MANY_TESTS, _MANY_TRIALS = 200, 8_000
 _MARKS = [(mark.label, mark.shape, mark.colour, mark.is_filled) for mark in MARKS]
 _COLOURS = [series_colour(number) for number in range(8)]
 # Table: for each filter, its label, and the text of a row that it filters by.
-_FILTERS: Mapping[str, tuple[str, Callable[[FindingRow], str]]] = {
-    "run": ("Run", attrgetter("run")),
-    "goal": ("Goal", attrgetter("finding.quantity")),
-    "size": ("Frame size", attrgetter("frame_size")),
-    "testbed": ("Testbed", attrgetter("testbed")),
-    "tags": ("Tag", attrgetter("tags")),
+_FILTERS: Mapping[str, tuple[str, Callable[[Finding], str]]] = {
+    "goal": ("Goal", attrgetter("quantity")),
+    "size": ("Frame size", frame_size),
+    "testbed": ("Testbed", attrgetter("result.conditions.testbed.name")),
+    "tags": ("Tag", tags_of),
 }
 
 
 @cycles_left_alone()
 def report_page(runs: Sequence[Run], title: str) -> str:
     """Makes the page of one run or several runs."""
-    rows: list[FindingRow] = []
-    before = 0
-    for run in runs:
-        name = str(run.path) if len(runs) > 1 else ""
-        rows += [replace(row, number=before + row.number, run=name) for row in rows_of(run, runs)]
-        before += len(run.results)
+    rows = rows_of_page(runs)
+    columns = COLUMNS
+    filters = _FILTERS
+    if len(runs) > 1:
+        columns = (*COLUMNS[:3], RUN, *COLUMNS[3:])
+        filters = {"run": ("Run", run_of), **_FILTERS}
 
     results = [result for run in runs for result in run.results]
     is_large = (
@@ -88,8 +89,8 @@ def report_page(runs: Sequence[Run], title: str) -> str:
 
     overview = Overview(
         rows=rows,
-        columns=(*COLUMNS[:3], RUN, *COLUMNS[3:]),
-        filters=_FILTERS,
+        columns=columns,
+        filters=filters,
         only="Only irregular, failed or doubtful",
         few=_FEW_TESTS,
     )
@@ -145,7 +146,7 @@ def _sections(
     results = [(run, *pair) for run in runs for pair in zip(run.results, run.notes, strict=True)]
     for run, result, notes in results:
         view = view_of(result)
-        name = section_name(len(sections) + 1)
+        name = f"test-{len(sections) + 1}"
         charts = view.charts(result) if is_large else None
         data = view.columns(result) if charts is None else charts.data
         if data is not None:
@@ -188,7 +189,7 @@ def _reasons(result: TestResult) -> list[str]:
     ]
 
 
-def _sentences(runs: Sequence[Run], rows: Sequence[FindingRow]) -> list[str]:
+def _sentences(runs: Sequence[Run], rows: Sequence[Finding]) -> list[str]:
     """What a page begins with: the sentences of its only result, or how many of its values somebody should look at."""
     found = [notes for run in runs for notes in run.notes]
     if len(found) == 1:

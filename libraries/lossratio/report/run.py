@@ -2,9 +2,10 @@
 
 import gc
 import json
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence, Set as AbstractSet
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import cached_property
 from pathlib import Path
@@ -16,12 +17,14 @@ from lossratio.errors import ReportError, SearchError
 from lossratio.exit_status import FAILURES
 from lossratio.report.failures import Skipped, SkippedTest, Unmeasured, failures_of, skips_of
 from lossratio.results import (
+    Finding,
     Note,
     Outcome,
     RunDirectory,
     TestIdentity,
     TestResult,
     Weight,
+    findings_of,
     format_loss,
     kind_of_journal,
     notes_of,
@@ -127,6 +130,25 @@ class Run:
         return tuple(
             tuple(note for note in notes if note.weight is Weight.DOUBT) for notes in self.notes
         )
+
+    @cached_property
+    def rows(self) -> tuple[Finding, ...]:
+        """A row for each quantity of each result, in the order of the results.
+
+        All tables, comparisons, trends and exports have these rows.
+        """
+        names = Counter(result.test.name for result in self.results)
+        rows = []
+        for finding in findings_of(self.results):
+            row = replace(
+                finding,
+                run=self.path,
+                doubts=self.doubts[finding.number - 1],
+                failure=self.failure_in_spite_of(finding.result),
+                is_namesake=names[finding.result.test.name] > 1,
+            )
+            rows.append(row)
+        return tuple(rows)
 
 
 def is_run(path: Path) -> bool:

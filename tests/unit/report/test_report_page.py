@@ -16,7 +16,7 @@ from lossratio.measurements.mrr import NOTHING_LOST
 from lossratio.measurements.throughput.limits import MAX_LOAD_OF_GENERATOR
 from lossratio.mlrsearch import NDR
 from lossratio.report import page as page_module
-from lossratio.report.overview import COLUMNS, NOTHING, describe_frame_size, rows_of
+from lossratio.report.overview import COLUMNS, NOTHING, describe_frame_size
 from lossratio.report.page import report_page
 from lossratio.report.run import Run
 from lossratio.results.conditions import FrameSizeShare
@@ -63,7 +63,7 @@ class Page(HTMLParser):
 
 
 def overview(results):
-    return rows_of(Run(Path("a-run"), tuple(results)))
+    return Run(Path("a-run"), tuple(results)).rows
 
 
 def page_of(*results):
@@ -267,7 +267,7 @@ def test_a_page_has_a_table_from_three_values_on(rows):
 def test_bounds_at_the_generators_limit_claim_no_bound_that_there_is_not():
     lossy = [counted_trial(9_001.0, lost=180)] * 40
     late = [replace(trial, output=replace(trial.output, late_frames=180)) for trial in lossy]
-    (slow,), (held,) = (rows_of(Run(Path("run"), (throughput_of(trials, (NDR,)),))) for trials in (lossy, late))
+    (slow,), (held,) = (Run(Path("run"), (throughput_of(trials, (NDR,)),)).rows for trials in (lossy, late))
     (shown,) = (column.text for column in COLUMNS if column.head == "upper bound")
     assert (shown(slow), slow.bounds) == ("9,001.00 fps", f"{NOTHING} to 9,001.00 fps")
     assert (shown(held), held.bounds) == (NOTHING, NOTHING)

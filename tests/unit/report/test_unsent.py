@@ -212,7 +212,7 @@ def test_a_search_that_a_starved_generator_ended_says_nothing_about_the_sut(guil
     failed = throughput(error="the generator cannot send the smallest load").model_copy(update={"guilty": guilty})
     comparison = compare([Run("a", (throughput(),))], [Run("b", (failed,))])
     assert [quantity.verdict for quantity in comparison.quantities] == [verdict] * 2
-    unsent = [entry.unsent_share for entry in entries_of(Run(Path("run"), (failed,)))]
+    unsent = [entry["unsent_share"] for entry in entries_of(Run(Path("run"), (failed,)))]
     assert unsent == [1.0 if guilty == "TG" else 0.0] * 2
 
 
@@ -343,9 +343,12 @@ def test_a_trend_from_a_lower_bound_fell_by_at_least_the_difference():
 
 def test_the_history_keeps_the_share():
     result = measured(0.4)
-    assert [entry.unsent_share for entry in entries_of(Run(Path("run"), (result,)))] == pytest.approx([0.4])
-    assert [entry.unsent_share for entry in entries_of(Run(Path("run"), (throughput_of(LIMITED),)))] == [1.0]
-    assert [entry.unsent_share for entry in entries_of(Run(Path("run"), (throughput(SharpKnee(3e5)),)))] == [0.0, 0.0]
+    assert [entry["unsent_share"] for entry in entries_of(Run(Path("run"), (result,)))] == pytest.approx([0.4])
+    assert [entry["unsent_share"] for entry in entries_of(Run(Path("run"), (throughput_of(LIMITED),)))] == [1.0]
+    assert [entry["unsent_share"] for entry in entries_of(Run(Path("run"), (throughput(SharpKnee(3e5)),)))] == [
+        0.0,
+        0.0,
+    ]
 
 
 def test_a_time_is_judged_by_the_repetitions_whose_load_was_offered():

@@ -10,7 +10,6 @@ from nightly_examples import SIMULATED, write_job
 from robot.api import TestSuite
 
 from lossratio.commands.night import matrix, plan
-from lossratio.history.entries import Entry
 from lossratio.history.store import History
 from lossratio.results import identity_of
 from lossratio.runs.expected_times import UNKNOWN_SECONDS, KnownTimes, expected_seconds
@@ -88,7 +87,8 @@ def test_the_command_uses_the_history(tmp_path):
     job = write_job(tmp_path, "- {suites: [bridge.robot], include: [mrr], frame_sizes: [64B]}")
     (test,) = suite_tests((tmp_path / "bridge.robot",), tmp_path / "one.yaml", ("mrrAND64b",))
     started = datetime(2026, 11, 1, tzinfo=timezone.utc)
-    entry = Entry("one", identity_of(test), "MRR", started, 77.0, 1e6, None, None, "measured", None, (), "0.1.0")
+    known = {"testbed": "one", "test": identity_of(test), "quantity": "MRR", "started": started, "seconds": 77.0}
+    entry = {**known, "value": 1e6, "outcome": "measured"}
     History(tmp_path / "history").add([entry])
     arguments = ["--job", str(job), "--history", str(tmp_path / "history"), "--json"]
     answer = json.loads(CliRunner().invoke(plan, arguments, catch_exceptions=False).output)
@@ -105,7 +105,8 @@ def test_a_search_that_is_known_takes_its_time_alone_which_has_latency_and_telem
 def test_tests_take_as_long_as_when_they_were_measured_last_and_not_as_when_they_failed(tmp_path):
     def entry(day, seconds, quantity="NDR", outcome="measured"):
         started = datetime(2026, 11, day, tzinfo=timezone.utc)
-        return Entry("one", "a", quantity, started, seconds, 1e6, None, None, outcome, None, (), "0.1.0")
+        known = {"testbed": "one", "test": "a", "quantity": quantity, "started": started, "seconds": seconds}
+        return {**known, "value": 1e6, "outcome": outcome}
 
     stored = History(tmp_path)
     stored.add([entry(day, 100.0 * day, goal) for day in (1, 2, 3) for goal in ("NDR", "PDR")])
