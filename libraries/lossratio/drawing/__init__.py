@@ -25,7 +25,6 @@ from lossratio.drawing.plot import (
     mark_of,
     rates_axis,
     series_colour,
-    shortened,
     title,
     trial_hint,
     values_axis,

@@ -34,14 +34,6 @@ def number(value: float) -> str:
     return f"{value:.1f}".removesuffix(".0")
 
 
-def shortened(value: float, digits: int) -> float | int:
-    """A number with this many significant digits, in its shortest form: the data of a picture."""
-    rounded = float(f"{value:.{digits}g}")
-    if rounded.is_integer():
-        return int(rounded)
-    return rounded
-
-
 def element(name: str, *content: str, **attributes: object) -> str:
     """An element with markup inside. In names of attributes, ``_`` stands for ``-``. None leaves an attribute out."""
     given = "".join(

@@ -15,7 +15,7 @@ from lossratio.records import Rate, Record
 from lossratio.results.model import TestResult
 from lossratio.results.note import OF_SUCCESS, Note, Rule, Weight, numbers
 from lossratio.results.offered import FOR_SMALLER_LOADS, Offered, offered_in
-from lossratio.results.pictures import Charts, Picture
+from lossratio.results.pictures import Picture
 from lossratio.results.quantity import Finding, shown_in
 from lossratio.results.rules import USUAL
 from lossratio.results.wording import format_interval
@@ -126,14 +126,6 @@ class View(Generic[ResultT]):
     def pictures(self, result: ResultT) -> Iterator[Picture]:
         """The pictures on the page, in their order."""
         yield from ()
-
-    def columns(self, result: ResultT) -> Mapping[str, JsonValue] | None:
-        """The trials in columns, for the page's pictures of several results; None: this kind has no such pictures."""
-        return None
-
-    def charts(self, result: ResultT) -> Charts | None:
-        """The pictures that the script of a large page draws; None: it draws none, and the page has `pictures`."""
-        return None
 
     def log(self, result: ResultT) -> Iterator[Picture | str]:
         """Pictures and texts for Robot Framework's log at the end of the measurement."""

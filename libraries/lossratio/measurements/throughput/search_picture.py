@@ -12,13 +12,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from operator import attrgetter
 from statistics import fmean
-from typing import Any
-
-from pydantic import JsonValue
 
 from lossratio import drawing
 from lossratio.measurements.throughput.result import GoalReport, GoalsResult, format_regularity
-from lossratio.measurements.throughput.spectra import spectra_chart
 from lossratio.mlrsearch import GoalBounds, RelevantBounds
 from lossratio.results import Trial, format_interval
 from lossratio.units import format_frame_rate, format_ratio, trials_counted
@@ -114,76 +110,6 @@ def draw_search(result: GoalsResult, history: History) -> str:
         picture.text(_LEFT, end, f"trials by the rule that chose them: {by_rule}")
 
     return picture.svg(end + _MARGIN, _description(result))
-
-
-def search_chart(result: GoalsResult, history: History | None = None) -> dict[str, JsonValue]:
-    """The trials of a search in columns, from which a script draws the search's pictures.
-
-    Loads are rounded to seven digits, loss ratios to four. Trials, and bounds in the history, refer to a load by its
-    index among all loads; -1: no bound.
-    """
-    trials = result.trials
-    loads: dict[float, int] = {}
-    durations: dict[float, int] = {}
-    rules: dict[str, int] = {}
-
-    def place(load: float | None) -> int:
-        if load is None:
-            return -1
-        return loads.setdefault(load, len(loads))
-
-    # Record: the script of the page reads these columns.
-    chart: dict[str, Any] = {
-        "name": result.test.name,
-        "goals": [_goal_of_chart(report) for report in result.goals],
-        "of": [place(trial.load_per_interface_fps) for trial in trials],
-        "losses": [drawing.shortened(trial.loss_ratio, 4) for trial in trials],
-        "marks": "".join(str(drawing.MARKS.index(drawing.mark_of(trial))) for trial in trials),
-        "lasted": [durations.setdefault(trial.duration_s, len(durations)) for trial in trials],
-        "chosen": [rules.setdefault(trial.rule or "", len(rules)) for trial in trials],
-        "not_lost": {
-            trial.number: trial.missing.not_lost for trial in trials if trial.missing.not_lost
-        },
-        "early": {
-            trial.number: trial.decided_after_s
-            for trial in trials
-            if trial.decided_after_s is not None
-        },
-        "durations": list(durations),
-        "rules": list(rules),
-    }
-    if history is not None:
-        chart["windows"] = [
-            [one.low, one.high, one.is_logarithmic, list(one.goals)]
-            for one in windows_of(result, history)
-        ]
-        chart["history"] = []
-        for index in range(len(result.goals)):
-            of_goal = {number: of_goals[index] for number, of_goals in history.items()}
-            steps = []
-            for start, _, bounds in _steps(of_goal):
-                ends = map(place, (*bounds.proved, *bounds.leaning))
-                steps.append([start, *ends])
-            chart["history"].append(steps)
-
-        chart["byRule"] = _by_rule(trials)
-        chart["spectra"] = spectra_chart(result)
-        chart["about"] = _description(result)
-    chart["loads"] = [drawing.shortened(load, 7) for load in loads]
-    return chart
-
-
-def _goal_of_chart(report: GoalReport) -> dict[str, JsonValue]:
-    zone = None if report.result is None else report.result.zone
-    lower, upper = (None if bound is None else bound.per_interface_fps for bound in report.bounds)
-    return {
-        "name": report.goal.name,
-        "loss": report.goal.loss_ratio,
-        "lower": lower,
-        "upper": upper,
-        "zone": None if zone is None else [end.per_interface_fps for end in zone.ends],
-        "words": [*_bounds_in_words(report)],
-    }
 
 
 def _by_rule(trials: Sequence[Trial]) -> str:

@@ -11,8 +11,6 @@ from dataclasses import dataclass
 from itertools import groupby
 from operator import itemgetter
 
-from pydantic import JsonValue
-
 from lossratio import drawing
 from lossratio.measurements.throughput.result import Goal, GoalReport, GoalsResult
 from lossratio.records import Rate
@@ -145,17 +143,3 @@ def draw_spectra(result: GoalsResult) -> str:
         empty = max(0, _COLUMNS - len(spectra))
         return picture.svg(rows * _ROW, description, drawing.WIDTH - empty * _CELL)
     return ""
-
-
-def spectra_chart(result: GoalsResult) -> list[JsonValue]:
-    """The same spectra as lists, from which a script draws them: goal, bound, load, quantile, and levels."""
-    chart: list[JsonValue] = []
-    for spectrum in spectra_of(result):
-        load = drawing.shortened(spectrum.load.per_interface_fps, 7)
-        quantile = 1.0 - spectrum.report.goal.exceed_ratio
-        levels: list[JsonValue] = []
-        for level in spectrum.levels:
-            rate = drawing.shortened(level.forwarding_rate, 7)
-            levels.append([rate, round(level.share, 4), level.trials])
-        chart.append([spectrum.goal, spectrum.bound, load, quantile, levels])
-    return chart

@@ -31,7 +31,7 @@ from lossratio.measurements.throughput.result import (
     GoalsResult,
     search_goal,
 )
-from lossratio.measurements.throughput.search_picture import draw_loss, draw_search, search_chart
+from lossratio.measurements.throughput.search_picture import draw_loss, draw_search
 from lossratio.measurements.throughput.sentence import sentences
 from lossratio.measurements.throughput.settings import EARLY_VERDICT
 from lossratio.measurements.throughput.spectra import draw_spectra
@@ -44,7 +44,6 @@ from lossratio.measurements.throughput.sweeps import (
 from lossratio.records import Rate, Record
 from lossratio.results import (
     OF_ALL_KINDS,
-    Charts,
     Finding,
     LatencyPoint,
     Offered,
@@ -108,18 +107,6 @@ class ThroughputView(View[GoalsResult]):
         """The search, loss over load, spectra, latency over load if it is known, and latency if it was added."""
         yield from self._of_search(result)
         yield from self._of_latency(result)
-
-    def columns(self, result: GoalsResult) -> Mapping[str, JsonValue]:
-        """The trials, for loss over load."""
-        return search_chart(result)
-
-    def charts(self, result: GoalsResult) -> Charts:
-        """The search, loss over load and spectra."""
-        chart = search_chart(result, bounds_history(result))
-        drawn = dict(zip(("search", "loss", "spectra"), _SEARCH_PICTURES, strict=True))
-        if not chart["spectra"]:
-            del drawn["spectra"]
-        return Charts(chart, drawn, tuple(self._of_latency(result)))
 
     def log(self, result: GoalsResult) -> Iterator[Picture | str]:
         """The search; if latency was added to the result, the latency."""
