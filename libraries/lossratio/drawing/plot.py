@@ -346,6 +346,7 @@ def mark_at(mark: Mark, x: float, y: float, hint: str = "") -> str:
     left, top = f"{x - r:.1f}", f"{y - r:.1f}"
     side = 2 * r
     back = f"l-{side} {side}"
+
     # The way around a mark, from its upper left corner.
     paths = {
         "triangle": f"h{side}l-{r} {side}z",

@@ -126,7 +126,6 @@ class FrameLossRequest(Request):
 class FrameLossRate(PlannedKind[FrameLossRequest, FrameLossResult]):
     """The kind: frame loss rate over load."""
 
-    follows = True
     keyword = "Measure Frame Loss Rate"
     method = "frame_loss"
     noun = "frame loss rate"

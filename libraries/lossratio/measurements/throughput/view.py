@@ -1,7 +1,6 @@
 """The view of a search for conditional throughput: in words, pictures and tables, and in CSIT's form."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 from typing import Any, ClassVar
 
 from pydantic import JsonValue
@@ -34,7 +33,6 @@ from lossratio.measurements.throughput.result import (
 from lossratio.measurements.throughput.search_picture import draw_loss, draw_search
 from lossratio.measurements.throughput.sentence import sentences
 from lossratio.measurements.throughput.settings import EARLY_VERDICT
-from lossratio.measurements.throughput.spectra import draw_spectra
 from lossratio.measurements.throughput.sweeps import (
     core_sweeps,
     draw_cores,
@@ -58,22 +56,9 @@ from lossratio.results import (
     trials_in_words,
 )
 
-_SEARCH_PICTURES = (
-    Picture("Search", ""),
-    Picture(
-        "Loss over load",
-        "",
-        "Dashed lines are the loss ratios that the goals allow, and vertical lines are their bounds. In a shaded "
-        "range of loads, trials pass and fail by chance.",
-    ),
-    Picture(
-        "Performance spectrum at the relevant bounds",
-        "",
-        "Each curve shows for what share of the goal's duration sum the full-length trials at a bound reached which "
-        "forwarding rate.\nThe rest of the duration sum was not measured because it could not change the verdict. "
-        "Grey lines show the load, and the share\n(1 minus the exceed ratio) at which the conditional throughput is "
-        "read.",
-    ),
+_ABOUT_LOSS = (
+    "Dashed lines are the loss ratios that the goals allow, and vertical lines are their bounds. In a shaded range of "
+    "loads, trials pass and fail by chance."
 )
 
 
@@ -104,7 +89,7 @@ class ThroughputView(View[GoalsResult]):
     )
 
     def pictures(self, result: GoalsResult) -> Iterator[Picture]:
-        """The search, loss over load, spectra, latency over load if it is known, and latency if it was added."""
+        """The search, loss over load, latency over load if it is known, and latency if it was added."""
         yield from self._of_search(result)
         yield from self._of_latency(result)
 
@@ -196,9 +181,8 @@ class ThroughputView(View[GoalsResult]):
 
     def _of_search(self, result: GoalsResult) -> Iterator[Picture]:
         history = bounds_history(result)
-        drawings = (draw_search(result, history), draw_loss(result, history), draw_spectra(result))
-        for picture, svg in zip(_SEARCH_PICTURES, drawings, strict=True):
-            yield replace(picture, svg=svg)
+        yield Picture("Search", draw_search(result, history))
+        yield Picture("Loss over load", draw_loss(result, history), _ABOUT_LOSS)
 
     def _of_latency(self, result: GoalsResult) -> Iterator[Picture]:
         if result.latency:

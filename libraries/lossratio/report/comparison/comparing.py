@@ -95,8 +95,12 @@ def _compared(before: Sequence[Run], after: Sequence[Run]) -> Iterator[ComparedQ
     new_results = _results(after)
     old_results = _without_themselves(_results(before), new_results)
     rows: dict[int, list[results.Finding]] = {}
-    for row in (row for run in (*before, *after) for row in run.rows):
-        rows.setdefault(id(row.result), []).append(row)
+    for run in (*before, *after):
+        of_run: dict[int, list[results.Finding]] = {}
+        for row in run.rows:
+            of_run.setdefault(id(row.result), []).append(row)
+        rows |= of_run
+
     old, new = results.apart_by_device(
         _by_quantity(old_results, rows), _by_quantity(new_results, rows)
     )
