@@ -24,6 +24,7 @@ from lossratio.drawing.plot import (
     in_unit,
     mark_of,
     rates_axis,
+    right_end,
     series_colour,
     title,
     trial_hint,

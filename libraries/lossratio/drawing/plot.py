@@ -25,7 +25,9 @@ INK = "#333333"
 FAINT = "#E6E6E6"
 LINE_HEIGHT = 14.0
 """Distance of lines of text, in pixels."""
-_LEGEND_END = 885.0
+_MARGIN = WIDTH - RIGHT
+_NARROWEST = 280.0
+"""Room of an axis that every screen shows, in pixels."""
 _NOT_IN_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
@@ -175,8 +177,22 @@ class Axis:
         return [index * step for index in range(first, last + 1)]
 
 
+def right_end(left: float, places: int, room: float) -> float:
+    """Where an axis ends that takes the width that its data needs.
+
+    Args:
+        left: Where it begins, in pixels.
+        places: How many values it has.
+        room: The width that each of them needs.
+    """
+    return min(RIGHT, left + max(_NARROWEST, room * places))
+
+
 class Drawing:
     """A picture, part by part: later parts lie above earlier ones."""
+
+    width = WIDTH
+    """Its width, in pixels."""
 
     def __init__(self) -> None:
         self.parts: list[str] = []
@@ -200,14 +216,14 @@ class Drawing:
     ) -> float:
         """Adds lines that explain marks, and other colours by text, colour and opacity; returns the last line's y.
 
-        Lines end where a picture of the usual width does.
+        Lines end within the picture.
         """
         start = x
         keys: list[Mark | tuple[str, str, float]] = [*marks, *swatches]
         for key in keys:
             label, room = (key.label, 34.0) if isinstance(key, Mark) else (key[0], 37.0)
             width = room + 6.1 * len(label)
-            if start < x > _LEGEND_END - width:
+            if start < x > self.width - _MARGIN / 2 - width:
                 x = start
                 y += LINE_HEIGHT
 
@@ -222,19 +238,19 @@ class Drawing:
 
         return y
 
-    def svg(self, height: float, description: str, width: float = WIDTH) -> str:
+    def svg(self, height: float, description: str) -> str:
         """One ``<svg>`` element. It fills the width of the page, but never exceeds the width that it was drawn with."""
         return element(
             "svg",
             title(description),
             *self.parts,
             xmlns="http://www.w3.org/2000/svg",
-            viewBox=f"0 0 {number(width)} {number(height)}",
+            viewBox=f"0 0 {number(self.width)} {number(height)}",
             width="100%",
             role="img",
             font_size="11",
             fill=INK,
-            style=f"max-width:{width:.0f}px;height:auto;background:#fff;font-family:sans-serif",
+            style=f"max-width:{self.width:.0f}px;height:auto;background:#fff;font-family:sans-serif",
         )
 
 
@@ -244,7 +260,11 @@ class Plot(Drawing):
     def __init__(self, x: Axis, y: Axis, onto: Drawing | None = None) -> None:
         self.x = x
         self.y = y
-        self.parts = [] if onto is None else onto.parts
+        if onto is None:
+            super().__init__()
+            self.width = x.end + _MARGIN
+        else:
+            self.parts = onto.parts
 
     def line(
         self,

@@ -95,7 +95,7 @@ def test_results_are_short_in_words_and_have_the_lines_of_the_console_in_noteboo
     assert repr(result).startswith("<ThroughputResult 64B QUICK_NDR, QUICK_PDR: QUICK_NDR ")
     assert len(repr(result)) < 150
     shown = result._repr_html_()
-    assert shown == f"<h4>64B</h4><pre>{escape(str(result))}</pre>"
+    assert shown == f"<h4>{result.test.name}</h4><pre>{escape(str(result))}</pre>"
     assert "QUICK_NDR: forwards" in shown
 
 

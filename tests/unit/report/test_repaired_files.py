@@ -175,7 +175,7 @@ def test_a_damaged_result_of_a_finished_search_is_made_again_at_once(tmp_path):
     path.write_bytes(path.read_bytes()[:500])
     answer = invoke(tmp_path / "run")
     assert answer.exit_code == 1
-    assert "was made again from it; the original is" in answer.output
+    assert "it was made again from its journal; the original is" in answer.output
     made = read_result(path)
     assert made.goals == before.goals
     assert REMADE in made.remarks

@@ -4,7 +4,7 @@ import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
-from lossratio.drawing import RIGHT, Axis, Mark, Plot, in_unit, rates_axis, series_colour
+from lossratio.drawing import Axis, Mark, Plot, in_unit, rates_axis, right_end, series_colour
 from lossratio.measurements.throughput.result import GoalsResult
 from lossratio.records import Rate
 from lossratio.units import L1_OVERHEAD, format_frame_rate
@@ -17,6 +17,8 @@ _TOP = 30.0
 _BOTTOM = 262.0
 _REFERENCE = "#333333"
 _STEPS = 80
+_VALUE = 80.0
+"""Room of a value, in pixels."""
 
 
 @dataclass(frozen=True)
@@ -127,7 +129,8 @@ def draw_frame_sizes(sweeps: Sequence[Sweep]) -> str:
         row.at: row.theoretical_maximum.per_interface_fps for row in rows if row.theoretical_maximum
     }
     highest = max((*_rates(sweeps), *limits.values()), default=1.0)
-    x = Axis(min(sizes) - room, max(sizes) + room, _LEFT, RIGHT)
+    right = right_end(_LEFT, len(set(sizes)), _VALUE)
+    x = Axis(min(sizes) - room, max(sizes) + room, _LEFT, right)
     plot = _framed(x, x.ticks(8), "frame size, bytes (a mix is at its average)", highest, 1.08)
 
     if limits:
@@ -148,7 +151,8 @@ def draw_cores(sweeps: Sequence[Sweep]) -> str:
     """Draws rate over cores for the goals of the same tests; dashed lines continue the rate of the fewest cores."""
     cores = sorted({row.at for sweep in sweeps for row in sweep.rows})
     highest = max(_rates(sweeps), default=1.0) or 1.0
-    plot = _framed(Axis(0.0, 1.05 * cores[-1], _LEFT, RIGHT), cores, "cores", highest, 1.15)
+    x = Axis(0.0, 1.05 * cores[-1], _LEFT, right_end(_LEFT, len(cores), _VALUE))
+    plot = _framed(x, cores, "cores", highest, 1.15)
     for sweep in sweeps:
         if sweep.per_core is not None:
             if sweep.per_core:
