@@ -191,11 +191,14 @@ def right_end(left: float, places: int, room: float) -> float:
 class Drawing:
     """A picture, part by part: later parts lie above earlier ones."""
 
-    width = WIDTH
-    """Its width, in pixels."""
+    def __init__(self, right: float = RIGHT) -> None:
+        """Begins a picture.
 
-    def __init__(self) -> None:
+        Args:
+            right: Where its axes end, in pixels; a margin follows.
+        """
         self.parts: list[str] = []
+        self.width = right + _MARGIN
 
     def add(self, name: str, *content: str, **attributes: object) -> None:
         """Adds an element, see `element`."""
@@ -260,10 +263,8 @@ class Plot(Drawing):
     def __init__(self, x: Axis, y: Axis, onto: Drawing | None = None) -> None:
         self.x = x
         self.y = y
-        if onto is None:
-            super().__init__()
-            self.width = x.end + _MARGIN
-        else:
+        super().__init__(x.end)
+        if onto is not None:
             self.parts = onto.parts
 
     def line(

@@ -162,7 +162,9 @@ def _doubts(row: Finding) -> str:
 
 def _unit(row: Finding) -> str | None:
     """Name of the value's unit; None: the finding has no value."""
-    return row.unit.name if row.has_value else None
+    if row.has_value:
+        return row.unit.name
+    return None
 
 
 # Table: the columns of CSV, which programs read: names with units, and plain numbers.

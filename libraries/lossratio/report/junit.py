@@ -118,7 +118,9 @@ def of_stream(stream: str | None) -> tuple[tuple[str, str], ...]:
     Args:
         stream: The name of the stream.
     """
-    return () if stream is None else (("stream", stream),)
+    if stream is None:
+        return ()
+    return (("stream", stream),)
 
 
 def _names(cut_off: CutOff) -> tuple[str, str]:

@@ -79,7 +79,9 @@ def tags_of(row: Finding) -> str:
 
 
 def _quoted_in_words(row: Finding) -> str:
-    return NOTHING if row.quoted is None else value_in_words(row)
+    if row.quoted is None:
+        return NOTHING
+    return value_in_words(row)
 
 
 def _quoted_number(row: Finding) -> float | None:
@@ -89,8 +91,10 @@ def _quoted_number(row: Finding) -> float | None:
 def _state(row: Finding) -> str:
     """The outcome in words, with the reason."""
     if row.outcome is Outcome.FAILED:
-        why = "" if row.reason is None else f": {_shortened(row.reason)}"
-        return f"failed: no result{why}"
+        parts = ["failed", "no result"]
+        if row.reason is not None:
+            parts.append(_shortened(row.reason))
+        return ": ".join(parts)
     if row.is_as_before:
         return row.reason or "as before"
     if row.outcome is Outcome.IRREGULAR:
@@ -129,8 +133,10 @@ def _latency_in_words(row: Finding) -> str:
         return NOTHING
 
     p99 = _slowest(point.p99_us for point in points)
-    tail = "" if p99 is None else f", 99 % {p99:.4g} µs"
-    return f"{p50:.4g} µs{tail} at {points[0].load}"
+    latencies = f"{p50:.4g} µs"
+    if p99 is not None:
+        latencies += f", 99 % {p99:.4g} µs"
+    return f"{latencies} at {points[0].load}"
 
 
 def _median_latency_us(row: Finding) -> float | None:
@@ -218,7 +224,7 @@ COLUMNS: tuple[Column[Finding], ...] = (
 
 def run_of(row: Finding) -> str:
     """The directory of the row's run, in words."""
-    return "" if row.run is None else str(row.run)
+    return str(row.run or "")
 
 
 RUN: Column[Finding] = Column("run", run_of, style="name")
@@ -247,10 +253,10 @@ def rows_of_page(runs: Sequence[Run]) -> list[Finding]:
         results += len(run.results)
 
     alone = {_twin_of(row): row.in_short for row in rows if not _has_device(row)}
-    return [
-        replace(row, tester=alone.get(_twin_of(row), "")) if _has_device(row) else row
-        for row in rows
-    ]
+    for place, row in enumerate(rows):
+        if _has_device(row):
+            rows[place] = replace(row, tester=alone.get(_twin_of(row), ""))
+    return rows
 
 
 def _has_device(row: Finding) -> bool:

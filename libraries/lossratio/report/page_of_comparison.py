@@ -59,15 +59,17 @@ def _change(row: ComparedQuantity) -> float | None:
 
 
 def _change_in_words(row: ComparedQuantity) -> str:
-    return drawing.NOTHING if _change(row) is None else quantity_in_words(row)["change"]
+    if _change(row) is None:
+        return drawing.NOTHING
+    return quantity_in_words(row)["change"]
 
 
 def _width(row: ComparedQuantity) -> float | None:
     """The width of the change's interval, per cent; None: there is no interval."""
-    interval = None if row.difference is None else row.difference.interval
-    if interval is None:
+    if row.difference is None or row.difference.interval is None:
         return None
-    return 100 * (interval[1] - interval[0])
+    low, high = row.difference.interval
+    return 100 * (high - low)
 
 
 def _mean(sample: Sample) -> float | None:
