@@ -22,7 +22,7 @@ from lossratio.measurements.throughput.limits import (
     is_generators_limit,
     is_least,
 )
-from lossratio.measurements.throughput.lines import search_lines, terms
+from lossratio.measurements.throughput.lines import search_lines, terms, tried
 from lossratio.measurements.throughput.result import (
     Goal,
     GoalOutcome,
@@ -74,6 +74,7 @@ class ThroughputView(View[GoalsResult]):
     rules: ClassVar[tuple[Rule, ...]] = (
         sentences,
         search_lines,
+        tried,
         doubts.drift_of_search,
         spells,
         doubts.memory_of_search,
