@@ -5,7 +5,7 @@ They are the header, trials, late frames, verifications, withdrawals and additio
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import datetime, timezone
 from typing import Any, TypeAlias
 
@@ -109,6 +109,9 @@ def describe_line(line: Line) -> bytes:
             line.result.input, line.result.output, line.purpose, line.rule, line.verified, now()
         )
         return write_record(of_trial)
+    if isinstance(line, Addition):
+        # Any JSON data: pydantic would write null in place of a number that JSON does not have.
+        return json.dumps({"addition": asdict(line), "time": now()}).encode()
 
     fields: dict[str, Any] = {_FIELDS[type(line)]: line}
     if not isinstance(line, Verification):
