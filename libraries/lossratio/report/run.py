@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence, Set as AbstractSet
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 
 from pydantic import ValidationError
@@ -131,6 +131,10 @@ class Run:
             tuple(note for note in notes if note.weight is Weight.DOUBT) for notes in self.notes
         )
 
+    def _doubts_about(self, number: int) -> tuple[Note, ...]:
+        """The doubts about a result, by its position from 1."""
+        return self.doubts[number - 1]
+
     @cached_property
     def rows(self) -> tuple[Finding, ...]:
         """A row for each quantity of each result, in the order of the results.
@@ -143,7 +147,7 @@ class Run:
             row = replace(
                 finding,
                 run=self.path,
-                doubts=self.doubts[finding.number - 1],
+                find_doubts=partial(self._doubts_about, finding.number),
                 failure=self.failure_in_spite_of(finding.result),
                 is_namesake=names[finding.result.test.name] > 1,
             )

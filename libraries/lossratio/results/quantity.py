@@ -1,9 +1,9 @@
 """A quantity of a result: declared by a field, or found by the view of a kind."""
 
 import math
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
-from functools import cache
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
+from functools import cache, cached_property
 from pathlib import Path
 from typing import Any, get_args
 
@@ -87,14 +87,19 @@ class Finding:
     """An estimate beside the value, for comparisons of nights; None: there is none."""
     run: Path | None = None
     """The directory of the run that measured it; None, as for all that follows: only the result is known."""
-    doubts: tuple[Note, ...] = ()
-    """The doubts about the result, among the results of its run."""
+    find_doubts: Callable[[], tuple[Note, ...]] = field(default=tuple, compare=False, repr=False)
+    """Finds the doubts about the result, among the results of its run: a comparison does without them."""
     failure: str | None = None
     """Why the test failed although its values were measured; None: it passed, or there are no values."""
     is_namesake: bool = False
     """Whether another suite of the run has a test of the same name."""
     tester: str = ""
     """The value of the test's twin without DUTs, on a page; empty: the runs of the page have none."""
+
+    @cached_property
+    def doubts(self) -> tuple[Note, ...]:
+        """The doubts about the result."""
+        return self.find_doubts()
 
     @property
     def test(self) -> str:
@@ -228,9 +233,9 @@ def shown_in(result: TestResult) -> Iterator[tuple[Shown, Rate | float | None]]:
 @cache
 def _declared(kind: type[Record]) -> tuple[tuple[tuple[str, ...], Shown], ...]:
     found: list[tuple[tuple[str, ...], Shown]] = []
-    for name, field in kind.model_fields.items():
-        found += [((name,), item) for item in field.metadata if isinstance(item, Shown)]
-        for part in (field.annotation, *get_args(field.annotation)):
+    for name, declared in kind.model_fields.items():
+        found += [((name,), item) for item in declared.metadata if isinstance(item, Shown)]
+        for part in (declared.annotation, *get_args(declared.annotation)):
             # Python 3.10 takes `tuple[int]` for a type.
             if isinstance(part, type) and not get_args(part) and issubclass(part, Record):
                 found += [((name, *path), item) for path, item in _declared(part)]
