@@ -93,8 +93,11 @@ class _Row:
         self.doubts = sorted(kinds - {IRREGULAR, FAILED})
         self.details = list(details_of(trend))
         last = trend.last_change
-        self.change = "" if last is None else format_change(last.ratio)
-        self.since = "" if last is None else f"{last.began:%Y-%m-%d}"
+        self.change = ""
+        self.since = ""
+        if last is not None:
+            self.change = format_change(last.ratio)
+            self.since = f"{last.began:%Y-%m-%d}"
 
     @property
     def quoted_in_words(self) -> str:

@@ -183,11 +183,17 @@ class Series:
                 }
         if len(alike) == len(self.times):
             return self
-        columns = {
-            name: [column[index] for index in sorted(alike)]
-            for name, column in self.columns.items()
-        }
-        return replace(self, columns=columns)
+        return replace(self, columns=_taken(self.columns, sorted(alike)))
+
+
+def _taken(
+    columns: Mapping[str, Sequence[Any]], indices: Sequence[int]
+) -> dict[str, Sequence[Any]]:
+    """The columns with some results only, by their indices."""
+    taken: dict[str, Sequence[Any]] = {}
+    for name, column in columns.items():
+        taken[name] = [column[index] for index in indices]
+    return taken
 
 
 def _kinds(outcome: str | None, doubts: Sequence[str] | None) -> frozenset[str]:
@@ -246,9 +252,7 @@ def _nights_of(series: Series) -> Series | None:
     ]
     if not indices:
         return None
-    columns = {
-        name: [column[index] for index in indices] for name, column in series.columns.items()
-    }
+    columns = _taken(series.columns, indices)
     none = [None] * len(indices)
     columns |= {"value": columns["estimate"], "unsent_share": none, "most": none}
     key = replace(series.key, quantity=f"{series.key.quantity} of all nights")

@@ -2,6 +2,7 @@
 
 import statistics
 from collections.abc import Iterator, Sequence
+from operator import attrgetter
 
 from lossratio.measurements.latency.result import format_microseconds, latency_lines
 from lossratio.measurements.throughput.result import (
@@ -137,7 +138,7 @@ def _latency_at(load: Rate | None, trials: Sequence[Trial]) -> Iterator[str]:
 def _slower_direction(trial: Trial) -> DirectionCounters | None:
     """The direction with the longer latency; None: the latency of every frame is not known."""
     known = [one for one in trial.directions if one.latency_99_us is not None]
-    return max(known, key=lambda one: one.latency_99_us or 0.0, default=None)
+    return max(known, key=attrgetter("latency_99_us"), default=None)
 
 
 @rule(

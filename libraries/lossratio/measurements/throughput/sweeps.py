@@ -69,14 +69,20 @@ class Sweep:
 
 def size_sweeps(results: Iterable[GoalsResult]) -> list[list[Sweep]]:
     """Sweeps over frame size: tests whose names differ only in one part, such as ``64B`` or ``IMIX_v4_1``."""
-    return _sweeps(
-        results, _SIZE, lambda result, _: result.conditions.traffic.average_frame_size_bytes
-    )
+    return _sweeps(results, _SIZE, _size_of)
 
 
 def core_sweeps(results: Iterable[GoalsResult]) -> list[list[Sweep]]:
     """Sweeps over cores: tests whose names differ only in one part, such as ``2c``."""
-    return _sweeps(results, _CORES, lambda _, cores: int(cores[:-1]))
+    return _sweeps(results, _CORES, _cores_of)
+
+
+def _size_of(result: GoalsResult, part: str) -> float:
+    return result.conditions.traffic.average_frame_size_bytes
+
+
+def _cores_of(result: GoalsResult, part: str) -> float:
+    return float(part[:-1])
 
 
 def _sweeps(
