@@ -27,7 +27,6 @@ from report import timed
 from lossratio.history import trend_page
 from lossratio.history.analysis import TrendRequest, analyse
 from lossratio.history.archive import ObjectStore, Outbox, mirror_history
-from lossratio.history.entries import Entry
 from lossratio.history.series import Series, SeriesKey, series_of
 from lossratio.history.steps import Values, group_starts
 from lossratio.history.store import History
@@ -40,6 +39,7 @@ from lossratio.results.model import TestIdentity
 from lossratio.results.run_directory import RunDirectory
 from lossratio.testbed.opening import open_testbed
 from lossratio.traffic import load_profile
+from lossratio.units import FRAMES_PER_SECOND
 
 
 @click.group(help=__doc__)
@@ -99,20 +99,17 @@ def write(history: History, tests: int, nights: int) -> None:
         means *= np.where(randomness.random(tests) < 0.05, randomness.uniform(0.8, 1.25, tests), 1.0)
         values = randomness.normal(means, 0.005 * means)
         history.add(
-            Entry(
-                "lab",
-                f"test-{number}",
-                "NDR",
-                START + timedelta(days=night),
-                60.0,
-                value,
-                None,
-                None,
-                "measured",
-                None,
-                (),
-                "1",
-            )
+            {
+                "testbed": "lab",
+                "test": f"test-{number}",
+                "quantity": "NDR",
+                "started": START + timedelta(days=night),
+                "seconds": 60.0,
+                "value": value,
+                "outcome": "measured",
+                "unit": FRAMES_PER_SECOND.name,
+                "lower_is_better": False,
+            }
             for number, value in enumerate(values.tolist())
         )
 

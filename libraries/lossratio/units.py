@@ -14,7 +14,7 @@ from itertools import count
 from lossratio.checked_arguments import is_number, shortened
 
 _PREFIXES = {"": 1.0, "k": 1e3, "M": 1e6, "G": 1e9}
-_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 _SMALL, _ROUNDING = 10.0, 1e-6
 _DIGITS = r"[0-9]+(?:_[0-9]+)*"
 _NUMBER = rf"\s*((?:(?:{_DIGITS})?\.)?{_DIGITS}(?:[eE][+-]?[0-9]+)?)\s*"
@@ -286,7 +286,7 @@ def format_one_in(ratio: float) -> str:
 
 
 def printable(text: str) -> str:
-    """A text without characters that move a terminal's cursor, or change its colours: they are escaped."""
+    """Escapes characters that move a terminal's cursor, change its colours, or reverse the text."""
     return _CONTROL.sub(lambda found: repr(found[0])[1:-1], text)
 
 

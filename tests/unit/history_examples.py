@@ -3,7 +3,6 @@
 from dataclasses import replace
 from datetime import datetime, timedelta, timezone
 
-from lossratio.history.entries import Entry
 from lossratio.history.series import Series, SeriesKey
 from lossratio.results import LatencyPoint
 from lossratio.units import FRAMES_PER_SECOND
@@ -25,8 +24,24 @@ def entry(
     reason = None if outcome == "measured" else "a reason"
     started = START + timedelta(days=day)
     bounds = (None, None) if value is None else (value, value * 1.005)
-    names = (testbed, test, quantity, started, 60.0, value, *bounds, outcome, reason, tuple(doubts), "0.1.0")
-    return Entry(*names, measured_as, aggregate_factor=1.0)
+    return {
+        "testbed": testbed,
+        "test": test,
+        "quantity": quantity,
+        "started": started,
+        "seconds": 60.0,
+        "value": value,
+        "lower_bound": bounds[0],
+        "upper_bound": bounds[1],
+        "outcome": outcome,
+        "reason": reason,
+        "doubts": list(doubts),
+        "lossratio_version": "0.1.0",
+        "measured_as": measured_as,
+        "unit": FRAMES_PER_SECOND.name,
+        "lower_is_better": FRAMES_PER_SECOND.lower_is_better,
+        "aggregate_factor": 1.0,
+    }
 
 
 def nightly(day, value, *, run="nightly", **changes):
@@ -40,9 +55,9 @@ def nightly(day, value, *, run="nightly", **changes):
         "tags": ("64b", "l2"),
         "frame_size_bytes": 64.0,
         "build": "vpp 24.06",
-        "latency": (point,),
+        "latency": [vars(point)],
     }
-    return replace(made, run=run, **{**more, **changes})
+    return {**made, "run": run, **more, **changes}
 
 
 def series(values, kinds=None, measured_as=None):

@@ -193,6 +193,7 @@ def test_a_change_below_a_whole_percentage_does_not_look_like_one(change, text):
 
 def test_control_characters_are_escaped_and_lines_are_kept():
     assert units.printable("a\n\tb\x1b[31m\x9bc\0") == "a\n\tb\\x1b[31m\\x9bc\\x00"
+    assert units.printable("\u202ecba\u2066") == "\\u202ecba\\u2066"
 
 
 def test_the_end_of_a_list_says_how_many_are_left_out():

@@ -25,21 +25,15 @@ INK = "#333333"
 FAINT = "#E6E6E6"
 LINE_HEIGHT = 14.0
 """Distance of lines of text, in pixels."""
-_LEGEND_END = 885.0
+_MARGIN = WIDTH - RIGHT
+_NARROWEST = 280.0
+"""Room of an axis that every screen shows, in pixels."""
 _NOT_IN_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
 def number(value: float) -> str:
     """A coordinate with one decimal; more would not be visible."""
     return f"{value:.1f}".removesuffix(".0")
-
-
-def shortened(value: float, digits: int) -> float | int:
-    """A number with this many significant digits, in its shortest form: the data of a picture."""
-    rounded = float(f"{value:.{digits}g}")
-    if rounded.is_integer():
-        return int(rounded)
-    return rounded
 
 
 def element(name: str, *content: str, **attributes: object) -> str:
@@ -183,11 +177,28 @@ class Axis:
         return [index * step for index in range(first, last + 1)]
 
 
+def right_end(left: float, places: int, room: float) -> float:
+    """Where an axis ends that takes the width that its data needs.
+
+    Args:
+        left: Where it begins, in pixels.
+        places: How many values it has.
+        room: The width that each of them needs.
+    """
+    return min(RIGHT, left + max(_NARROWEST, room * places))
+
+
 class Drawing:
     """A picture, part by part: later parts lie above earlier ones."""
 
-    def __init__(self) -> None:
+    def __init__(self, right: float = RIGHT) -> None:
+        """Begins a picture.
+
+        Args:
+            right: Where its axes end, in pixels; a margin follows.
+        """
         self.parts: list[str] = []
+        self.width = right + _MARGIN
 
     def add(self, name: str, *content: str, **attributes: object) -> None:
         """Adds an element, see `element`."""
@@ -208,14 +219,14 @@ class Drawing:
     ) -> float:
         """Adds lines that explain marks, and other colours by text, colour and opacity; returns the last line's y.
 
-        Lines end where a picture of the usual width does.
+        Lines end within the picture.
         """
         start = x
         keys: list[Mark | tuple[str, str, float]] = [*marks, *swatches]
         for key in keys:
             label, room = (key.label, 34.0) if isinstance(key, Mark) else (key[0], 37.0)
             width = room + 6.1 * len(label)
-            if start < x > _LEGEND_END - width:
+            if start < x > self.width - _MARGIN / 2 - width:
                 x = start
                 y += LINE_HEIGHT
 
@@ -230,19 +241,19 @@ class Drawing:
 
         return y
 
-    def svg(self, height: float, description: str, width: float = WIDTH) -> str:
+    def svg(self, height: float, description: str) -> str:
         """One ``<svg>`` element. It fills the width of the page, but never exceeds the width that it was drawn with."""
         return element(
             "svg",
             title(description),
             *self.parts,
             xmlns="http://www.w3.org/2000/svg",
-            viewBox=f"0 0 {number(width)} {number(height)}",
+            viewBox=f"0 0 {number(self.width)} {number(height)}",
             width="100%",
             role="img",
             font_size="11",
             fill=INK,
-            style=f"max-width:{width:.0f}px;height:auto;background:#fff;font-family:sans-serif",
+            style=f"max-width:{self.width:.0f}px;height:auto;background:#fff;font-family:sans-serif",
         )
 
 
@@ -252,7 +263,9 @@ class Plot(Drawing):
     def __init__(self, x: Axis, y: Axis, onto: Drawing | None = None) -> None:
         self.x = x
         self.y = y
-        self.parts = [] if onto is None else onto.parts
+        super().__init__(x.end)
+        if onto is not None:
+            self.parts = onto.parts
 
     def line(
         self,
@@ -354,6 +367,7 @@ def mark_at(mark: Mark, x: float, y: float, hint: str = "") -> str:
     left, top = f"{x - r:.1f}", f"{y - r:.1f}"
     side = 2 * r
     back = f"l-{side} {side}"
+
     # The way around a mark, from its upper left corner.
     paths = {
         "triangle": f"h{side}l-{r} {side}z",

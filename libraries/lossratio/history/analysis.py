@@ -256,11 +256,13 @@ def require_no_regression(
         ReportError: If the history cannot be read, or the result has no such quantity.
     """
     entries = list(entries_of(Run(history.path, (result,))))
-    stored = history.read(testbed=entries[0].testbed)
+    stored = history.read(testbed=entries[0]["testbed"])
     table = with_lines(continued(stored.table, entries))
     # One result more than usual: the result to judge, which needs no confirmation.
     found = list(series_of(table, TrendRequest.last + 1))
-    mine = {(entry.testbed, entry.test, entry.quantity, entry.started) for entry in entries}
+    mine = {
+        (entry["testbed"], entry["test"], entry["quantity"], entry["started"]) for entry in entries
+    }
     series = [
         one
         for one in found

@@ -40,7 +40,10 @@ _MOST_HINTS = 300
 _FEW = 3
 _MANY_SERIES = 200
 _MANY_RESULTS = 20_000
-_TICKS = 8
+_DATE = 90.0
+"""Room of a date, in pixels."""
+_RESULT = 9.0
+"""Room of a result."""
 _HOURS = (1, 2, 3, 6, 12, 24, 48, 168, 336)
 _MONTHS = (1, 2, 3, 6, 12, 24, 60, 120)
 _KINDS = {
@@ -90,8 +93,11 @@ class _Row:
         self.doubts = sorted(kinds - {IRREGULAR, FAILED})
         self.details = list(details_of(trend))
         last = trend.last_change
-        self.change = "" if last is None else format_change(last.ratio)
-        self.since = "" if last is None else f"{last.began:%Y-%m-%d}"
+        self.change = ""
+        self.since = ""
+        if last is not None:
+            self.change = format_change(last.ratio)
+            self.since = f"{last.began:%Y-%m-%d}"
 
     @property
     def quoted_in_words(self) -> str:
@@ -291,7 +297,7 @@ def draw_trend(trend: Trend, known: Iterable[KnownChange]) -> str:
     bars = list(_error_bars(series, times))
     plot = drawing.Plot(*_axes(series, times, [end for bar in bars for end in bar[1:]]))
     about, in_words = drawing.values_axis(series.unit, series.key.quantity, plot.y.high)
-    ticks, words = date_ticks(plot.x.low, plot.x.high)
+    ticks, words = date_ticks(plot.x.low, plot.x.high, int((plot.x.end - _LEFT) / _DATE))
     plot.frame(ticks, plot.y.ticks(4), words, in_words)
     plot.text(4.0, 14.0, about)
     changes = [change for change in known if change.concerns(series.key)]
@@ -362,9 +368,9 @@ def draw_trend(trend: Trend, known: Iterable[KnownChange]) -> str:
     return plot.svg(end + 12.0, describe_trend(trend))
 
 
-def date_ticks(low: float, high: float) -> tuple[list[float], Callable[[float], str]]:
-    """Dates for an axis, in days since 1970, each once and at most `_TICKS`, and a function that formats a date."""
-    hours = next((hours for hours in _HOURS if (high - low) * 24 / hours <= _TICKS), None)
+def date_ticks(low: float, high: float, most: int) -> tuple[list[float], Callable[[float], str]]:
+    """At most so many dates for an axis, in days since 1970, each once, and a function that formats a date."""
+    hours = next((hours for hours in _HOURS if (high - low) * 24 / hours <= most), None)
     if hours is not None:
         # Weeks begin on Monday. The fifth day of 1970 was a Monday.
         midnight = math.floor(low)
@@ -376,7 +382,7 @@ def date_ticks(low: float, high: float) -> tuple[list[float], Callable[[float], 
         pattern = "%m-%d %H:%M" if hours < 24 else "%Y-%m-%d"
         return [day for day in ticks if low <= day <= high], lambda day: f"{_moment(day):{pattern}}"
 
-    months = next((step for step in _MONTHS if (high - low) / 30.44 / step <= _TICKS), _MONTHS[-1])
+    months = next((step for step in _MONTHS if (high - low) / 30.44 / step <= most), _MONTHS[-1])
     whole = [
         year * 12 + month
         for year in range(_moment(low).year, _moment(high).year + 1)
@@ -398,9 +404,10 @@ def _axes(
     shown = [*series.values[np.isfinite(series.values)], *ends] or [0.0, 1.0]
     low, high = float(min(shown)), float(max(shown))
     room = 0.1 * (high - low) or 0.05 * high or 1.0
-    margin = 0.02 * (times[-1] - times[0]) or 0.5
+    margin = 0.04 * (times[-1] - times[0]) or 0.5
+    right = drawing.right_end(_LEFT, len(times), _RESULT)
     return (
-        drawing.Axis(times[0] - margin, times[-1] + margin, _LEFT, drawing.RIGHT),
+        drawing.Axis(times[0] - margin, times[-1] + margin, _LEFT, right),
         drawing.Axis(max(0.0, low - room), high + room, _BOTTOM, _TOP),
     )
 

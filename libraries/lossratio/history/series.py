@@ -18,13 +18,13 @@ import numpy.typing as npt
 
 from lossratio import results
 from lossratio.history.devices import LINE, QUANTITY_COLUMNS
-from lossratio.history.entries import AS_BEFORE, MEASURED, Entry
+from lossratio.history.entries import AS_BEFORE, COLUMNS, MEASURED
 from lossratio.units import Unit
 
 _NOT_KNOWN = "device not known"
 _KEPT_APART = ("testbed", "test", "quantity", "seconds", "lossratio_version", "latency", "readings")
 _RATES = ("value", "lower_bound", "upper_bound", "most", "estimate")
-_FIELDS = [name for name in Entry.__dataclass_fields__ if name not in _KEPT_APART]
+_FIELDS = [name for name in COLUMNS if name not in _KEPT_APART]
 
 
 @dataclass(frozen=True)
@@ -74,7 +74,7 @@ class Series:
     key: SeriesKey
     """Its testbed, test and quantity."""
     columns: Mapping[str, Sequence[Any]]
-    """Fields of its entries (see `Entry`) by their names, each with an item per result."""
+    """Columns of its entries (see `COLUMNS`) by their names, each with an item per result."""
     is_reading: bool = False
     """Whether its values are readings, whose changes raise no alarm."""
     mark: str = ""
@@ -183,11 +183,17 @@ class Series:
                 }
         if len(alike) == len(self.times):
             return self
-        columns = {
-            name: [column[index] for index in sorted(alike)]
-            for name, column in self.columns.items()
-        }
-        return replace(self, columns=columns)
+        return replace(self, columns=_taken(self.columns, sorted(alike)))
+
+
+def _taken(
+    columns: Mapping[str, Sequence[Any]], indices: Sequence[int]
+) -> dict[str, Sequence[Any]]:
+    """The columns with some results only, by their indices."""
+    taken: dict[str, Sequence[Any]] = {}
+    for name, column in columns.items():
+        taken[name] = [column[index] for index in indices]
+    return taken
 
 
 def _kinds(outcome: str | None, doubts: Sequence[str] | None) -> frozenset[str]:
@@ -246,9 +252,7 @@ def _nights_of(series: Series) -> Series | None:
     ]
     if not indices:
         return None
-    columns = {
-        name: [column[index] for index in indices] for name, column in series.columns.items()
-    }
+    columns = _taken(series.columns, indices)
     none = [None] * len(indices)
     columns |= {"value": columns["estimate"], "unsent_share": none, "most": none}
     key = replace(series.key, quantity=f"{series.key.quantity} of all nights")

@@ -9,18 +9,18 @@ import hashlib
 import json
 import os
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import asdict, dataclass, field, is_dataclass
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta, timezone
 from importlib import import_module
 from importlib.resources import files
 from pathlib import Path
-from typing import Any, get_args, get_type_hints
+from typing import Any
 from urllib.parse import quote, unquote
 
 from lossratio.errors import ReportError, storing
 from lossratio.history.annotations import ANNOTATIONS_NAME, load_same_names
 from lossratio.history.devices import in_order, with_lines
-from lossratio.history.entries import Entry
+from lossratio.history.entries import COLUMNS, Entry
 from lossratio.history.names import Names, with_names_now
 from lossratio.history.unmeasured import NothingMeasured
 from lossratio.input_file import shell_word
@@ -70,7 +70,8 @@ class History:
         """
         groups: dict[tuple[str, str], list[Entry]] = {}
         for entry in entries:
-            groups.setdefault((entry.testbed, entry.started.date().isoformat()), []).append(entry)
+            day = entry["started"].date().isoformat()
+            groups.setdefault((entry["testbed"], day), []).append(entry)
         return [self._write(testbed, day, group) for (testbed, day), group in groups.items()]
 
     def testbeds(self) -> list[str]:
@@ -152,10 +153,8 @@ class History:
         return self.path / f"testbed={quote(testbed, safe=' ')}" / f"date={day}"
 
     def _write(self, testbed: str, day: str, entries: Sequence[Entry]) -> Path:
-        rows = [
-            {name: value for name, value in asdict(entry).items() if name not in _PARTITIONS}
-            for entry in entries
-        ]
+        names = _schema().names
+        rows = [{name: entry.get(name) for name in names} for entry in entries]
         text = json.dumps(rows, sort_keys=True, default=str)
         digest = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:_DIGEST_LENGTH]
         path = self._folder(testbed, day) / f"{digest}.parquet"
@@ -184,10 +183,10 @@ def _unmeasured(table: Any) -> Iterator[NothingMeasured]:
 def continued(table: Any, entries: Sequence[Entry]) -> Any:
     """The entries from before a result began, and the result's own, each once even if the history already has it."""
     earlier = table.filter(
-        required("pyarrow.compute").less(table.column("started"), entries[0].started)
+        required("pyarrow.compute").less(table.column("started"), entries[0]["started"])
     )
     arrow = required("pyarrow")
-    newest = arrow.Table.from_pylist([asdict(entry) for entry in entries], schema=table.schema)
+    newest = arrow.Table.from_pylist(list(entries), schema=table.schema)
     return in_order(arrow.concat_tables([earlier, newest]))
 
 
@@ -310,21 +309,22 @@ def required(module: str) -> Any:
 
 
 def _schema() -> Any:
-    columns = get_type_hints(Entry)
-    return required("pyarrow").schema(
-        [(name, _type(columns[name])) for name in columns if name not in _PARTITIONS]
-    )
+    """The columns of files, as Arrow describes them; a folder has the name of the testbed."""
+    types = {name: _type(kind) for name, (kind, _) in COLUMNS.items() if name not in _PARTITIONS}
+    return required("pyarrow").schema(types)
 
 
-def _type(hint: Any) -> Any:
+def _type(kind: Any) -> Any:
+    """The type of a column: a Python type, a list with one of its items, or a mapping of a record's fields."""
     arrow = required("pyarrow")
-    # ``X | None`` is X here, as all columns can be null.
-    kind, *others = get_args(hint) or (hint,)
-    if others == [...]:
-        return arrow.list_(_type(kind))
-    if is_dataclass(kind):
-        return arrow.struct([(name, _type(each)) for name, each in get_type_hints(kind).items()])
-    types = {str: arrow.string(), float: arrow.float64(), bool: arrow.bool_()}
-    if kind is datetime:
-        return arrow.timestamp("us", tz="UTC")
+    if isinstance(kind, list):
+        return arrow.list_(_type(kind[0]))
+    if isinstance(kind, dict):
+        return arrow.struct({name: _type(each) for name, each in kind.items()})
+    types = {
+        str: arrow.string(),
+        float: arrow.float64(),
+        bool: arrow.bool_(),
+        datetime: arrow.timestamp("us", tz="UTC"),
+    }
     return types[kind]

@@ -297,7 +297,6 @@ class BackToBack(
 ):
     """The kind: back-to-back frames."""
 
-    follows = True
     keyword = "Measure Back-To-Back Frames"
     method = "back_to_back"
     noun = "back-to-back frames"

@@ -208,7 +208,6 @@ class ConnectionCapacity(
 ):
     """The kind: the capacity of a table of connections."""
 
-    follows = True
     keyword = "Find Connection Table Capacity"
     method = "connection_capacity"
     title = "Searching for the capacity of the connection table"

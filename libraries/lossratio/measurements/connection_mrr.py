@@ -83,7 +83,6 @@ class ConnectionMrrResult(FoundResult):
 class ConnectionMrr(OfConnectionRates, PlannedKind[ConnectionMrrRequest, ConnectionMrrResult]):
     """The kind: the connection MRR."""
 
-    follows = True
     keyword = "Measure Connection MRR"
     method = "connection_mrr"
     noun = "connection MRR"

@@ -145,7 +145,6 @@ class TeardownMeasurer:
 class ConnectionTeardown(PlannedKind[TeardownRequest, ConnectionTeardownResult]):
     """The kind: the tear-down rate."""
 
-    follows = True
     keyword = "Measure Connection Teardown Rate"
     method = "teardown_rate"
     noun = "connection teardown rate"

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from pydantic import Field
 
-from lossratio.drawing import MARKS, RIGHT, Axis, Plot
+from lossratio.drawing import MARKS, Axis, Plot, right_end
 from lossratio.measurements import FoundResult, PlannedKind, PlannedTrials, Request, measure
 from lossratio.mlrsearch import Forecast
 from lossratio.quantities import Duration, Share
@@ -126,7 +126,6 @@ class FrameLossRequest(Request):
 class FrameLossRate(PlannedKind[FrameLossRequest, FrameLossResult]):
     """The kind: frame loss rate over load."""
 
-    follows = True
     keyword = "Measure Frame Loss Rate"
     method = "frame_loss"
     noun = "frame loss rate"
@@ -264,7 +263,8 @@ class FrameLossView(View[FrameLossResult]):
             points.append((100.0 * loss.share_of_max_load_ratio, 100.0 * ratio, hint))
 
         highest = max(_LEAST, *(loss.frame_loss_ratio for loss in result.frame_loss.loads)) * _ROOM
-        plot = Plot(Axis(0.0, 100.0, _LEFT, RIGHT), Axis(0.0, 100.0 * highest, _BOTTOM, _TOP))
+        right = right_end(_LEFT, len(points), 40.0)
+        plot = Plot(Axis(0.0, 100.0, _LEFT, right), Axis(0.0, 100.0 * highest, _BOTTOM, _TOP))
         plot.frame(plot.x.ticks(10), plot.y.ticks(6), "{:.4g}".format, "{:.4g}".format)
         plot.line([(x, y) for x, y, _ in points], _COLOUR)
         plot.marks(MARKS[0], points)

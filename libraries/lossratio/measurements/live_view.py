@@ -93,6 +93,13 @@ class Stages:
         *,
         verbose: bool = False,
     ) -> None:
+        """Begins.
+
+        Args:
+            say: Shows a line.
+            clock: Gives seconds.
+            verbose: Whether there is a line for each trial.
+        """
         self._say = say
         self._clock = clock
         self._verbose = verbose
@@ -126,6 +133,14 @@ class OneLine:
         *,
         verbose: bool = False,
     ) -> None:
+        """Begins, without a line.
+
+        Args:
+            stream: The terminal.
+            columns: Gives the columns of the terminal.
+            clock: Gives seconds.
+            verbose: Whether there is also a line for each trial.
+        """
         self._stream = stream
         self._verbose = verbose
         self._columns = columns

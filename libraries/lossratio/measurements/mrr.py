@@ -186,7 +186,6 @@ def not_lost_of_them(result: TestResult) -> str:
 class MaximumReceiveRate(measurements.PlannedKind[MrrRequest, MrrResult]):
     """The kind: maximum receive rate."""
 
-    follows = True
     keyword = "Measure MRR"
     method = "mrr"
     noun = "MRR"

@@ -4,15 +4,15 @@ import csv
 import io
 import json
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from operator import attrgetter
 from typing import Any
 
 from lossratio.records import Rate
 from lossratio.report.formats import ReportFormat
-from lossratio.report.overview import FindingRow, rows_of
+from lossratio.report.overview import AVERAGE_SIZE, of_rate, trials_s
 from lossratio.report.run import Run
-from lossratio.results import aggregate_of, integrity_of
+from lossratio.results import Finding, aggregate_of, integrity_of
 from lossratio.units import printable
 
 REPORT_FORMAT = "lossratio-report/1"
@@ -69,9 +69,8 @@ def csv_report(runs: Sequence[Run]) -> str:
 def _csv_rows(run: Run) -> Iterator[dict[str, object]]:
     """The cells of each finding, and of each test that has no result, by column."""
     name = run.path.resolve().name
-    for row in rows_of(run):
-        named = replace(row, run=name)
-        yield {column: value(named) for column, value in _COLUMNS.items()}
+    for row in run.rows:
+        yield {column: value(row) for column, value in _COLUMNS.items()}
     for cells in _tests_without_result(run):
         yield {"run": name, **cells}
 
@@ -118,10 +117,10 @@ def _plain(cell: object) -> object:
     return text
 
 
-def _per_interface(path: str) -> Callable[[FindingRow], float | None]:
+def _per_interface(path: str) -> Callable[[Finding], float | None]:
     """A column of a rate per interface, in frames per second; empty if the attribute is None."""
 
-    def read(row: FindingRow) -> float | None:
+    def read(row: Finding) -> float | None:
         value = attrgetter(path)(row)
         if isinstance(value, Rate):
             return value.per_interface_fps
@@ -130,54 +129,74 @@ def _per_interface(path: str) -> Callable[[FindingRow], float | None]:
     return read
 
 
-def _number(path: str) -> Callable[[FindingRow], float | None]:
+def _number(path: str) -> Callable[[Finding], float | None]:
     """A column of a number in the unit of the row's finding; a rate is an aggregate."""
 
-    def read(row: FindingRow) -> float | None:
+    def read(row: Finding) -> float | None:
         return aggregate_of(attrgetter(path)(row))
 
     return read
 
 
-def _integrity(name: str) -> Callable[[FindingRow], object]:
+def _integrity(name: str) -> Callable[[Finding], object]:
     """A column of frame integrity; empty if no frame was examined."""
 
-    def read(row: FindingRow) -> object:
+    def read(row: Finding) -> object:
         return getattr(integrity_of(row.result), name, None)
 
     return read
 
 
+def _started(row: Finding) -> str:
+    """When the test started, as a date and time of ISO 8601."""
+    return row.result.started.isoformat()
+
+
+def _trials(row: Finding) -> int:
+    return len(row.result.trials)
+
+
+def _doubts(row: Finding) -> str:
+    return "; ".join(row.kinds_of_doubts)
+
+
+def _unit(row: Finding) -> str | None:
+    """Name of the value's unit; None: the finding has no value."""
+    if row.has_value:
+        return row.unit.name
+    return None
+
+
 # Table: the columns of CSV, which programs read: names with units, and plain numbers.
-_COLUMNS: dict[str, Callable[[FindingRow], object]] = {
-    "run": attrgetter("run"),
+_COLUMNS: dict[str, Callable[[Finding], object]] = {
+    "run": attrgetter("run_name"),
     "suite": attrgetter("result.test.suite"),
     "test": attrgetter("result.test.name"),
-    "testbed": attrgetter("testbed"),
-    "started": attrgetter("started"),
+    "testbed": attrgetter("result.conditions.testbed.name"),
+    "started": _started,
     "kind": attrgetter("result.kind"),
-    "goal": attrgetter("finding.quantity"),
-    "stream": attrgetter("finding.stream"),
-    "outcome": attrgetter("finding.outcome.value"),
-    "reason": attrgetter("finding.reason"),
-    "average_frame_size_bytes": attrgetter("average_size_bytes"),
-    "lower_bound_per_interface_fps": _per_interface("finding.lower_bound"),
-    "upper_bound_per_interface_fps": _per_interface("finding.upper_bound"),
-    "value_per_interface_fps": _per_interface("finding.value"),
-    "stdev_per_interface_fps": _per_interface("finding.deviation"),
+    "goal": attrgetter("quantity"),
+    "stream": attrgetter("stream"),
+    "outcome": attrgetter("outcome.value"),
+    "reason": attrgetter("reason"),
+    "average_frame_size_bytes": AVERAGE_SIZE,
+    "lower_bound_per_interface_fps": _per_interface("lower_bound"),
+    "upper_bound_per_interface_fps": _per_interface("upper_bound"),
+    "value_per_interface_fps": _per_interface("value"),
+    "stdev_per_interface_fps": _per_interface("deviation"),
     "aggregate_factor": attrgetter("result.conditions.load.aggregate_factor"),
-    "value_aggregate_fps": attrgetter("aggregate_fps"),
-    "value_aggregate_l1_bps": attrgetter("aggregate_l1_bps"),
-    "theoretical_maximum_ratio": attrgetter("finding.theoretical_share"),
+    "value_aggregate_fps": of_rate("aggregate_fps"),
+    "value_aggregate_l1_bps": of_rate("aggregate_l1_bps"),
+    "theoretical_maximum_ratio": attrgetter("theoretical_share"),
     **{f"{name}_frames": _integrity(name) for name in _INTEGRITY},
-    "trials": attrgetter("trials"),
-    "trials_elapsed_s": attrgetter("trials_s"),
-    "doubts": attrgetter("all_doubts"),
-    "unit": attrgetter("unit"),
-    "lower_bound": _number("finding.lower_bound"),
-    "upper_bound": _number("finding.upper_bound"),
-    "value": _number("finding.value"),
-    "stdev": _number("finding.deviation"),
+    "trials": _trials,
+    "trials_elapsed_s": trials_s,
+    "doubts": _doubts,
+    "unit": _unit,
+    "lower_bound": _number("lower_bound"),
+    "upper_bound": _number("upper_bound"),
+    "value": _number("value"),
+    "stdev": _number("deviation"),
     "test_failure": attrgetter("failure"),
     "queue_drops": attrgetter("result.queues_in_words"),
 }

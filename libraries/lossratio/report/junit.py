@@ -9,16 +9,16 @@ that an incomplete run is never mistaken for a complete one.
 A test has the same class and name in each run, whatever happened to it, because CI systems identify it by these.
 """
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from xml.etree import ElementTree
 from xml.etree.ElementTree import Element, SubElement
 
 from lossratio.drawing import xml_text
-from lossratio.records import Rate
 from lossratio.report.formats import ReportFormat
 from lossratio.report.run import CutOff, Run
-from lossratio.results import SHOWN, Outcome, TestResult, aggregate_of, as_text, findings_of
+from lossratio.results import SHOWN, Finding, Outcome, aggregate_of, as_text
 from lossratio.units import trials_counted
 
 
@@ -48,9 +48,9 @@ def junit_report(runs: Sequence[Run]) -> str:
 
 
 def _cases(run: Run) -> Iterator[Case]:
-    for result, notes in zip(run.results, run.notes, strict=True):
+    for number, notes in enumerate(run.notes, start=1):
         shown = [note for note in notes if note.weight in SHOWN]
-        yield _case(result, as_text(shown), run.failure_in_spite_of(result))
+        yield _case([row for row in run.rows if row.number == number], as_text(shown))
 
     for cut_off in run.cut_off:
         message = f"cut off after {trials_counted(cut_off.trials)}"
@@ -71,10 +71,7 @@ def junit_xml(suites: dict[str, list[Case]]) -> str:
     """Makes a JUnit file."""
     root = Element("testsuites")
     for name, cases in suites.items():
-        counts = {
-            state: sum(case.state == state for case in cases)
-            for state in ("failure", "error", "skipped")
-        }
+        counts = Counter(case.state for case in cases)
         seconds = sum(case.seconds for case in cases)
         suite = SubElement(
             root,
@@ -119,7 +116,9 @@ def of_stream(stream: str | None) -> tuple[tuple[str, str], ...]:
     Args:
         stream: The name of the stream.
     """
-    return () if stream is None else (("stream", stream),)
+    if stream is None:
+        return ()
+    return (("stream", stream),)
 
 
 def _names(cut_off: CutOff) -> tuple[str, str]:
@@ -129,37 +128,31 @@ def _names(cut_off: CutOff) -> tuple[str, str]:
     return cut_off.suite, cut_off.test
 
 
-def _case(result: TestResult, said: str, failure: str | None) -> Case:
-    findings = list(findings_of([result]))
-    reasons = [
-        f"{finding.quantity}: {finding.reason}"
-        for finding in findings
-        if finding.reason is not None
-    ]
-    values = tuple(
-        (
-            f"{finding.quantity} {'aggregate ' * isinstance(finding.value, Rate)}{finding.unit.name}",
-            repr(value),
-        )
-        for finding in findings
-        if (value := aggregate_of(finding.value)) is not None
-    )
-    values += tuple(
-        (f"{finding.quantity} stream", finding.stream)
-        for finding in findings
-        if finding.stream is not None
-    )
-    state = {Outcome.MEASURED: "passed", Outcome.IRREGULAR: "skipped", Outcome.FAILED: "error"}[
-        result.outcome
-    ]
-    why = result.error or "; ".join(reasons)
-    if failure is not None:
-        state = "failure"
-        why = failure
+_STATES = {Outcome.MEASURED: "passed", Outcome.IRREGULAR: "skipped", Outcome.FAILED: "error"}
 
-    device = result.conditions.measured_on
-    if device is not None:
-        values = (("device", device), *values)
+
+def _case(rows: Sequence[Finding], said: str) -> Case:
+    """The case of a result, from its rows."""
+    result = rows[0].result
+    properties = []
+    if result.conditions.measured_on is not None:
+        properties.append(("device", result.conditions.measured_on))
+    for row in rows:
+        value = aggregate_of(row.value)
+        scale = "" if row.rate is None else "aggregate "
+        if value is not None:
+            properties.append((f"{row.quantity} {scale}{row.unit.name}", repr(value)))
+    for row in rows:
+        if row.stream is not None:
+            properties.append((f"{row.quantity} stream", row.stream))
+
+    state = _STATES[result.outcome]
+    reasons = (f"{row.quantity}: {row.reason}" for row in rows if row.reason is not None)
+    why = result.error or "; ".join(reasons)
+    if rows[0].failure is not None:
+        state = "failure"
+        why = rows[0].failure
+
     return Case(
         suite=result.test.suite,
         name=result.test.name,
@@ -167,7 +160,7 @@ def _case(result: TestResult, said: str, failure: str | None) -> Case:
         state=state,
         message=why,
         output=said,
-        properties=values,
+        properties=tuple(properties),
     )
 
 

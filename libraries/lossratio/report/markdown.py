@@ -1,19 +1,18 @@
 """Formats runs as Markdown, for people, and tables of Markdown for others."""
 
 from collections.abc import Iterable, Iterator, Sequence
-from operator import attrgetter
 
 from lossratio.drawing import Column
 from lossratio.report.formats import ReportFormat
-from lossratio.report.overview import COLUMNS, FindingRow, methods_in_words, rows_of, terms_in_words
+from lossratio.report.overview import COLUMNS, methods_in_words, terms_in_words, value_or_sentence
 from lossratio.report.run import Run
-from lossratio.results import view_of
+from lossratio.results import Finding, view_of
 from lossratio.units import printable, trials_counted
 
 _VALUE = "conditional throughput (or other value)"
 _LEFT_OUT = ("number to quote", "stream", "latency")
 _TEST, *_OTHERS = (column for column in COLUMNS if column.head not in _LEFT_OUT)
-_MEASURED: Column[FindingRow] = Column(_VALUE, attrgetter("value_or_sentence"))
+_MEASURED: Column[Finding] = Column(_VALUE, value_or_sentence)
 _COLUMNS = (_TEST, _MEASURED, *_OTHERS)
 """Unlike the number to quote, the value is also shown for irregular results, with the reason beside it."""
 
@@ -31,7 +30,7 @@ def _lines(run: Run) -> Iterator[str]:
     yield from remarks
     if remarks:
         yield ""
-    rows = ([column.text(row) for column in _COLUMNS] for row in rows_of(run))
+    rows = ([column.text(row) for column in _COLUMNS] for row in run.rows)
     yield from markdown_table(_header(run), rows)
     yield ""
     yield _below(run)
@@ -57,7 +56,7 @@ def _without_result(run: Run) -> Iterator[str]:
 
 
 def _doubts(run: Run) -> Iterator[str]:
-    names = {row.number: row.test for row in rows_of(run)}
+    names = {row.number: row.test for row in run.rows}
     for number, (result, doubts) in enumerate(zip(run.results, run.doubts, strict=True), start=1):
         name = markdown_cell(names.get(number, result.test.name))
         yield from (f"- **doubt** about {name}: {doubt}" for doubt in doubts)

@@ -14,15 +14,7 @@ from typing import Any
 
 from lossratio.report.formats import ReportFormat
 from lossratio.report.run import NOTHING_MEASURED, Run
-from lossratio.results import (
-    Finding,
-    Outcome,
-    TestResult,
-    aggregate_of,
-    findings_of,
-    generator_of,
-    view_of,
-)
+from lossratio.results import Finding, Outcome, TestResult, aggregate_of, generator_of, view_of
 from lossratio.units import FRAMES_PER_SECOND
 
 _SPLIT = re.compile(r"[,={}'\"\s]+")
@@ -198,33 +190,33 @@ _LOADS = (
 
 def samples_of(run: Run) -> Iterator[Sample]:
     """The samples of a run: values with bounds, outcomes, doubts, times, and the DUTs' counters."""
-    for finding in findings_of(run.results):
-        yield from _samples_of_finding(run, finding)
+    for row in run.rows:
+        yield from _samples_of_row(row)
     for result, doubts in zip(run.results, run.doubts, strict=True):
         yield from _samples_of_result(run, result, len(doubts))
     yield from _samples_without_results(run)
 
 
-def _samples_of_finding(run: Run, finding: Finding) -> Iterator[Sample]:
+def _samples_of_row(row: Finding) -> Iterator[Sample]:
     """The values of a quantity, and whether it was measured."""
-    ended = finding.result.ended
+    ended = row.result.ended
     labels = {
-        **_labels(run, finding.result),
-        "quantity": finding.quantity,
-        "stream": finding.stream or "",
+        **_labels(row.run_name, row.result),
+        "quantity": row.quantity,
+        "stream": row.stream or "",
     }
-    is_measured = finding.outcome is Outcome.MEASURED
+    is_measured = row.outcome is Outcome.MEASURED
     if is_measured:
-        unit = _UNITS.get(finding.unit.name, re.sub(r"\W+", "_", finding.unit.name))
+        unit = _UNITS.get(row.unit.name, re.sub(r"\W+", "_", row.unit.name))
         in_unit = unit.replace("_", " ")
         about = f"Measured values and their bounds, in {in_unit}; rates are aggregates."
         for name, statistic in _STATISTICS.items():
-            value = aggregate_of(getattr(finding, name))
+            value = aggregate_of(getattr(row, name))
             if value is not None:
                 of_statistic = {**labels, "statistic": statistic}
                 yield Sample(f"lossratio_result_{unit}", about, value, ended, of_statistic)
 
-    if finding.is_as_before:
+    if row.is_as_before:
         yield Sample("lossratio_as_before", _AS_BEFORE, 1.0, ended, labels)
     else:
         yield Sample("lossratio_measured", _MEASURED, float(is_measured), ended, labels)
@@ -232,7 +224,7 @@ def _samples_of_finding(run: Run, finding: Finding) -> Iterator[Sample]:
 
 def _samples_of_result(run: Run, result: TestResult, doubts: int) -> Iterator[Sample]:
     """The number of doubts about a result, what became of its test, its times, and the DUTs' counters."""
-    labels = _labels(run, result)
+    labels = _labels(run.path.resolve().name, result)
     ended = result.ended
     yield Sample("lossratio_doubts", "Number of doubts about a result.", doubts, ended, labels)
     has_failed = float(run.failure_of(result) is not None)
@@ -329,12 +321,13 @@ def bencher_report(runs: Sequence[Run]) -> str:
     """The runs' values in Bencher's metric format: benchmarks with their measures, each with its bounds."""
     benchmarks: dict[str, dict[str, dict[str, float]]] = {}
     for run in runs:
-        for finding in findings_of(run.results):
-            value = aggregate_of(finding.value)
-            if value is None or finding.outcome is not Outcome.MEASURED:
+        for row in run.rows:
+            value = aggregate_of(row.quoted)
+            if value is None:
                 continue
 
-            lower, upper = aggregate_of(finding.lower_bound), aggregate_of(finding.upper_bound)
+            lower = aggregate_of(row.lower_bound)
+            upper = aggregate_of(row.upper_bound)
             # The lower bound is a load. A conditional throughput with loss is smaller, and would lie below such a band.
             bounds = {
                 "lower_value": lower if lower is None or lower <= value else None,
@@ -344,8 +337,8 @@ def bencher_report(runs: Sequence[Run]) -> str:
                 "value": value,
                 **{name: bound for name, bound in bounds.items() if bound is not None},
             }
-            name = f"{finding.quantity} ({finding.unit.name})"
-            benchmarks.setdefault(_benchmark_of(finding.result), {})[name] = measure
+            name = f"{row.quantity} ({row.unit.name})"
+            benchmarks.setdefault(_benchmark_of(row.result), {})[name] = measure
 
     return json.dumps(benchmarks, indent=2) + "\n"
 
@@ -358,12 +351,12 @@ def _benchmark_of(result: TestResult) -> str:
     return f"{result.test.full_name} ({device})"
 
 
-def _labels(run: Run, result: TestResult) -> dict[str, str]:
+def _labels(run: str, result: TestResult) -> dict[str, str]:
     return {
         "testbed": result.conditions.testbed.name,
         "suite": result.test.suite,
         "test": result.test.name,
-        "run": run.path.resolve().name,
+        "run": run,
         "generator": generator_of(result) or "",
         "device": result.conditions.measured_on or "",
     }

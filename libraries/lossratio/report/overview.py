@@ -1,10 +1,8 @@
-"""The overview of runs: a row for each goal of each test, or for another value, and the columns of these rows."""
+"""The overview of runs: the columns of a table with a row for each goal of each test, or for another value."""
 
 import textwrap
-from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
-from functools import cached_property
+from dataclasses import replace
 from operator import attrgetter
 
 from lossratio.drawing import NOTHING, Column, number_column, test_column, verdict
@@ -13,7 +11,6 @@ from lossratio.report.run import Run
 from lossratio.results import (
     Finding,
     LatencyPoint,
-    Note,
     NoteKind,
     Outcome,
     TestResult,
@@ -21,7 +18,6 @@ from lossratio.results import (
     Weight,
     caveats_of,
     common_name,
-    findings_of,
     format_frames_per_second,
     notes_of,
     number_of,
@@ -33,322 +29,206 @@ _LONGEST_MESSAGE = 300
 """Maximum length of a failed test's message in a table. The test's section has the whole message."""
 
 
-@dataclass(frozen=True)
-class FindingRow:
-    """A row of a run's tables: one goal of one test, its MRR, or another value."""
+def value_in_words(row: Finding) -> str:
+    """Conditional throughput (of MRR: the mean with its standard deviation), per interface; or another value."""
+    spread = ""
+    if row.deviation is not None:
+        spread = f" ± {_in_words(row.deviation, row.unit)}"
+    return f"{_in_words(row.value, row.unit)}{spread}"
 
-    finding: Finding
-    """The finding."""
-    number: int = 1
-    """Position of the row's test among all tests of the page, from 1."""
-    doubts: tuple[Note, ...] = ()
-    """The doubts about the result."""
-    failure: str | None = None
-    """Why the test failed although its values were measured; None: it passed, or there are no values."""
-    run: str = ""
-    """The directory of the row's run; empty: the page has only one run."""
-    tester: str = ""
-    """The value of the test's twin without DUTs; empty: the runs have none."""
-    is_namesake: bool = False
-    """Whether another suite of the run has a test of the same name."""
 
-    @property
-    def result(self) -> TestResult:
-        """The result of the finding."""
-        return self.finding.result
+def value_or_sentence(row: Finding) -> str:
+    """The value; for a kind without a single value, such as a confirmation, its sentence."""
+    if row.has_value or row.result.error is not None:
+        return value_in_words(row)
+    notes = notes_of(row.result, (), Weight.HEADLINE)
+    return " ".join(note.text for note in notes) or value_in_words(row)
 
-    @property
-    def test(self) -> str:
-        """Name of the test, with its suite if this is needed to distinguish it from a test of another suite."""
-        return self.result.test.full_name if self.is_namesake else self.result.test.name
 
-    @property
-    def link(self) -> str:
-        """The name of the section of the row's test."""
-        return section_name(self.number)
-
-    @property
-    def words(self) -> str:
-        """The text that a search looks at, in lower case."""
-        test = self.result.test
-        return " ".join((test.suite, test.name, *test.tags)).lower()
-
-    @property
-    def stream(self) -> str:
-        """The stream whose loss alone counts; empty: the loss of all frames counts."""
-        return self.finding.stream or ""
-
-    @property
-    def frame_size(self) -> str:
-        """Sizes of the frames, in bytes."""
-        return describe_frame_size(self.result.conditions.traffic)
-
-    @property
-    def average_size_bytes(self) -> float:
-        """The average size of the frames."""
-        return self.result.conditions.traffic.average_frame_size_bytes
-
-    @property
-    def is_quotable(self) -> bool:
-        """Whether the value may be quoted: it was measured."""
-        return self.finding.outcome is Outcome.MEASURED and self.finding.value is not None
-
-    @property
-    def is_odd(self) -> bool:
-        """Whether it is irregular, failed or doubtful, or its test failed nevertheless."""
-        return (
-            self.finding.outcome is not Outcome.MEASURED
-            or bool(self.doubts)
-            or self.failure is not None
-        )
-
-    @property
-    def rate(self) -> Rate | None:
-        """The value as a rate; None: the value has another unit, or there is no value."""
-        if isinstance(self.finding.value, Rate):
-            return self.finding.value
-        return None
-
-    @property
-    def value(self) -> str:
-        """Conditional throughput (of MRR: the mean with its standard deviation), per interface; or another value."""
-        deviation = self.finding.deviation
-        if deviation is None:
-            spread = ""
-        else:
-            spread = f" ± {_in_words(deviation, self.finding.unit)}"
-
-        return _in_words(self.finding.value, self.finding.unit) + spread
-
-    @property
-    def value_or_sentence(self) -> str:
-        """The value; for a kind without a single value, such as a confirmation, its sentence."""
-        if self.finding.has_value or self.result.error is not None:
-            return self.value
-        notes = notes_of(self.result, (), Weight.HEADLINE)
-        return " ".join(note.text for note in notes) or self.value
-
-    @property
-    def quoted_in_words(self) -> str:
-        """The number to quote; `NOTHING` if it may not be quoted."""
-        if self.is_quotable:
-            return self.value
+def aggregate_in_words(row: Finding) -> str:
+    """The rate as an aggregate, with the factor between both."""
+    factor = row.result.conditions.load.aggregate_factor
+    if row.rate is None or row.stream is not None:
         return NOTHING
-
-    @property
-    def quoted_number(self) -> float | None:
-        """The number to quote, in the finding's unit; None: it may not be quoted."""
-        if self.is_quotable:
-            return number_of(self.finding.value)
-        return None
-
-    @property
-    def aggregate_fps(self) -> float | None:
-        """The rate of all directions together, in frames per second; None: the value is not a rate."""
-        if self.rate is None:
-            return None
-        return self.rate.aggregate_fps
-
-    @property
-    def aggregate_l1_bps(self) -> float | None:
-        """The rate of all directions together on the wire, in bits per second."""
-        if self.rate is None:
-            return None
-        return self.rate.aggregate_l1_bps
-
-    @property
-    def aggregate(self) -> str:
-        """The rate as an aggregate, with the factor between both."""
-        factor = self.result.conditions.load.aggregate_factor
-        if self.rate is None or self.finding.stream is not None:
-            return NOTHING
-        return f"{format_frames_per_second(self.rate.aggregate_fps)} (x {factor:g})"
-
-    @property
-    def state_of_test(self) -> str:
-        """The outcome in words, with the reason, and why the test failed nevertheless."""
-        return "; ".join((self.state, *self.failed_test))
-
-    @property
-    def failed_test(self) -> tuple[str, ...]:
-        """The remark that the test failed although its values were measured; empty: it did not fail."""
-        if self.failure is None:
-            return ()
-        return (f"the test failed: {_shortened(self.failure)}",)
-
-    @property
-    def state(self) -> str:
-        """The outcome in words, with the reason."""
-        if self.finding.outcome is Outcome.FAILED:
-            why = "" if self.finding.reason is None else f": {_shortened(self.finding.reason)}"
-            return f"failed: no result{why}"
-        if self.finding.is_as_before:
-            return self.finding.reason or "as before"
-        if self.finding.outcome is Outcome.IRREGULAR:
-            return self.finding.outcome_in_words
-        return view_of(self.result).in_order
-
-    @property
-    def notes(self) -> list[str]:
-        """Notes that readers of the number need, besides its doubts and the reason for the outcome."""
-        notes = caveats_of(self.finding)
-        if self.finding.reason is not None:
-            # The first caveat is the reason, which the state has.
-            notes = notes[1:]
-        if self.tester:
-            notes.append(f"the tester alone: {self.tester}")
-        return notes
-
-    @property
-    def verdict(self) -> str:
-        """The outcome with notes and doubts, as markup."""
-        notes = (
-            *self.failed_test,
-            *self.notes,
-            *(f"doubt: {kind}" for kind in self.kinds_of_doubts),
-        )
-        return verdict(self.finding.outcome.value, self.state, notes)
-
-    @property
-    def latency_in_words(self) -> str:
-        """Latency of the slowest direction at the first load of the row's goal; `NOTHING` if it was not measured."""
-        p50 = self.median_latency_us
-        if p50 is None:
-            return NOTHING
-
-        p99 = _slowest(point.p99_us for point in self._latency)
-        if p99 is None:
-            tail = ""
-        else:
-            tail = f", 99 % {p99:.4g} µs"
-
-        return f"{p50:.4g} µs{tail} at {self._latency[0].load}"
-
-    @property
-    def median_latency_us(self) -> float | None:
-        """The median of the latency, in microseconds; None: it was not measured."""
-        return _slowest(point.p50_us for point in self._latency)
-
-    @cached_property
-    def _latency(self) -> list[LatencyPoint]:
-        """The latency of each direction at the first load of the row's goal, or else at a load of no goal."""
-        points = list(view_of(self.result).latencies(self.result))
-        of_goal = [point for point in points if self.finding.quantity in point.load]
-        chosen = of_goal or [point for point in points if " of " not in point.load]
-        return [point for point in chosen if point.load == chosen[0].load]
-
-    @property
-    def testbed(self) -> str:
-        """Name of the testbed."""
-        return self.result.conditions.testbed.name
-
-    @property
-    def tags(self) -> str:
-        """The tags of the test, one per line."""
-        return "\n".join(self.result.test.tags)
-
-    @property
-    def started(self) -> str:
-        """When the test started, as a date and time of ISO 8601."""
-        return self.result.started.isoformat()
-
-    @property
-    def kinds_of_doubts(self) -> tuple[str, ...]:
-        """The doubts about the result, in a few words each."""
-        return tuple(dict.fromkeys(doubt.kind.value for doubt in self.doubts))
-
-    @property
-    def all_doubts(self) -> str:
-        """All doubts on one line."""
-        return "; ".join(self.kinds_of_doubts)
-
-    @property
-    def bounds(self) -> str:
-        """Both bounds in words; `NOTHING`: there is none."""
-        ends = (self.finding.lower_bound, _upper_bound(self))
-        return range_in_words(*(_in_words(end, self.finding.unit) for end in ends))
-
-    @property
-    def unit(self) -> str | None:
-        """Name of the value's unit; None: the finding has no value."""
-        if self.finding.has_value:
-            return self.finding.unit.name
-        return None
-
-    @property
-    def trials(self) -> int:
-        """Number of the test's trials."""
-        return len(self.result.trials)
-
-    @cached_property
-    def trials_s(self) -> float:
-        """Time of all trials together, on the measurer's clock, seconds."""
-        return sum(trial.elapsed_s for trial in self.result.trials)
+    return f"{format_frames_per_second(row.rate.aggregate_fps)} (x {factor:g})"
 
 
-def _upper_bound(row: FindingRow) -> Rate | float | None:
-    """The upper bound; at the generator's limit, there is none."""
-    if row.finding.is_at_limit:
-        return None
-    return row.finding.upper_bound
-
-
-def _bound(head: str, read: Callable[[FindingRow], Rate | float | None]) -> Column[FindingRow]:
-    def text(row: FindingRow) -> str:
-        return _in_words(read(row), row.finding.unit)
-
-    def number(row: FindingRow) -> float | None:
-        return number_of(read(row))
-
-    return Column(head, text, number, style="number")
-
-
-# Table: the columns of the overview of a run.
-COLUMNS: tuple[Column[FindingRow], ...] = (
-    test_column(FindingRow),
-    Column(
-        "number to quote",
-        attrgetter("quoted_in_words"),
-        attrgetter("quoted_number"),
-        style="number quote",
-    ),
-    Column("result", attrgetter("state_of_test"), style="name", markup=attrgetter("verdict")),
-    Column("goal", attrgetter("finding.quantity")),
-    Column("stream", attrgetter("stream")),
-    Column("frame size", attrgetter("frame_size"), attrgetter("average_size_bytes")),
-    _bound("lower bound", attrgetter("finding.lower_bound")),
-    _bound("upper bound", _upper_bound),
-    Column(
-        "aggregate", attrgetter("aggregate"), attrgetter("aggregate_fps"), style="number beside"
-    ),
-    number_column("aggregate bandwidth", attrgetter("aggregate_l1_bps"), format_bit_rate),
-    number_column("of theoretical maximum", attrgetter("finding.theoretical_share"), format_ratio),
-    Column(
-        "latency", attrgetter("latency_in_words"), attrgetter("median_latency_us"), style="words"
-    ),
-    number_column("trials", attrgetter("trials"), str),
-    number_column("time of trials", attrgetter("trials_s"), "{:.1f} s".format),
-)
-"""The columns of the overview, on the page and in Markdown."""
-
-RUN: Column[FindingRow] = Column("run", attrgetter("run"), style="name")
-"""The column of pages of several runs."""
-
-
-def section_name(number: int) -> str:
-    """The name of a test's section, to which addresses link, by the test's number among all tests of the page."""
-    return f"test-{number}"
+def bounds_in_words(row: Finding) -> str:
+    """Both bounds; `NOTHING`: there is none."""
+    ends = (row.lower_bound, _upper_bound(row))
+    return range_in_words(*(_in_words(end, row.unit) for end in ends))
 
 
 def describe_frame_size(traffic: Traffic) -> str:
     """Formats the sizes of the frames, e.g. ``64 B``, or ``64, 570, 1518 B (353.83 B on average)``."""
     sizes = ", ".join(str(size.size_bytes) for size in traffic.frame_sizes)
+    average = ""
     if len(traffic.frame_sizes) > 1:
         average = f" ({traffic.average_frame_size_bytes:.2f} B on average)"
-    else:
-        average = ""
-
     return f"{sizes} B{average}"
+
+
+def frame_size(row: Finding) -> str:
+    """Sizes of the frames, in bytes."""
+    return describe_frame_size(row.result.conditions.traffic)
+
+
+def tags_of(row: Finding) -> str:
+    """The tags of the test, one per line."""
+    return "\n".join(row.result.test.tags)
+
+
+def _quoted_in_words(row: Finding) -> str:
+    if row.quoted is None:
+        return NOTHING
+    return value_in_words(row)
+
+
+def _quoted_number(row: Finding) -> float | None:
+    return number_of(row.quoted)
+
+
+def _state(row: Finding) -> str:
+    """The outcome in words, with the reason."""
+    if row.outcome is Outcome.FAILED:
+        parts = ["failed", "no result"]
+        if row.reason is not None:
+            parts.append(_shortened(row.reason))
+        return ": ".join(parts)
+    if row.is_as_before:
+        return row.reason or "as before"
+    if row.outcome is Outcome.IRREGULAR:
+        return row.outcome_in_words
+    return view_of(row.result).in_order
+
+
+def _failed_test(row: Finding) -> list[str]:
+    """The remark that the test failed although its values were measured; empty: it did not fail."""
+    if row.failure is None:
+        return []
+    return [f"the test failed: {_shortened(row.failure)}"]
+
+
+def _state_of_test(row: Finding) -> str:
+    return "; ".join((_state(row), *_failed_test(row)))
+
+
+def _verdict(row: Finding) -> str:
+    """The outcome with the notes and doubts that readers of the number need, as markup."""
+    notes = caveats_of(row)
+    if row.reason is not None:
+        # The first caveat is the reason, which the state has.
+        notes = notes[1:]
+    if row.tester:
+        notes.append(f"the tester alone: {row.tester}")
+    doubts = [f"doubt: {kind}" for kind in row.kinds_of_doubts]
+    return verdict(row.outcome.value, _state(row), (*_failed_test(row), *notes, *doubts))
+
+
+def _latency_in_words(row: Finding) -> str:
+    """Latency of the slowest direction at the first load of the row's goal; `NOTHING` if it was not measured."""
+    points = _latency(row)
+    p50 = _slowest(point.p50_us for point in points)
+    if p50 is None:
+        return NOTHING
+
+    p99 = _slowest(point.p99_us for point in points)
+    latencies = f"{p50:.4g} µs"
+    if p99 is not None:
+        latencies += f", 99 % {p99:.4g} µs"
+    return f"{latencies} at {points[0].load}"
+
+
+def _median_latency_us(row: Finding) -> float | None:
+    return _slowest(point.p50_us for point in _latency(row))
+
+
+def _latency(row: Finding) -> list[LatencyPoint]:
+    """The latency of each direction at the first load of the row's goal, or else at a load of no goal."""
+    points = list(view_of(row.result).latencies(row.result))
+    of_goal = [point for point in points if row.quantity in point.load]
+    chosen = of_goal or [point for point in points if " of " not in point.load]
+    return [point for point in chosen if point.load == chosen[0].load]
+
+
+def _slowest(latencies_us: Iterable[float | None]) -> float | None:
+    """The largest of the known latencies; None: none is known."""
+    return max((one for one in latencies_us if one is not None), default=None)
+
+
+def _number_of_trials(row: Finding) -> float:
+    return len(row.result.trials)
+
+
+def trials_s(row: Finding) -> float:
+    """Time of all trials together, on the measurer's clock, seconds."""
+    return sum(trial.elapsed_s for trial in row.result.trials)
+
+
+def _upper_bound(row: Finding) -> Rate | float | None:
+    """The upper bound; at the generator's limit, there is none."""
+    if row.is_at_limit:
+        return None
+    return row.upper_bound
+
+
+def _bound(head: str, read: Callable[[Finding], Rate | float | None]) -> Column[Finding]:
+    def text(row: Finding) -> str:
+        return _in_words(read(row), row.unit)
+
+    def number(row: Finding) -> float | None:
+        return number_of(read(row))
+
+    return Column(head, text, number, style="number")
+
+
+def of_rate(name: str) -> Callable[[Finding], float | None]:
+    """A column of a number of the value, if it is a rate.
+
+    Args:
+        name: The name of a field of `lossratio.records.Rate`.
+    """
+
+    def read(row: Finding) -> float | None:
+        return getattr(row.rate, name, None)
+
+    return read
+
+
+def _stream(row: Finding) -> str:
+    return row.stream or ""
+
+
+AVERAGE_SIZE = attrgetter("result.conditions.traffic.average_frame_size_bytes")
+"""Reads the average size of a row's frames, in bytes."""
+
+# Table: the columns of the overview of a run.
+COLUMNS: tuple[Column[Finding], ...] = (
+    test_column(Finding),
+    Column("number to quote", _quoted_in_words, _quoted_number, style="number quote"),
+    Column("result", _state_of_test, style="name", markup=_verdict),
+    Column("goal", attrgetter("quantity")),
+    Column("stream", _stream),
+    Column("frame size", frame_size, AVERAGE_SIZE),
+    _bound("lower bound", attrgetter("lower_bound")),
+    _bound("upper bound", _upper_bound),
+    Column("aggregate", aggregate_in_words, of_rate("aggregate_fps"), style="number beside"),
+    number_column("aggregate bandwidth", of_rate("aggregate_l1_bps"), format_bit_rate),
+    number_column("of theoretical maximum", attrgetter("theoretical_share"), format_ratio),
+    Column("latency", _latency_in_words, _median_latency_us, style="words"),
+    number_column("trials", _number_of_trials, str),
+    number_column("time of trials", trials_s, "{:.1f} s".format),
+)
+"""The columns of the overview, on the page and in Markdown."""
+
+
+def run_of(row: Finding) -> str:
+    """The directory of the row's run, in words."""
+    return str(row.run or "")
+
+
+RUN: Column[Finding] = Column("run", run_of, style="name")
+"""The column of pages of several runs."""
 
 
 def _in_words(value: Rate | float | None, unit: Unit) -> str:
@@ -364,43 +244,29 @@ def _shortened(message: str) -> str:
     return textwrap.shorten(message, _LONGEST_MESSAGE, placeholder=" ...")
 
 
-def _slowest(latencies_us: Iterable[float | None]) -> float | None:
-    """The largest of the known latencies; None: none is known."""
-    return max((one for one in latencies_us if one is not None), default=None)
+def rows_of_page(runs: Sequence[Run]) -> list[Finding]:
+    """The rows of all runs of a page, numbered as its sections, each with the value of its test's twin without DUTs."""
+    rows: list[Finding] = []
+    results = 0
+    for run in runs:
+        rows += [replace(row, number=results + row.number) for row in run.rows]
+        results += len(run.results)
 
-
-def rows_of(run: Run, runs: Sequence[Run] = ()) -> list[FindingRow]:
-    """The rows of a run, in the order of its results. Twins of its tests may be in any of `runs`."""
-    found = findings_of(result for one in runs or (run,) for result in one.results)
-    alone = {_twin_of(finding): finding.in_short for finding in found if not _has_device(finding)}
-    names = Counter(result.test.name for result in run.results)
-    rows = []
-    for finding in findings_of(run.results):
-        if _has_device(finding):
-            tester = alone.get(_twin_of(finding), "")
-        else:
-            tester = ""
-
-        row = FindingRow(
-            finding,
-            finding.number,
-            run.doubts[finding.number - 1],
-            failure=run.failure_in_spite_of(finding.result),
-            tester=tester,
-            is_namesake=names[finding.result.test.name] > 1,
-        )
-        rows.append(row)
+    alone = {_twin_of(row): row.in_short for row in rows if not _has_device(row)}
+    for place, row in enumerate(rows):
+        if _has_device(row):
+            rows[place] = replace(row, tester=alone.get(_twin_of(row), ""))
     return rows
 
 
-def _has_device(finding: Finding) -> bool:
+def _has_device(row: Finding) -> bool:
     """Whether there was a device between the tester's ports."""
-    return bool(finding.result.conditions.duts)
+    return bool(row.result.conditions.duts)
 
 
-def _twin_of(finding: Finding) -> tuple[str, str]:
-    """The key that a finding shares with the finding of its test's twin."""
-    return common_name(finding.result.test.name), finding.quantity
+def _twin_of(row: Finding) -> tuple[str, str]:
+    """The key that a row shares with the row of its test's twin."""
+    return common_name(row.result.test.name), row.quantity
 
 
 def value_names(results: Sequence[TestResult]) -> str:

@@ -8,33 +8,33 @@ compressed sections, and needs the script to show them.
 import html
 import json
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from operator import attrgetter
 
-from pydantic import BaseModel, JsonValue
+from pydantic import BaseModel
 
-from lossratio.drawing import MARKS, PAGES, Overview, Section, html_fragment, packed, series_colour
+from lossratio.drawing import PAGES, Overview, Section, html_fragment
 from lossratio.report.formats import ReportFormat
 from lossratio.report.losses import losses_pictures
 from lossratio.report.overview import (
     COLUMNS,
     RUN,
-    FindingRow,
     describe_frame_size,
+    frame_size,
     methods_in_words,
-    rows_of,
-    section_name,
+    rows_of_page,
+    run_of,
+    tags_of,
     terms_in_words,
     value_names,
 )
 from lossratio.report.run import Run, cycles_left_alone
 from lossratio.results import (
     Conditions,
+    Finding,
     Note,
     Outcome,
-    Picture,
     TestResult,
     Weight,
     findings_of,
@@ -49,33 +49,30 @@ _FEW_TESTS = 12
 _as_text = partial(html.escape, quote=False)
 _MANY_TESTS, _MANY_TRIALS = 200, 8_000
 """In a page with more tests or trials, everything below the numbers to quote is compressed, and a script shows it."""
-_MARKS = [(mark.label, mark.shape, mark.colour, mark.is_filled) for mark in MARKS]
-_COLOURS = [series_colour(number) for number in range(8)]
 # Table: for each filter, its label, and the text of a row that it filters by.
-_FILTERS: Mapping[str, tuple[str, Callable[[FindingRow], str]]] = {
-    "run": ("Run", attrgetter("run")),
-    "goal": ("Goal", attrgetter("finding.quantity")),
-    "size": ("Frame size", attrgetter("frame_size")),
-    "testbed": ("Testbed", attrgetter("testbed")),
-    "tags": ("Tag", attrgetter("tags")),
+_FILTERS: Mapping[str, tuple[str, Callable[[Finding], str]]] = {
+    "goal": ("Goal", attrgetter("quantity")),
+    "size": ("Frame size", frame_size),
+    "testbed": ("Testbed", attrgetter("result.conditions.testbed.name")),
+    "tags": ("Tag", tags_of),
 }
 
 
 @cycles_left_alone()
 def report_page(runs: Sequence[Run], title: str) -> str:
     """Makes the page of one run or several runs."""
-    rows: list[FindingRow] = []
-    before = 0
-    for run in runs:
-        name = str(run.path) if len(runs) > 1 else ""
-        rows += [replace(row, number=before + row.number, run=name) for row in rows_of(run, runs)]
-        before += len(run.results)
+    rows = rows_of_page(runs)
+    columns = COLUMNS
+    filters = _FILTERS
+    if len(runs) > 1:
+        columns = (*COLUMNS[:3], RUN, *COLUMNS[3:])
+        filters = {"run": ("Run", run_of), **_FILTERS}
 
     results = [result for run in runs for result in run.results]
     is_large = (
         len(results) > _MANY_TESTS or sum(len(result.trials) for result in results) > _MANY_TRIALS
     )
-    sections, searches = _sections(runs, is_large=is_large)
+    sections = _sections(runs)
     overviews: list[str] = []
 
     for run in runs:
@@ -88,22 +85,17 @@ def report_page(runs: Sequence[Run], title: str) -> str:
 
     overview = Overview(
         rows=rows,
-        columns=(*COLUMNS[:3], RUN, *COLUMNS[3:]),
-        filters=_FILTERS,
+        columns=columns,
+        filters=filters,
         only="Only irregular, failed or doubtful",
         few=_FEW_TESTS,
     )
-    data = {}
-    if searches:
-        charts = {"marks": _MARKS, "colours": _COLOURS, "searches": searches}
-        data["charts"] = packed(charts)
-
     # Record: what the template shows.
     return overview.page(
         "page.html.jinja",
         sections,
         is_large=is_large,
-        data=data,
+        data={},
         title=title,
         sentences=_sentences(runs, rows),
         headline=_headline(runs),
@@ -112,14 +104,11 @@ def report_page(runs: Sequence[Run], title: str) -> str:
         terms=terms_in_words(results),
         methods=methods_in_words(results),
         overviews=overviews,
-        overlay=len(searches) > 1,
     )
 
 
-def _sections(
-    runs: Sequence[Run], *, is_large: bool
-) -> tuple[list[Section], dict[str, Mapping[str, JsonValue]]]:
-    """The sections of all tests, and the data of the charts that the page's script draws, by the section's name."""
+def _sections(runs: Sequence[Run]) -> list[Section]:
+    """The sections of all tests."""
     body = partial(html_fragment, PAGES, "section.html.jinja", filters={"text": _as_text})
     conditions = partial(html_fragment, PAGES, "conditions.html.jinja")
     facts = partial(html_fragment, PAGES, "facts.html.jinja", filters={"as_json": _as_json})
@@ -141,22 +130,11 @@ def _sections(
         return known[key]
 
     sections: list[Section] = []
-    searches: dict[str, Mapping[str, JsonValue]] = {}
     results = [(run, *pair) for run in runs for pair in zip(run.results, run.notes, strict=True)]
     for run, result, notes in results:
         view = view_of(result)
-        name = section_name(len(sections) + 1)
-        charts = view.charts(result) if is_large else None
-        data = view.columns(result) if charts is None else charts.data
-        if data is not None:
-            searches[name] = data
-        pictures: Iterable[Picture] = view.pictures(result) if charts is None else charts.others
-        places = {} if charts is None else charts.drawn
-        drawn = (
-            replace(one, svg=f'<div class="chart" data-draw="{place}"></div>')
-            for place, one in places.items()
-        )
-        all_pictures = [*drawn, *pictures, *losses_pictures(result)]
+        name = f"test-{len(sections) + 1}"
+        all_pictures = [*view.pictures(result), *losses_pictures(result)]
         by_weight: dict[str, list[Note]] = {weight.value: [] for weight in Weight}
         for note in notes:
             by_weight[note.weight.value].append(note)
@@ -175,7 +153,7 @@ def _sections(
         )
         parts = (shown, under_these, *facts_of(result.conditions), "</details>")
         sections.append((name, result.test.name, parts))
-    return sections, searches
+    return sections
 
 
 def _reasons(result: TestResult) -> list[str]:
@@ -188,7 +166,7 @@ def _reasons(result: TestResult) -> list[str]:
     ]
 
 
-def _sentences(runs: Sequence[Run], rows: Sequence[FindingRow]) -> list[str]:
+def _sentences(runs: Sequence[Run], rows: Sequence[Finding]) -> list[str]:
     """What a page begins with: the sentences of its only result, or how many of its values somebody should look at."""
     found = [notes for run in runs for notes in run.notes]
     if len(found) == 1:

@@ -5,21 +5,28 @@ An undecided quantity has its reason instead of a number, and each quantity has 
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
 from functools import partial
 from operator import attrgetter
+from typing import Any
 
 from lossratio import drawing
 from lossratio.report.comparison import (
-    SEEMING,
     ComparedQuantity,
     Comparison,
+    Sample,
     Verdict,
     quantity_in_words,
     sentence_of,
     summary_of,
 )
-from lossratio.report.overview import FindingRow, rows_of
+from lossratio.report.overview import (
+    aggregate_in_words,
+    bounds_in_words,
+    frame_size,
+    run_of,
+    tags_of,
+    value_in_words,
+)
 from lossratio.report.run import Run
 from lossratio.results import build_of
 from lossratio.units import FRAMES_PER_SECOND, range_in_words
@@ -35,132 +42,113 @@ _KINDS = {
 """Classes of verdicts; all other verdicts have the class `measured`."""
 
 
-@dataclass(frozen=True)
-class _Row:
-    compared: ComparedQuantity
-    values: tuple[tuple[str, FindingRow], ...]
-    """The compared values, each with its side."""
-    link: str
-    in_words: Mapping[str, str]
-
-    @property
-    def test(self) -> str:
-        """Full name of the test."""
-        return self.compared.test
-
-    @property
-    def newest(self) -> FindingRow:
-        """The newest of the values, for what all of them share."""
-        return self.values[-1][1]
-
-    @property
-    def words(self) -> str:
-        """The text that a search looks at, in lower case."""
-        return self.newest.words
-
-    @property
-    def is_odd(self) -> bool:
-        """Whether it changed, or seems to have changed."""
-        return self.compared.verdict in (Verdict.REGRESSION, Verdict.PROGRESSION, *SEEMING)
-
-    @property
-    def is_decided(self) -> bool:
-        """Whether there is a number to quote."""
-        return self.compared.p_value is not None
-
-    @property
-    def kind(self) -> str:
-        """The class of the verdict's colour."""
-        return _KINDS.get(self.compared.verdict, "measured")
-
-    @property
-    def notes(self) -> Iterator[str]:
-        """What the number does not show, and kinds of doubts with the number of values that have them."""
-        if self.compared.note:
-            yield self.compared.note
-        for side in ("A", "B"):
-            of_side = [value for of, value in self.values if of == side]
-            having = Counter(kind for value in of_side for kind in value.kinds_of_doubts)
-            for kind, count in having.items():
-                yield f"doubt: {side}, {count} of {len(of_side)}: {kind}"
-
-    @property
-    def has_rates(self) -> bool:
-        """Whether its values are rates, which have aggregates."""
-        return self.compared.unit == FRAMES_PER_SECOND
-
-    @property
-    def change(self) -> float | None:
-        """The change as a share; None: it is undecided."""
-        difference = self.compared.difference
-        if difference and self.is_decided:
-            return difference.change
-        return None
-
-    @property
-    def change_in_words(self) -> str:
-        """The change in words; `lossratio.drawing.NOTHING`: it is undecided."""
-        if self.change is None:
-            return drawing.NOTHING
-        return self.in_words["change"]
-
-    @property
-    def width(self) -> float | None:
-        """The width of the change's interval, per cent; None: there is no interval."""
-        difference = self.compared.difference
-        interval = None if difference is None else difference.interval
-        if interval is None:
-            return None
-        return 100 * (interval[1] - interval[0])
-
-    @property
-    def mean_before(self) -> float | None:
-        """The mean of A; None: A has no values."""
-        if self.compared.before.values:
-            return self.compared.before.mean
-        return None
-
-    @property
-    def mean_after(self) -> float | None:
-        """The mean of B; None: B has no values."""
-        if self.compared.after.values:
-            return self.compared.after.mean
-        return None
-
-    @property
-    def verdict(self) -> str:
-        """The verdict with its notes, as markup."""
-        return drawing.verdict(self.kind, self.compared.verdict.value, self.notes)
-
-
-def _words(column: str) -> Callable[[_Row], str]:
+def _cell(column: str) -> Callable[[ComparedQuantity], str]:
     """A column with words of a comparison."""
 
-    def text(row: _Row) -> str:
-        return row.in_words[column]
+    def text(row: ComparedQuantity) -> str:
+        return quantity_in_words(row)[column]
 
     return text
 
 
+def _change(row: ComparedQuantity) -> float | None:
+    """The change as a share; None: it is undecided."""
+    if row.difference is None or row.p_value is None:
+        return None
+    return row.difference.change
+
+
+def _change_in_words(row: ComparedQuantity) -> str:
+    if _change(row) is None:
+        return drawing.NOTHING
+    return quantity_in_words(row)["change"]
+
+
+def _width(row: ComparedQuantity) -> float | None:
+    """The width of the change's interval, per cent; None: there is no interval."""
+    if row.difference is None or row.difference.interval is None:
+        return None
+    low, high = row.difference.interval
+    return 100 * (high - low)
+
+
+def _mean(sample: Sample) -> float | None:
+    """The mean of the values of a side; None: there are none."""
+    return sample.mean if sample.values else None
+
+
+def _mean_before(row: ComparedQuantity) -> float | None:
+    return _mean(row.before)
+
+
+def _mean_after(row: ComparedQuantity) -> float | None:
+    return _mean(row.after)
+
+
+def _frame_size(row: ComparedQuantity) -> str:
+    return frame_size(row.newest)
+
+
+def _average_size(row: ComparedQuantity) -> float:
+    return row.newest.result.conditions.traffic.average_frame_size_bytes
+
+
+def _tags(row: ComparedQuantity) -> str:
+    return tags_of(row.newest)
+
+
+def _kind(row: ComparedQuantity) -> str:
+    """The class of the verdict's colour."""
+    return _KINDS.get(row.verdict, "measured")
+
+
+def _notes(row: ComparedQuantity) -> Iterator[str]:
+    """What the number does not show, and kinds of doubts with the number of values that have them."""
+    if row.note:
+        yield row.note
+    for side, findings in row.sides:
+        having = Counter(kind for finding in findings for kind in finding.kinds_of_doubts)
+        for kind, count in having.items():
+            yield f"doubt: {side}, {count} of {len(findings)}: {kind}"
+
+
+def _verdict(row: ComparedQuantity) -> str:
+    """The verdict with its notes, as markup."""
+    return drawing.verdict(_kind(row), row.verdict.value, _notes(row))
+
+
 # Table: the columns of the overview.
-_COLUMNS: tuple[drawing.Column[_Row], ...] = (
-    drawing.test_column(_Row),
-    drawing.Column(
-        "change", attrgetter("change_in_words"), attrgetter("change"), style="number quote"
-    ),
-    drawing.Column("verdict", _words("verdict"), style="name", markup=attrgetter("verdict")),
-    drawing.Column("goal", attrgetter("compared.quantity")),
-    drawing.Column("stream", _words("stream")),
-    drawing.Column(
-        "frame size", attrgetter("newest.frame_size"), attrgetter("newest.average_size_bytes")
-    ),
-    drawing.Column(
-        "95 % interval, %", _words("95 % interval"), attrgetter("width"), style="number"
-    ),
-    drawing.Column("A", _words("A"), attrgetter("mean_before"), style="number"),
-    drawing.Column("B", _words("B"), attrgetter("mean_after"), style="number"),
-    drawing.Column("p, adjusted", _words("p"), attrgetter("compared.p_value"), style="number"),
+_COLUMNS: tuple[drawing.Column[ComparedQuantity], ...] = (
+    drawing.test_column(ComparedQuantity),
+    drawing.Column("change", _change_in_words, _change, style="number quote"),
+    drawing.Column("verdict", _cell("verdict"), style="name", markup=_verdict),
+    drawing.Column("goal", attrgetter("quantity")),
+    drawing.Column("stream", _cell("stream")),
+    drawing.Column("frame size", _frame_size, _average_size),
+    drawing.Column("95 % interval, %", _cell("95 % interval"), _width, style="number"),
+    drawing.Column("A", _cell("A"), _mean_before, style="number"),
+    drawing.Column("B", _cell("B"), _mean_after, style="number"),
+    drawing.Column("p, adjusted", _cell("p"), attrgetter("p_value"), style="number"),
 )
+# Table: for each filter, its label, and the text of a row that it filters by.
+_FILTERS: Mapping[str, tuple[str, Callable[[ComparedQuantity], str]]] = {
+    "verdict": ("Verdict", attrgetter("verdict.value")),
+    "goal": ("Goal", attrgetter("quantity")),
+    "size": ("Frame size", _frame_size),
+    "testbed": ("Testbed", attrgetter("newest.result.conditions.testbed.name")),
+    "tags": ("Tag", _tags),
+}
+# What the template of a section calls, by its names there.
+_IN_SECTION: Mapping[str, Callable[[Any], Any]] = {
+    "run": run_of,
+    "value": value_in_words,
+    "aggregate": aggregate_in_words,
+    "bounds": bounds_in_words,
+    "frame_size": frame_size,
+    "words": quantity_in_words,
+    "kind": _kind,
+    "notes": _notes,
+}
 
 
 def comparison_page(
@@ -171,25 +159,16 @@ def comparison_page(
 ) -> str:
     """Makes the page of a comparison, which begins with the sentence that the console shows."""
     order = list(Verdict)
-    rows = sorted(
-        _rows(comparison, (*before, *after)), key=lambda row: order.index(row.compared.verdict)
+    rows = sorted(comparison.quantities, key=lambda row: order.index(row.verdict))
+    body = partial(
+        drawing.html_fragment,
+        drawing.PAGES,
+        "comparison_section.html.jinja",
+        filters=_IN_SECTION,
+        rates=FRAMES_PER_SECOND,
     )
-    body = partial(drawing.html_fragment, drawing.PAGES, "comparison_section.html.jinja")
-    sections = [
-        (row.link, f"{row.compared.test}, {row.compared.quantity}", (body(row=row),))
-        for row in rows
-    ]
-    # Table: for each filter, its label, and the text of a row that it filters by.
-    filters: dict[str, tuple[str, Callable[[_Row], str]]] = {
-        "verdict": ("Verdict", attrgetter("compared.verdict.value")),
-        "goal": ("Goal", attrgetter("compared.quantity")),
-        "size": ("Frame size", attrgetter("newest.frame_size")),
-        "testbed": ("Testbed", attrgetter("newest.testbed")),
-        "tags": ("Tag", attrgetter("newest.tags")),
-    }
-    overview = drawing.Overview(
-        rows=rows, columns=_COLUMNS, filters=filters, only="Only changed", few=_FEW
-    )
+    sections = [(row.link, f"{row.test}, {row.quantity}", (body(row=row),)) for row in rows]
+    overview = drawing.Overview(rows, _COLUMNS, _FILTERS, only="Only changed", few=_FEW)
     if names[0] != names[1]:
         title = f"{names[0]} and {names[1]}"
     else:
@@ -206,21 +185,6 @@ def comparison_page(
         summary=next(summary_of(comparison)),
         problems=comparison.problems,
     )
-
-
-def _rows(comparison: Comparison, runs: Sequence[Run]) -> Iterator[_Row]:
-    known = {
-        (id(row.result), row.finding.quantity): replace(row, run=str(run.path))
-        for run in runs
-        for row in rows_of(run)
-    }
-    for number, compared in enumerate(comparison.quantities, start=1):
-        values = tuple(
-            (side, known[id(finding.result), finding.quantity])
-            for side, findings in (("A", compared.findings_before), ("B", compared.findings_after))
-            for finding in findings
-        )
-        yield _Row(compared, values, f"quantity-{number}", quantity_in_words(compared))
 
 
 def _headline(

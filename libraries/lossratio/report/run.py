@@ -2,11 +2,12 @@
 
 import gc
 import json
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence, Set as AbstractSet
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 
 from pydantic import ValidationError
@@ -16,12 +17,14 @@ from lossratio.errors import ReportError, SearchError
 from lossratio.exit_status import FAILURES
 from lossratio.report.failures import Skipped, SkippedTest, Unmeasured, failures_of, skips_of
 from lossratio.results import (
+    Finding,
     Note,
     Outcome,
     RunDirectory,
     TestIdentity,
     TestResult,
     Weight,
+    findings_of,
     format_loss,
     kind_of_journal,
     notes_of,
@@ -127,6 +130,29 @@ class Run:
         return tuple(
             tuple(note for note in notes if note.weight is Weight.DOUBT) for notes in self.notes
         )
+
+    def _doubts_about(self, number: int) -> tuple[Note, ...]:
+        """The doubts about a result, by its position from 1."""
+        return self.doubts[number - 1]
+
+    @cached_property
+    def rows(self) -> tuple[Finding, ...]:
+        """A row for each quantity of each result, in the order of the results.
+
+        All tables, comparisons, trends and exports have these rows.
+        """
+        names = Counter(result.test.name for result in self.results)
+        rows = []
+        for finding in findings_of(self.results):
+            row = replace(
+                finding,
+                run=self.path,
+                find_doubts=partial(self._doubts_about, finding.number),
+                failure=self.failure_in_spite_of(finding.result),
+                is_namesake=names[finding.result.test.name] > 1,
+            )
+            rows.append(row)
+        return tuple(rows)
 
 
 def is_run(path: Path) -> bool:

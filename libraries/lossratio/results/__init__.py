@@ -115,7 +115,7 @@ from lossratio.results.offered import (
     unsent_frames as unsent_frames,
     unsent_share as unsent_share,
 )
-from lossratio.results.pictures import Charts as Charts, Picture as Picture
+from lossratio.results.pictures import Picture as Picture
 from lossratio.results.quantity import (
     Estimate as Estimate,
     Finding as Finding,

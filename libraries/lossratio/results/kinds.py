@@ -62,8 +62,6 @@ class Kind(ABC, Generic[ResultT]):
     """The ``kind`` in result files, and the name of the entry point. Left out: the default of the results."""
     algorithm: ClassVar[str | None] = None
     """Name of the controller's algorithm in journals; None: measurements of this kind have no journal."""
-    follows: ClassVar[bool] = False
-    """Whether every number of the results follows from their trials; see `follows_from_trials`."""
     keyword: ClassVar[str | None] = None
     """Its keyword in `lossratio.keywords.LossRatio`, e.g. ``Measure MRR``; None: only scripts measure it. Subclasses do
     not inherit `keyword`, `method` and `noun`."""
@@ -160,10 +158,6 @@ class Kind(ABC, Generic[ResultT]):
     def contradictions(self, result: ResultT, trials: Sequence[TrialResult]) -> Iterator[str]:
         """Finds contradictions in the fields that only results of this kind have. Yields them in words."""
         yield from ()
-
-    def follows_from_trials(self, result: ResultT) -> bool:
-        """Whether `contradictions` computes every number of the result again from the trials and goals alone."""
-        return self.follows
 
     def with_additions(self, result: ResultT, additions: Sequence[Addition]) -> ResultT | None:
         """The result with everything that its journal adds after the last trial; see `lossratio.trials.Addition`.

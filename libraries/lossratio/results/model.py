@@ -5,6 +5,7 @@ A failed or irregular test has its own outcome: no number in the file replaces a
 
 from __future__ import annotations
 
+import html
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -89,9 +90,6 @@ class ShowsResults(Protocol):
 
     def quantities(self, result: Any) -> Iterator[Any]:
         """All its findings."""
-
-    def table(self, result: Any) -> str:
-        """The findings as HTML."""
 
     def pictures(self, result: Any) -> Iterator[Picture]:
         """Its pictures."""
@@ -201,7 +199,8 @@ class TestResult(Record):
         return in_columns(as_text(self.view().notes(self, [self], *SHOWN)))
 
     def _repr_html_(self) -> str:
-        return self.view().table(self)
+        """What notebooks show: the name of the test, and the lines of the console."""
+        return f"<h4>{html.escape(self.test.name)}</h4><pre>{html.escape(str(self))}</pre>"
 
     def plot(self, title: str | None = None) -> Picture:
         """A picture of the result, which notebooks show; its text is `svg`.

@@ -1,9 +1,6 @@
 """Pictures of a result as data, independent of what draws them."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-
-from pydantic import JsonValue
 
 
 @dataclass(frozen=True)
@@ -21,15 +18,3 @@ class Picture:
 
     def _repr_svg_(self) -> str:
         return self.svg
-
-
-@dataclass(frozen=True)
-class Charts:
-    """The pictures of a result that the script of a large page draws."""
-
-    data: Mapping[str, JsonValue]
-    """The data of the pictures, with all trials in columns."""
-    drawn: Mapping[str, Picture]
-    """The pictures without their drawings, by the script's name for the drawing."""
-    others: tuple[Picture, ...] = ()
-    """The further pictures of the result."""

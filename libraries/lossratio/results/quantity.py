@@ -1,14 +1,16 @@
 """A quantity of a result: declared by a field, or found by the view of a kind."""
 
 import math
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
-from functools import cache
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
+from functools import cache, cached_property
+from pathlib import Path
 from typing import Any, get_args
 
 from lossratio.errors import ReportError
 from lossratio.records import Rate, Record
 from lossratio.results.model import Outcome, TestResult
+from lossratio.results.note import Note
 from lossratio.units import FRAMES_PER_SECOND, Unit, format_frame_rate
 
 
@@ -83,6 +85,71 @@ class Finding:
     """The question before the search; None: the test does not ask it."""
     estimate: Estimate | None = None
     """An estimate beside the value, for comparisons of nights; None: there is none."""
+    run: Path | None = None
+    """The directory of the run that measured it; None, as for all that follows: only the result is known."""
+    find_doubts: Callable[[], tuple[Note, ...]] = field(default=tuple, compare=False, repr=False)
+    """Finds the doubts about the result, among the results of its run: a comparison does without them."""
+    failure: str | None = None
+    """Why the test failed although its values were measured; None: it passed, or there are no values."""
+    is_namesake: bool = False
+    """Whether another suite of the run has a test of the same name."""
+    tester: str = ""
+    """The value of the test's twin without DUTs, on a page; empty: the runs of the page have none."""
+
+    @cached_property
+    def doubts(self) -> tuple[Note, ...]:
+        """The doubts about the result."""
+        return self.find_doubts()
+
+    @property
+    def test(self) -> str:
+        """Name of the test, with its suite if this is needed to distinguish it from a test of another suite."""
+        if self.is_namesake:
+            return self.result.test.full_name
+        return self.result.test.name
+
+    @property
+    def link(self) -> str:
+        """The name of the section of a page that has the result, to which addresses link."""
+        return f"test-{self.number}"
+
+    @property
+    def words(self) -> str:
+        """The text that a search on a page looks at, in lower case."""
+        test = self.result.test
+        return " ".join((test.suite, test.name, *test.tags)).lower()
+
+    @property
+    def run_name(self) -> str:
+        """The name of the run's directory; empty: it is not known."""
+        if self.run is None:
+            return ""
+        return self.run.resolve().name
+
+    @property
+    def kinds_of_doubts(self) -> tuple[str, ...]:
+        """The doubts about the result, in a few words each."""
+        return tuple(dict.fromkeys(doubt.kind.value for doubt in self.doubts))
+
+    @property
+    def is_odd(self) -> bool:
+        """Whether it is irregular, failed or doubtful, or its test failed nevertheless."""
+        is_measured = self.outcome is Outcome.MEASURED
+        return not is_measured or bool(self.doubts) or self.failure is not None
+
+    @property
+    def quoted(self) -> Rate | float | None:
+        """The value, if it may be quoted because it was measured; otherwise None."""
+        if self.outcome is Outcome.MEASURED:
+            return self.value
+        return None
+
+    @property
+    def rate(self) -> Rate | None:
+        """The value as a rate; None: the value has another unit, or there is no value."""
+        if isinstance(self.value, Rate):
+            return self.value
+        return None
 
     @property
     def in_short(self) -> str:
@@ -166,9 +233,9 @@ def shown_in(result: TestResult) -> Iterator[tuple[Shown, Rate | float | None]]:
 @cache
 def _declared(kind: type[Record]) -> tuple[tuple[tuple[str, ...], Shown], ...]:
     found: list[tuple[tuple[str, ...], Shown]] = []
-    for name, field in kind.model_fields.items():
-        found += [((name,), item) for item in field.metadata if isinstance(item, Shown)]
-        for part in (field.annotation, *get_args(field.annotation)):
+    for name, declared in kind.model_fields.items():
+        found += [((name,), item) for item in declared.metadata if isinstance(item, Shown)]
+        for part in (declared.annotation, *get_args(declared.annotation)):
             # Python 3.10 takes `tuple[int]` for a type.
             if isinstance(part, type) and not get_args(part) and issubclass(part, Record):
                 found += [((name, *path), item) for path, item in _declared(part)]

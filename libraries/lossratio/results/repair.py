@@ -1,28 +1,22 @@
 """Repairs damaged journals and results: saves the good part, and keeps the originals beside it.
 
 Only the trials before a journal's first damaged line are saved. Later trials depend on the damaged ones, which
-are lost, and a search must not continue over such a gap. A result is saved as a whole or not at all: its trials, goals,
-loads, traffic, latency and telemetry must be those of its journal, and every other number must follow from them. So a
-result with a critical load is never saved: a resumed run makes it again.
+are lost, and a search must not continue over such a gap. Nothing in a damaged result is trusted: the result of a
+finished search is made from its journal, as if it had not been written, and a resumed run makes any other one again.
 
-If a run was cut off, its journal may have latency and telemetry that the result lacks. They are added to the result. If
-a search had finished, but its result was not written or is lost to damage, the result is made from the journal.
+If a run was cut off, its journal may have latency and telemetry that the result lacks. They are added to the result.
 """
 
-import json
 import shutil
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import chain, count
 from pathlib import Path
 
-from pydantic import ValidationError
-
 from lossratio.errors import DamagedFileError, LossRatioError, ReportError, SearchError, storing
-from lossratio.input_file import parse_json
 from lossratio.results.contradictions import contradictions_of
-from lossratio.results.kinds import kind_in, kind_of, kind_of_journal
-from lossratio.results.model import FORMAT, TestResult
+from lossratio.results.kinds import kind_of, kind_of_journal
+from lossratio.results.model import TestResult
 from lossratio.results.note import noted
 from lossratio.results.run_directory import (
     DamagedResultError,
@@ -40,12 +34,6 @@ from lossratio.trials import (
     read_journal,
 )
 from lossratio.units import counted
-
-REPAIRED = noted(
-    "the file of this result was damaged and repaired. Trials, goals, loads and traffic come from its journal, and "
-    "the values follow from them. Its statements about the testbed, times, tags and errors could not be checked"
-)
-"""The remark on a repaired result."""
 
 COMPLETED = noted(
     "the run was cut off before this result was written for the last time. Latency and telemetry "
@@ -217,28 +205,14 @@ def _repair_result(path: Path) -> Repair:
     else:
         return Repair(path, None, _complete(path, good))
 
-    result = _proved(path)
-    if result is None:
-        kept = path.rename(_free_name(path))
-        if _made_again(path):
-            done = f"it does not follow from its journal, and was made again from it; the original is {kept.name}"
-            return Repair(path, damage, done)
-        again = (
-            "lossratio run --resume DIR, or, if robot began the run, robot --variable RESUME:DIR"
+    kept = path.rename(_free_name(path))
+    if _made_again(path):
+        return Repair(
+            path, damage, f"it was made again from its journal; the original is {kept.name}"
         )
-        done = (
-            f"it does not follow from its journal. It was renamed to {kept.name}. To continue its "
-            "test from the journal:"
-        )
-        return Repair(path, damage, f"{done} {again}")
-
-    kept = _keep(path)
-    write_whole(path, encode_result(result))
-    return Repair(
-        path,
-        damage,
-        f"its numbers follow from its journal and were kept; the original is {kept.name}",
-    )
+    again = "lossratio run --resume DIR, or, if robot began the run, robot --variable RESUME:DIR"
+    done = f"it was renamed to {kept.name}. To make it again from the journal: {again}"
+    return Repair(path, damage, done)
 
 
 def _made_again(path: Path) -> bool:
@@ -295,33 +269,6 @@ def _is_that_of(journal: JournalContents, result: TestResult) -> bool:
     return result.trials == trials and all(
         journal.search.get(name) == value for name, value in expected.items()
     )
-
-
-def _proved(path: Path) -> TestResult | None:
-    """The result with remarks on its repair, if its journal proves all its numbers; otherwise None."""
-    try:
-        data = parse_json(path.read_bytes())
-        if not isinstance(data, dict):
-            return None
-        data.pop("digest", None)
-        text = json.dumps({**data, "format": FORMAT})
-        kind = kind_in(text)
-        result: TestResult = kind.parse(text)
-        journal = read_journal(_journal_of(path))
-    except (ValueError, ValidationError, SearchError, ReportError):
-        return None
-
-    if not _is_that_of(journal, result) or not kind.follows_from_trials(result):
-        return None
-    if file_stem(result.test.full_name) != path.stem or any(contradictions_of(result)):
-        return None
-
-    whole: TestResult | None = kind.with_additions(result, journal.additions)
-    if whole is None:
-        return None
-
-    remarks = [*result.remarks, REPAIRED, *(() if whole == result else (COMPLETED,))]
-    return whole.model_copy(update={"remarks": tuple(remarks)})
 
 
 def _damage_of(error: LossRatioError) -> str:

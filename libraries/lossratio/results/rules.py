@@ -110,7 +110,8 @@ def queues(result: TestResult) -> Iterator[str]:
 @rule(Weight.REMARK, NoteKind.SCOPE)
 def scope(result: TestResult) -> Iterator[str]:
     """What the numbers count, and how long the trials took."""
-    load, traffic = result.conditions.load, result.conditions.traffic
+    load = result.conditions.load
+    traffic = result.conditions.traffic
     links = result.conditions.testbed.links
     over = f" over {links} parallel links" if links > 1 else ""
     average = " on average" if len(traffic.frame_sizes) > 1 else ""

@@ -3,7 +3,6 @@
 A view is imported only when results are shown, and does not depend on testbeds.
 """
 
-import html
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Generic, TypeVar, cast
@@ -15,11 +14,10 @@ from lossratio.records import Rate, Record
 from lossratio.results.model import TestResult
 from lossratio.results.note import OF_SUCCESS, Note, Rule, Weight, numbers
 from lossratio.results.offered import FOR_SMALLER_LOADS, Offered, offered_in
-from lossratio.results.pictures import Charts, Picture
+from lossratio.results.pictures import Picture
 from lossratio.results.quantity import Finding, shown_in
 from lossratio.results.rules import USUAL
-from lossratio.results.wording import format_interval
-from lossratio.units import FRAMES_PER_SECOND, Unit, trials_counted
+from lossratio.units import FRAMES_PER_SECOND, Unit
 
 ResultT = TypeVar("ResultT", bound=TestResult)
 
@@ -127,14 +125,6 @@ class View(Generic[ResultT]):
         """The pictures on the page, in their order."""
         yield from ()
 
-    def columns(self, result: ResultT) -> Mapping[str, JsonValue] | None:
-        """The trials in columns, for the page's pictures of several results; None: this kind has no such pictures."""
-        return None
-
-    def charts(self, result: ResultT) -> Charts | None:
-        """The pictures that the script of a large page draws; None: it draws none, and the page has `pictures`."""
-        return None
-
     def log(self, result: ResultT) -> Iterator[Picture | str]:
         """Pictures and texts for Robot Framework's log at the end of the measurement."""
         yield from self.pictures(result)
@@ -172,23 +162,6 @@ class View(Generic[ResultT]):
         for shown, value in shown_in(result):
             declared = Finding(result, shown.quantity, result.outcome, reason, value, number=number)
             yield declared.in_unit(shown.unit)
-
-    def table(self, result: ResultT) -> str:
-        """The quantities of a result as a table, and the doubts about it, for notebooks: plain HTML without style."""
-        head = ("quantity", "value per interface", "bounds per interface", "reason")
-        rows = [_cells(finding) for finding in self.quantities(result)]
-        used = [column for column in range(len(head)) if any(row[column] for row in rows)]
-
-        lines = [_row("th", [head[column] for column in used])]
-        for row in rows:
-            lines.append(_row("td", [row[column] for column in used]))
-        trials = trials_counted(len(result.trials))
-        name = html.escape(f"{result.test.name}: {result.outcome.value}, {trials}")
-        doubts = [
-            f"<p>{html.escape(doubt.line)}</p>"
-            for doubt in self.notes(result, [result], Weight.DOUBT)
-        ]
-        return f"<table><caption>{name}</caption>{''.join(lines)}</table>{''.join(doubts)}"
 
     def values(self, result: ResultT) -> Mapping[str, Any]:
         """Value, bounds and deviation of the only quantity, if there are any: fields of `Finding`."""
@@ -239,20 +212,6 @@ def head(result: TestResult, words: str) -> str:
     """The first line of numbers, with the reason if the result is irregular."""
     reason = getattr(result, "reason", None)
     return words if reason is None else f"{words}, irregular: {reason}"
-
-
-def _cells(finding: Finding) -> tuple[str, str, str, str]:
-    """The texts of a finding in a table: quantity, value, bounds and reason."""
-    bounds = (finding.lower_bound, finding.upper_bound)
-    rates = [bound if isinstance(bound, Rate) else None for bound in bounds]
-    interval = format_interval(*rates) if rates != [None, None] else ""
-    return finding.quantity, finding.in_short, interval, finding.reason or ""
-
-
-def _row(tag: str, texts: Sequence[str]) -> str:
-    """A row of an HTML table."""
-    cells = "".join(f"<{tag}>{html.escape(text)}</{tag}>" for text in texts)
-    return f"<tr>{cells}</tr>"
 
 
 def quick_goals_in(quantities: Iterable[str]) -> Iterator[str]:

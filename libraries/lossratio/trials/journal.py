@@ -34,7 +34,7 @@ from lossratio.checked_arguments import checked
 from lossratio.errors import SearchError, storing
 from lossratio.trials import journal_lines
 from lossratio.trials.digest import add_digest
-from lossratio.trials.journal_lines import Addition, JournalEntry, Withdrawal
+from lossratio.trials.journal_lines import Addition, JournalEntry, Line, Verification, Withdrawal
 from lossratio.trials.journal_reading import JournalContents, has_header, read_journal
 from lossratio.trials.late import Late, LateFrames
 from lossratio.trials.trial import TrialResult
@@ -167,7 +167,7 @@ class Journal(AbstractContextManager["Journal"]):
                 f"{path} has {trials_counted(standing)} in use; {trials} cannot be withdrawn."
             )
         with cls._at(path, contents) as journal:
-            journal._append(lambda: journal_lines.describe_withdrawal(withdrawal), "A withdrawal")
+            journal._append(withdrawal, "A withdrawal")
 
     @classmethod
     def prove(cls, path: Path) -> None:
@@ -179,7 +179,7 @@ class Journal(AbstractContextManager["Journal"]):
         if not contents.unproved:
             return
         with cls._at(path, contents) as journal:
-            journal._write(*add_digest(journal_lines.describe_verification(), journal._digest))
+            journal._append(Verification(journal_lines.now()), "A verification")
 
     @classmethod
     def _at_end(cls, path: Path, contents: JournalContents) -> "Journal":
@@ -228,7 +228,7 @@ class Journal(AbstractContextManager["Journal"]):
             result, purpose, rule, self.is_verified() if verified is None else verified
         )
         what = f"The measurer's answer at {result.load:.10g} frames/s"
-        self._append(lambda: journal_lines.describe_trial(entry), what)
+        self._append(entry, what)
         self._trials += 1
         self.results.append(result)
         self.late_frames.keep(result.output.lost_frames or 0, partial(self._add_late, self._trials))
@@ -243,12 +243,10 @@ class Journal(AbstractContextManager["Journal"]):
             StorageError: If it cannot be written to the disk.
         """
         if self.results and self.verify_within(trial.rest + trial.duration):
-            self._append(journal_lines.describe_verification, "A verification")
+            self._append(Verification(journal_lines.now()), "A verification")
 
     def _add_late(self, trial: int, frames: int) -> None:
-        self._append(
-            lambda: journal_lines.describe_late(Late(trial, frames)), "Late frames of a trial"
-        )
+        self._append(Late(trial, frames), "Late frames of a trial")
 
     def add(self, addition: Addition) -> None:
         """Writes a measurement that follows the search, and waits until it is on the disk.
@@ -258,11 +256,11 @@ class Journal(AbstractContextManager["Journal"]):
             StorageError: If it cannot be written to the disk.
         """
         what = f"What was measured for {addition.part} after the search"
-        self._append(lambda: journal_lines.describe_addition(addition), what)
+        self._append(addition, what)
 
-    def _append(self, describe: Callable[[], bytes], what: str) -> None:
+    def _append(self, contents: Line, what: str) -> None:
         try:
-            line, digest = add_digest(describe(), self._digest)
+            line, digest = add_digest(journal_lines.describe_line(contents), self._digest)
             # A continued journal is read in the same way.
             journal_lines.read_line(line, self._digest)
         except (ValueError, TypeError) as error:

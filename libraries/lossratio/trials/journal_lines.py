@@ -95,37 +95,28 @@ def describe_search(search: Mapping[str, Any], about: Mapping[str, Any] | None) 
     """The header, without its digest."""
     header = {
         "format": FORMAT,
-        "created": _now(),
+        "created": now(),
         "search": search,
         **({} if about is None else {"about": about}),
     }
     return json.dumps(header).encode()
 
 
-def describe_addition(addition: Addition) -> bytes:
-    """The line of an addition, without its digest."""
-    return json.dumps({"addition": asdict(addition), "time": _now()}).encode()
+def describe_line(line: Line) -> bytes:
+    """A line after the header, without its digest."""
+    if isinstance(line, JournalEntry):
+        of_trial = _Line(
+            line.result.input, line.result.output, line.purpose, line.rule, line.verified, now()
+        )
+        return write_record(of_trial)
+    if isinstance(line, Addition):
+        # Any JSON data: pydantic would write null in place of a number that JSON does not have.
+        return json.dumps({"addition": asdict(line), "time": now()}).encode()
 
-
-def describe_verification() -> bytes:
-    """The line of a verification, without its digest."""
-    return write_record(_VerificationLine(Verification(_now())))
-
-
-def describe_late(late: Late) -> bytes:
-    """The line of late frames, without its digest."""
-    return write_record(_LateLine(late, _now()))
-
-
-def describe_withdrawal(withdrawal: Withdrawal) -> bytes:
-    """The line of a withdrawal, without its digest."""
-    return write_record(_WithdrawalLine(withdrawal, _now()))
-
-
-def describe_trial(entry: JournalEntry) -> bytes:
-    """The line of a trial, without its digest."""
-    trial, output = entry.result.input, entry.result.output
-    return write_record(_Line(trial, output, entry.purpose, entry.rule, entry.verified, _now()))
+    fields: dict[str, Any] = {_FIELDS[type(line)]: line}
+    if not isinstance(line, Verification):
+        fields["time"] = now()
+    return write_record(_BesideTrials(**fields))
 
 
 def read_header(line: bytes) -> tuple[dict[str, Any], str]:
@@ -179,14 +170,10 @@ def read_line(line: bytes, before: str) -> tuple[Line, str]:
         data = parse_json(text)
         if not isinstance(data, dict):
             raise ValueError("the line is not a JSON object")
-        if "addition" in data:
-            return read_record(_AdditionLine, text).addition, digest
-        if "verification" in data:
-            return read_record(_VerificationLine, text).verification, digest
-        if "late" in data:
-            return read_record(_LateLine, text).late, digest
-        if "withdrawal" in data:
-            return read_record(_WithdrawalLine, text).withdrawal, digest
+        if not data.keys().isdisjoint(_FIELDS.values()):
+            beside = read_record(_BesideTrials, text)
+            (found,) = (part for name in _FIELDS.values() if (part := getattr(beside, name)))
+            return found, digest
         read = read_record(_Line, text)
     except (ValueError, OverflowError, SearchError) as error:
         raise ValueError(f"not a trial ({error})") from error
@@ -221,27 +208,25 @@ class _Line(Observed):
 
 
 @dataclass(frozen=True)
-class _AdditionLine(Observed):
-    addition: Addition
+class _BesideTrials(Observed):
+    """A line that has no trial: exactly one of its fields is given, besides the time."""
+
+    addition: Addition | None = None
+    verification: Verification | None = None
+    late: Late | None = None
+    withdrawal: Withdrawal | None = None
     time: str = ""
 
 
-@dataclass(frozen=True)
-class _LateLine(Observed):
-    late: Late
-    time: str = ""
+_FIELDS: Mapping[type, str] = {
+    Addition: "addition",
+    Verification: "verification",
+    Late: "late",
+    Withdrawal: "withdrawal",
+}
+"""The field of a line, by the class of its contents."""
 
 
-@dataclass(frozen=True)
-class _WithdrawalLine(Observed):
-    withdrawal: Withdrawal
-    time: str = ""
-
-
-@dataclass(frozen=True)
-class _VerificationLine(Observed):
-    verification: Verification
-
-
-def _now() -> str:
+def now() -> str:
+    """The present time, as in RFC 3339, UTC."""
     return datetime.now(timezone.utc).isoformat(timespec="milliseconds").replace("+00:00", "Z")

@@ -16,8 +16,8 @@ RESULTS = (
     Mutation(
         "the page says that a device forwards at most what late frames or the generator allowed",
         "report/overview.py",
-        "    if row.finding.is_at_limit:",
-        "    if row.finding.is_at_limit and row.finding.lower_bound is not None:",
+        "    if row.is_at_limit:",
+        "    if row.is_at_limit and row.lower_bound is not None:",
         ("report/test_report_page.py::test_bounds_at_the_generators_limit_claim_no_bound_that_there_is_not",),
     ),
     Mutation(

@@ -102,9 +102,9 @@ def test_a_hop_of_both_bands_by_one_width_is_no_change():
 @pytest.mark.whole
 def test_a_search_tells_the_history_its_width():
     entries = list(entries_of(Run(Path("run"), (throughput(SharpKnee(3e5)),))))
-    assert [entry.resolution for entry in entries] == [0.005, 0.005]
+    assert [entry["resolution"] for entry in entries] == [0.005, 0.005]
     failed = throughput(error="the agent is gone")
-    assert [entry.resolution for entry in entries_of(Run(Path("run"), (failed,)))] == [0.005, 0.005]
+    assert [entry["resolution"] for entry in entries_of(Run(Path("run"), (failed,)))] == [0.005, 0.005]
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,4 @@
 import io
-from dataclasses import asdict
 from datetime import timedelta
 
 import latency_examples
@@ -50,14 +49,19 @@ def test_an_entry_names_its_run_build_and_traffic(tmp_path, a_run):
         changed = result.model_copy(update={"latency": (latency,), "conditions": conditions})
     mrr = read_result(next((run / "results").glob("*mrr.json")))
     ndr, pdr, mrr = entries_of(Run(run, (changed, mrr.model_copy(update={"started": changed.started + HOUR}))))
-    assert {(entry.run, entry.run_started) for entry in (ndr, pdr, mrr)} == {("run-1", changed.started)}
-    assert (ndr.build, mrr.build) == ("vpp 24.06", None)
-    assert (ndr.tags, ndr.frame_size_bytes) == (("64b", "ndrpdr"), 64.0)
-    (point,) = pdr.latency
-    assert (point.load, point.direction, point.p50_us, point.most_us) == ("50 % of PDR", "port0>port1", 10.0, 1000.0)
+    assert {(entry["run"], entry["run_started"]) for entry in (ndr, pdr, mrr)} == {("run-1", changed.started)}
+    assert (ndr["build"], mrr["build"]) == ("vpp 24.06", None)
+    assert (ndr["tags"], ndr["frame_size_bytes"]) == (("64b", "ndrpdr"), 64.0)
+    (point,) = pdr["latency"]
+    assert (point["load"], point["direction"], point["p50_us"], point["most_us"]) == (
+        "50 % of PDR",
+        "port0>port1",
+        10.0,
+        1000.0,
+    )
     History(tmp_path / "new").add([ndr, pdr, mrr])
     rows = History(tmp_path / "new").read().table.to_pylist()
-    assert [row["latency"] for row in rows] == [[], [asdict(point)], [asdict(point)]]
+    assert [row["latency"] for row in rows] == [[], [point], [point]]
     assert rows[1]["run_started"] == changed.started
 
 

@@ -1,5 +1,3 @@
-from dataclasses import replace
-
 import pytest
 from history_examples import nightly
 
@@ -16,7 +14,7 @@ def night(day, away, **changes):
     """A soak test of a night whose estimate is off by a share of the load; the verified load is lower."""
     estimate = LOAD * (1.0 + away)
     of_soak = {"estimate": estimate, "estimate_chance": CHANCE, "estimate_shared": 1e-5, **changes}
-    return replace(nightly(day, 0.98 * LOAD, quantity="critical load"), **of_soak)
+    return {**nightly(day, 0.98 * LOAD, quantity="critical load"), **of_soak}
 
 
 def trends(tmp_path, nights, **request):
@@ -44,7 +42,7 @@ def test_nights_together_are_known_better_than_one_night(tmp_path):
 
 @pytest.mark.whole
 def test_what_all_nights_share_stays_uncertain(tmp_path):
-    nights = [replace(one, estimate_shared=1e-3) for one in constant()]
+    nights = [{**one, "estimate_shared": 1e-3} for one in constant()]
     together = trends(tmp_path, nights)[1].nights
     assert together.most_95 / together.least_95 - 1.0 == pytest.approx(2 * 1.96e-3, rel=0.02)
 
@@ -71,8 +69,8 @@ def test_nights_that_differ_by_more_than_chance_are_known_less_well(tmp_path):
 @pytest.mark.whole
 def test_irregular_nights_and_other_versions_do_not_take_part(tmp_path):
     nights = constant()
-    nights[2] = replace(nights[2], outcome="irregular", reason="no load is verified")
-    nights[:2] = [replace(one, build="vpp 23.10") for one in nights[:2]]
+    nights[2] = {**nights[2], "outcome": "irregular", "reason": "no load is verified"}
+    nights[:2] = [{**one, "build": "vpp 23.10"} for one in nights[:2]]
     of_value, of_nights = trends(tmp_path, nights)
     assert len(of_value.series.times) == 12
     assert len(of_nights.series.times) == 11
@@ -89,7 +87,7 @@ def test_a_step_of_half_a_thousandth_is_an_alarm_within_three_nights(tmp_path):
     assert of_value.verdict is TrendVerdict.STEADY
     assert of_nights.verdict is TrendVerdict.REGRESSION
     assert of_nights.change.ratio == pytest.approx(-5e-4, abs=1e-4)
-    assert of_nights.began == nights[12].started
+    assert of_nights.began == nights[12]["started"]
     assert of_nights.nights.nights == 3
     assert "regression: Suite.64B-ndrpdr, critical load of all nights, on lab-1: " in trend_text(analysis)
     assert '"nights_for_step"' in trend_json(analysis)

@@ -1,7 +1,6 @@
 """Readings: latency and telemetry of stored nights, followed beside the values of tests."""
 
 import json
-from dataclasses import replace
 from datetime import timedelta
 
 import numpy as np
@@ -17,7 +16,7 @@ from lossratio.history.analysis import TrendRequest, analyse
 from lossratio.history.entries import entries_of
 from lossratio.history.page_of_trends import trend_page
 from lossratio.history.readings import TOP_NODES
-from lossratio.history.result_readings import Reading, readings_of
+from lossratio.history.result_readings import readings_of
 from lossratio.history.store import History
 from lossratio.history.trend import TrendVerdict
 from lossratio.measurements.telemetry import DutTelemetry, TelemetryTrial
@@ -144,9 +143,12 @@ def a_history(path, clocks, latency, values=None):
             LatencyPoint("90 % of PDR", way, 5.0, 7.0, slow, 99.0)
             for way, slow in (("west>east", latency[night] / 2), ("east>west", latency[night]))
         )
-        entries = [replace(made, latency=points) for made in entries_of(Run(path / f"night-{night}", (moved,)))]
+        entries = [
+            {**made, "latency": [vars(point) for point in points]}
+            for made in entries_of(Run(path / f"night-{night}", (moved,)))
+        ]
         if values is not None:
-            entries = [replace(made, value=values[night]) for made in entries]
+            entries = [{**made, "value": values[night]} for made in entries]
         history.add(entries)
     return history
 
@@ -244,7 +246,8 @@ def test_a_regression_stays_one_whatever_its_readings_do(tmp_path):
 @pytest.mark.whole
 def test_files_of_earlier_versions_have_no_readings_and_give_way_to_those_that_have(tmp_path):
     history = History(tmp_path)
-    made = replace(nightly(0, 1e6), latency=(), readings=(Reading("clocks per packet", "DUT1 a", 5.0, "cycles"),))
+    reading = {"quantity": "clocks per packet", "place": "DUT1 a", "value": 5.0, "unit": "cycles"}
+    made = {**nightly(0, 1e6), "latency": [], "readings": [reading]}
     (path,) = history.add([made])
     pq.write_table(pq.ParquetFile(path).read().drop(["readings"]), path.with_name("0.parquet"))
     _, readings = found(history)

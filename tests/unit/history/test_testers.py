@@ -1,7 +1,6 @@
 """What changed with the tester's own test, which has no device, is the tester's: one line, and no regression."""
 
 import re
-from dataclasses import replace
 from datetime import timedelta
 
 import numpy as np
@@ -38,8 +37,8 @@ def history(tmp_path):
                 one = entry(
                     night, None if is_missing else value, test=test, outcome="failed" if is_missing else "measured"
                 )
-                started = one.started + timedelta(minutes=minutes * place)
-                entries.append(replace(one, started=started, has_device=test in (A, B)))
+                started = one["started"] + timedelta(minutes=minutes * place)
+                entries.append({**one, "started": started, "has_device": test in (A, B)})
         history.add(entries)
         return history
 
@@ -118,7 +117,7 @@ def test_an_alert_tells_it_once_and_an_explanation_ends_it(history):
 def test_a_tester_that_recovered_explains_nothing_any_more(history):
     made = history({A: (14, 0.93), TWIN: (14, 0.93)})
     later = [
-        replace(entry(0, value, test=test), started=START + timedelta(days=NIGHTS + night))
+        {**entry(0, value, test=test), "started": START + timedelta(days=NIGHTS + night)}
         for night in range(4)
         for test, value in ((A, 0.93e6), (TWIN, 3e6))
     ]
@@ -137,10 +136,12 @@ def falling(tmp_path, tests):
     history = History(tmp_path / "history")
     randomness = np.random.default_rng(5)
     history.add(
-        replace(
-            entry(night, 1e6 * randomness.normal(1.0, 0.004) * (1.0 if night < 20 else 0.93), test=test, quantity=name),
-            has_device=has_device,
-        )
+        {
+            **entry(
+                night, 1e6 * randomness.normal(1.0, 0.004) * (1.0 if night < 20 else 0.93), test=test, quantity=name
+            ),
+            "has_device": has_device,
+        }
         for night in range(NIGHTS)
         for test, (name, has_device) in tests.items()
     )

@@ -29,10 +29,10 @@ def history_of(path, nights, tests=("64B-ndrpdr", EVIL, "reset", "killed")):
             is_failed = test == "killed" and night == nights - 1
             value = 1e6 * randomness.normal(1.0, 0.003) * (0.9 if place == 0 and night > nights - 5 else 1.0)
             made = entry(night, None if is_failed else value, test=test, outcome="failed" if is_failed else "measured")
-            made = replace(made, run=f"night {night}", tags=("64b", EVIL), frame_size_bytes=64.0)
+            made |= {"run": f"night {night}", "tags": ["64b", EVIL], "frame_size_bytes": 64.0}
             if test == "reset":
                 seconds = {"value": value / 1e6, "lower_bound": None, "upper_bound": None}
-                made = replace(made, quantity="reset time", unit="s", lower_is_better=True, **seconds)
+                made |= {"quantity": "reset time", "unit": "s", "lower_is_better": True, **seconds}
             entries.append(made)
     History(path).add(entries)
     (path / "testbed=lab-1" / "date=2026-01-01" / "damaged.parquet").write_bytes(b"PAR1 no more")
@@ -42,7 +42,7 @@ def history_of(path, nights, tests=("64B-ndrpdr", EVIL, "reset", "killed")):
 @pytest.mark.parametrize("days", [0.2, 1.0, 3.0, 12.0, 40.0, 100.0, 400.0, 1500.0, 9000.0])
 def test_no_date_of_an_axis_is_there_twice(days):
     low = START.timestamp() / 86_400
-    ticks, words = date_ticks(low, low + days)
+    ticks, words = date_ticks(low, low + days, 8)
     labels = [words(tick) for tick in ticks]
     assert 2 <= len(labels) <= 9
     assert len(set(labels)) == len(labels)

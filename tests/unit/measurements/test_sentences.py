@@ -278,7 +278,7 @@ def test_a_printed_result_and_its_table_have_its_doubts():
     first, doubt = " ".join(str(result).split()).split("Doubt: generator stalls: ")
     assert first.startswith("NDR: forwards")
     assert doubt.startswith("in 21 trials the generator was stalled for up to 10 ms")
-    assert "</table><p>Doubt: generator stalls: in 21 trials " in result._repr_html_()
+    assert "Doubt: generator stalls: in 21 trials " in result._repr_html_()
     assert "Doubt" not in throughput_of([*passed, *[lossy] * 21])._repr_html_()
 
 

@@ -156,7 +156,7 @@ def test_the_history_keeps_what_a_value_is_at_its_most():
     (finding,) = findings_of([measured(0.4, unsent=0.2)])
     assert ends_of(finding).most == pytest.approx(1.5 * ends_of(finding).least)
     (entry,) = entries_of(Run(Path("run"), (measured(0.4, unsent=0.2),)))
-    assert (entry.value, entry.most, entry.unsent_share) == pytest.approx((16e3, 24e3, 0.2))
+    assert (entry["value"], entry["most"], entry["unsent_share"]) == pytest.approx((16e3, 24e3, 0.2))
     assert stored_ends(16e3, 0.2, None).most == pytest.approx(20e3)
     assert stored_ends(16e3, 1.0, None).most == float("inf")
     assert stored_ends(16e3, None, None) == (16e3, 16e3, 0.0)

@@ -2,7 +2,7 @@ import re
 
 import pytest
 from report_examples import MAX_LOAD, throughput
-from test_loss_and_spectrum import hints, texts
+from test_loss_picture import hints, texts
 
 from lossratio.measurements.throughput.sweeps import core_sweeps, draw_cores, draw_frame_sizes, size_sweeps
 from lossratio.report.page import report_page

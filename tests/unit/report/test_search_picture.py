@@ -84,11 +84,10 @@ def texts(picture):
     return " ".join("".join(text.itertext()) for text in parsed(picture).iter(f"{SVG}text"))
 
 
-def test_goals_are_named_beside_their_bands(picture):
+def test_the_colours_of_goals_are_named(picture):
     labels = texts(picture)
     assert "NDR" in labels
     assert "PDR" in labels
-    assert labels.count("regular") == 2
 
 
 def test_a_picture_shows_which_rule_chose_each_trial_and_none_where_that_is_not_known():
@@ -100,19 +99,18 @@ def test_a_picture_shows_which_rule_chose_each_trial_and_none_where_that_is_not_
     picture = search_picture(ruled)
     hints = [title.text for title in parsed(picture).iter(f"{SVG}title")]
     assert any(hint.startswith("trial 3: ") and hint.endswith(", rule: proof") for hint in hints)
-    assert "trials by the rule that chose them: look 2, proof 1" in texts(picture)
     assert "rule" not in search_picture(ruled.model_copy(update={"trials": described(*trials)}))
 
 
-def test_an_irregular_result_is_called_so_in_the_picture():
-    labels = texts(search_picture(throughput(SharpKnee(capacity=1e7))))
-    assert labels.count(f"irregular: {MAX_LOAD_OF_GENERATOR}") == 2
+def test_an_irregular_result_is_called_so_for_readers_who_cannot_see_the_picture():
+    title = parsed(search_picture(throughput(SharpKnee(capacity=1e7)))).find(f"{SVG}title").text
+    assert title.count(f"irregular: {MAX_LOAD_OF_GENERATOR}") == 2
 
 
 @pytest.mark.parametrize("trials", [0, 1, 4])
 def test_a_failed_search_is_drawn_as_far_as_it_came(trials):
     picture = search_picture(throughput(error="agent lost", trials=trials))
-    assert texts(picture).count("failed: no result") == 2
+    assert parsed(picture).find(f"{SVG}title").text.count("failed: no result") == 2
     hints = {title.text for title in parsed(picture).iter(f"{SVG}title")}
     assert len({hint for hint in hints if hint.startswith("trial ")}) == trials
 

@@ -9,7 +9,7 @@ from pydantic import ValidationError
 from report_examples import RESULT, conditions, throughput
 from soak_examples import MEAN, STDEV, TRIALS, fitted, lacking_frames, reconfiguration, soak, stalled
 from test_csit_export import RESULT as RESULT_SCHEMA, identity, named
-from test_loss_and_spectrum import hints, texts
+from test_loss_picture import hints, texts
 
 from lossratio.drawing.plot import SET_ASIDE, mark_of
 from lossratio.errors import ReportError

@@ -212,7 +212,7 @@ def test_a_search_that_a_starved_generator_ended_says_nothing_about_the_sut(guil
     failed = throughput(error="the generator cannot send the smallest load").model_copy(update={"guilty": guilty})
     comparison = compare([Run("a", (throughput(),))], [Run("b", (failed,))])
     assert [quantity.verdict for quantity in comparison.quantities] == [verdict] * 2
-    unsent = [entry.unsent_share for entry in entries_of(Run(Path("run"), (failed,)))]
+    unsent = [entry["unsent_share"] for entry in entries_of(Run(Path("run"), (failed,)))]
     assert unsent == [1.0 if guilty == "TG" else 0.0] * 2
 
 
@@ -251,8 +251,8 @@ def test_no_demand_of_throughput_fails_by_the_generator():
         ({4e5: 395_000}, "The SUT lost a larger share at larger loads. No smaller load was tried. If a search may"),
         ({1e4: 4_500}, "The loads of the search are too close together .* No smaller load was tried"),
         ({4e5: 4_000}, "The SUT lost a smaller share at other loads, and the load may not be the cause"),
-        ({4e5: 177_800, 2e5: 88_900}, "The load is not the cause: a smaller one would lose as large a share"),
-        ({1.5e4: 4_000, 2e4: 4_000}, "The load is not the cause: a smaller one would lose a larger share"),
+        ({4e5: 177_800, 2e5: 88_900}, "the same share of the frames, 44.4. %, .*; the load is not the cause"),
+        ({1.5e4: 4_000, 2e4: 4_000}, "the same number of frames, .*; the load is not the cause"),
     ],
 )
 def test_no_smaller_load_is_advised_that_was_not_tried(others, words):
@@ -343,9 +343,12 @@ def test_a_trend_from_a_lower_bound_fell_by_at_least_the_difference():
 
 def test_the_history_keeps_the_share():
     result = measured(0.4)
-    assert [entry.unsent_share for entry in entries_of(Run(Path("run"), (result,)))] == pytest.approx([0.4])
-    assert [entry.unsent_share for entry in entries_of(Run(Path("run"), (throughput_of(LIMITED),)))] == [1.0]
-    assert [entry.unsent_share for entry in entries_of(Run(Path("run"), (throughput(SharpKnee(3e5)),)))] == [0.0, 0.0]
+    assert [entry["unsent_share"] for entry in entries_of(Run(Path("run"), (result,)))] == pytest.approx([0.4])
+    assert [entry["unsent_share"] for entry in entries_of(Run(Path("run"), (throughput_of(LIMITED),)))] == [1.0]
+    assert [entry["unsent_share"] for entry in entries_of(Run(Path("run"), (throughput(SharpKnee(3e5)),)))] == [
+        0.0,
+        0.0,
+    ]
 
 
 def test_a_time_is_judged_by_the_repetitions_whose_load_was_offered():

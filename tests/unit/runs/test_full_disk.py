@@ -19,7 +19,6 @@ from waiting import PATIENCE
 from lossratio.errors import StorageError
 from lossratio.exit_status import FailureKind
 from lossratio.history.archive import ObjectStore, Outbox
-from lossratio.history.entries import Entry
 from lossratio.history.store import History
 from lossratio.results.run_directory import RunDirectory
 from lossratio.runs.verdicts import failure_kind
@@ -179,7 +178,7 @@ def test_an_outbox_that_is_full_is_an_error_of_the_disk_and_the_run_is_whole(tmp
 def test_a_history_that_is_full_says_what_to_do_and_has_no_half_file(tmp_path):
     pytest.importorskip("pyarrow")
     now = datetime(2026, 1, 1, tzinfo=timezone.utc)
-    entry = Entry("lab", "a test", "NDR", now, 1.0, 1.0, None, None, "measured", None, (), "1")
+    entry = {"testbed": "lab", "test": "a test", "quantity": "NDR", "started": now, "value": 1.0, "outcome": "measured"}
     with (
         pytest.raises(StorageError, match=r"history: File too large\. Free some space, and add the run again"),
         little_room(),

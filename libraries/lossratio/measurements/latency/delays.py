@@ -13,7 +13,7 @@ class Delays:
     def __init__(self, result: LatencyResult) -> None:
         self.load = result.latency[0].load
         measured = [at_load.directions for at_load in result.latency if at_load.is_measured]
-        repeats = [[one for one in directions if one.error is None] for directions in measured]
+        repeats = [_measured(directions) for directions in measured]
         ways = [one for repeat in repeats for one in repeat]
         means = [fmean(one.mean_us or 0.0 for one in repeat) for repeat in repeats]
 
@@ -47,6 +47,11 @@ def delays_of(result: LatencyResult) -> tuple[Delays, ...]:
     if any(at_load.is_measured for at_load in result.latency):
         return (Delays(result),)
     return ()
+
+
+def _measured(directions: Sequence[DirectionLatency]) -> list[DirectionLatency]:
+    """The directions whose latency was measured."""
+    return [one for one in directions if one.error is None]
 
 
 def _above_least(direction: DirectionLatency, value: float | None) -> float | None:

@@ -58,6 +58,8 @@ _TOP, _BOTTOM = 30.0, 330.0
 _LINE = 18.0
 _DASHES = (None, "6 3", "2 3", "8 3 2 3")
 _ROOM = 1.2
+_LONG = 60
+"""Letters for which two columns of names have room."""
 _STEPS = 400
 _ABOUT = "One-way latency of frames that are part of the load. The percentile axis is logarithmic."
 _ABOUT_LOAD = (
@@ -259,12 +261,13 @@ def _drawn(
         plot.parts.append(title(curve.name))
         plot.line(curve.points, curve.colour, dash=curve.dash)
     plot.titles(x, "latency, µs")
+    # Long names have a line of their own.
+    columns = 1 + (max((len(curve.name) for curve in curves), default=0) <= _LONG)
     for number, curve in enumerate(curves):
-        left = _LEFT + (number % 2) * (RIGHT - _LEFT) / 2
-        plot.line_key(
-            left, _BOTTOM + 56.0 + _LINE * (number // 2), curve.name, curve.colour, curve.dash
-        )
-    end = plot.legend(marks, (), _LEFT, _BOTTOM + 56.0 + _LINE * math.ceil(len(curves) / 2))
+        row, column = divmod(number, columns)
+        left = _LEFT + column * (RIGHT - _LEFT) / 2
+        plot.line_key(left, _BOTTOM + 56.0 + _LINE * row, curve.name, curve.colour, curve.dash)
+    end = plot.legend(marks, (), _LEFT, _BOTTOM + 56.0 + _LINE * math.ceil(len(curves) / columns))
     return plot.svg(end + _LINE * bool(marks), about)
 
 

@@ -71,11 +71,13 @@ def loss_at_any_load(result: GoalsResult) -> Iterator[str]:
     level = mlrsearch.level_loss_in([trial.as_result() for trial in result.evidence])
     if level is None:
         return
+    said = f"{level_in_words(level, result.written)}; the load is not the cause"
     faulty = faulty_in_words(result.evidence)
-    look = f". Look at the frames with a fault, which count as lost: {faulty}" if faulty else ""
     if result.passed_before is not None:
-        look = f". But {result.passed_before}: look for what is used up, such as credits, a table or a license"
-    yield f"{level_in_words(level, result.written)}; the load is not the cause{look}"
+        said += f". But {result.passed_before}: look for what is used up, such as credits, a table or a license"
+    elif faulty:
+        said += f". Look at the frames with a fault, which count as lost: {faulty}"
+    yield said
 
 
 def _rested(trial: TrialResult, upper: float, load: str) -> str:

@@ -158,11 +158,6 @@ class SearchKind(results.Kind[ResultT]):
         for place, at_load in enumerate(result.latency):
             yield from latency_contradictions(at_load, f"latency[{place}]")
 
-    def follows_from_trials(self, result: ResultT) -> bool:
-        """Whether the result, apart from latency and telemetry, follows from this search alone."""
-        asks = NIGHTLY in result.settings
-        return result.algorithm == ALGORITHM and not (result.spread or asks)
-
     def with_additions(self, result: ResultT, additions: Sequence[Addition]) -> ResultT | None:
         """A result with the latency and telemetry from its journal; None: it has parts that are not in the journal.
 

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 from lossratio.errors import LossRatioError, TesterError
 from lossratio.measurements import Request
+from lossratio.measurements.throughput.doubts import loss_at_any_load
 from lossratio.measurements.throughput.experiments import AfterSearch
-from lossratio.measurements.throughput.limits import is_generators_limit, level_in_words
+from lossratio.measurements.throughput.limits import is_generators_limit
 from lossratio.measurements.throughput.result import (
     GoalReport,
     GoalsResult,
@@ -19,7 +20,6 @@ from lossratio.measurements.throughput.result import (
 )
 from lossratio.mlrsearch import (
     IrregularReason,
-    LossUnit,
     SearchGoal,
     level_loss_in,
     loads_are_close,
@@ -187,20 +187,10 @@ def _about_smaller_loads(result: GoalsResult) -> str:
     """What is known about smaller loads, from a trial or from how the loss changes with load; empty: nothing."""
     if result.smaller_load is not None:
         return f"{as_sentence(result.smaller_load.sentence)}. "
+    for doubt in loss_at_any_load(result):
+        return f"{as_sentence(doubt)}. "
+
     evidence = [trial.as_result() for trial in result.trials if trial.is_evidence]
-    level = level_loss_in(evidence)
-    if level is not None:
-        if level.unit is not LossUnit.FRAMES:
-            share = "would lose as large a share"
-        else:
-            share = "would lose a larger share"
-
-        words = as_sentence(level_in_words(level, result.written))
-        if result.passed_before is not None:
-            used_up = "Something may be used up, such as credits, a table or a license"
-            return f"{words}. But {result.passed_before}. {used_up}. "
-        return f"{words}. The load is not the cause: a smaller one {share}. "
-
     if loss_falls_with_load(evidence):
         return "The SUT lost a larger share at larger loads. No smaller load was tried. "
 

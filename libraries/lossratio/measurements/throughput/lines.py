@@ -2,6 +2,7 @@
 
 import statistics
 from collections.abc import Iterator, Sequence
+from operator import attrgetter
 
 from lossratio.measurements.latency.result import format_microseconds, latency_lines
 from lossratio.measurements.throughput.result import (
@@ -34,7 +35,6 @@ def search_lines(result: GoalsResult) -> Iterator[str]:
     """Each goal, with its bounds; latency and spread, if they were added."""
     for report in result.goals:
         yield from goal_lines(report, result)
-    yield from tried_lines(result)
     yield from latency_lines(result.latency)
     yield from spread_lines(result.spread)
 
@@ -138,11 +138,17 @@ def _latency_at(load: Rate | None, trials: Sequence[Trial]) -> Iterator[str]:
 def _slower_direction(trial: Trial) -> DirectionCounters | None:
     """The direction with the longer latency; None: the latency of every frame is not known."""
     known = [one for one in trial.directions if one.latency_99_us is not None]
-    return max(known, key=lambda one: one.latency_99_us or 0.0, default=None)
+    return max(known, key=attrgetter("latency_99_us"), default=None)
 
 
-def tried_lines(result: GoalsResult) -> Iterator[str]:
-    """The experiments after a search in which no load passed."""
+@rule(
+    Weight.REMARK,
+    NoteKind.OBSERVED,
+    "Trials at the smallest load after the search, with one change each, in turn with trials without it; or one trial "
+    "at a smaller load.",
+)
+def tried(result: GoalsResult) -> Iterator[str]:
+    """What was tried after a search in which no load passed."""
     if result.smaller_load is not None:
         yield f"Tried after the search: {result.smaller_load.sentence}."
     if result.experiments is not None:

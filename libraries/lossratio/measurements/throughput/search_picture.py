@@ -6,26 +6,21 @@ axis.
 """
 
 import math
-import textwrap
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from operator import attrgetter
-from statistics import fmean
-from typing import Any
-
-from pydantic import JsonValue
 
 from lossratio import drawing
 from lossratio.measurements.throughput.result import GoalReport, GoalsResult, format_regularity
-from lossratio.measurements.throughput.spectra import spectra_chart
 from lossratio.mlrsearch import GoalBounds, RelevantBounds
-from lossratio.results import Trial, format_interval
-from lossratio.units import format_frame_rate, format_ratio, trials_counted
+from lossratio.results import Trial
+from lossratio.units import format_ratio, trials_counted
 
 BANDS = {"bounds so far": 0.2, "proved": 0.5}
 """Opacities of the bands."""
-_LEFT, _RIGHT = 78.0, 690.0
+_LEFT = 78.0
+_TRIAL = 9.0
+"""Room of a trial, in pixels."""
 _OVERVIEW, _CLOSE_UP = 105.0, 260.0
 _TOP = 34.0
 _SPACE = 26.0
@@ -66,10 +61,11 @@ def draw_search(result: GoalsResult, history: History) -> str:
     about, in_words = drawing.rates_axis(
         "load per interface", max(window.high for window in windows)
     )
-    picture = drawing.Drawing()
-    picture.text(4.0, 14.0, about)
     marked = drawing.by_mark(result.trials)
-    x = drawing.Axis(0.3, max(len(result.trials), 1) + 0.7, _LEFT, _RIGHT)
+    right = drawing.right_end(_LEFT, len(result.trials), _TRIAL)
+    x = drawing.Axis(0.3, max(len(result.trials), 1) + 0.7, _LEFT, right)
+    picture = drawing.Drawing(right)
+    picture.text(4.0, 14.0, about)
     top = _TOP
     bottom = _TOP
 
@@ -79,7 +75,7 @@ def draw_search(result: GoalsResult, history: History) -> str:
             x, drawing.Axis(window.low, window.high, bottom, top, window.is_logarithmic), picture
         )
         plot.frame(
-            x.ticks(10, whole=True),
+            x.ticks(int((right - _LEFT) / 50), whole=True),
             plot.y.ticks(6 if window.goals else 4),
             "{:.0f}".format,
             in_words,
@@ -102,93 +98,14 @@ def draw_search(result: GoalsResult, history: History) -> str:
                 ],
             )
 
-        _draw_goal_labels(plot, result.goals, history[max(history)] if history else (), window)
         top = bottom + _SPACE
 
-    picture.text((_LEFT + _RIGHT) / 2, bottom + 33.0, "trial", text_anchor="middle")
-    bands = [(label, "#666666", opacity) for label, opacity in BANDS.items()]
-    end = picture.legend(marked, bands, _LEFT, bottom + 54.0)
-    by_rule = _by_rule(result.trials)
-    if by_rule:
-        end += drawing.LINE_HEIGHT
-        picture.text(_LEFT, end, f"trials by the rule that chose them: {by_rule}")
-
+    picture.text((_LEFT + x.end) / 2, bottom + 33.0, "trial", text_anchor="middle")
+    keys = [(label, "#666666", opacity) for label, opacity in BANDS.items()]
+    for index, report in enumerate(result.goals):
+        keys.append((report.goal.name, drawing.series_colour(index), 1.0))
+    end = picture.legend(marked, keys, _LEFT, bottom + 54.0)
     return picture.svg(end + _MARGIN, _description(result))
-
-
-def search_chart(result: GoalsResult, history: History | None = None) -> dict[str, JsonValue]:
-    """The trials of a search in columns, from which a script draws the search's pictures.
-
-    Loads are rounded to seven digits, loss ratios to four. Trials, and bounds in the history, refer to a load by its
-    index among all loads; -1: no bound.
-    """
-    trials = result.trials
-    loads: dict[float, int] = {}
-    durations: dict[float, int] = {}
-    rules: dict[str, int] = {}
-
-    def place(load: float | None) -> int:
-        if load is None:
-            return -1
-        return loads.setdefault(load, len(loads))
-
-    # Record: the script of the page reads these columns.
-    chart: dict[str, Any] = {
-        "name": result.test.name,
-        "goals": [_goal_of_chart(report) for report in result.goals],
-        "of": [place(trial.load_per_interface_fps) for trial in trials],
-        "losses": [drawing.shortened(trial.loss_ratio, 4) for trial in trials],
-        "marks": "".join(str(drawing.MARKS.index(drawing.mark_of(trial))) for trial in trials),
-        "lasted": [durations.setdefault(trial.duration_s, len(durations)) for trial in trials],
-        "chosen": [rules.setdefault(trial.rule or "", len(rules)) for trial in trials],
-        "not_lost": {
-            trial.number: trial.missing.not_lost for trial in trials if trial.missing.not_lost
-        },
-        "early": {
-            trial.number: trial.decided_after_s
-            for trial in trials
-            if trial.decided_after_s is not None
-        },
-        "durations": list(durations),
-        "rules": list(rules),
-    }
-    if history is not None:
-        chart["windows"] = [
-            [one.low, one.high, one.is_logarithmic, list(one.goals)]
-            for one in windows_of(result, history)
-        ]
-        chart["history"] = []
-        for index in range(len(result.goals)):
-            of_goal = {number: of_goals[index] for number, of_goals in history.items()}
-            steps = []
-            for start, _, bounds in _steps(of_goal):
-                ends = map(place, (*bounds.proved, *bounds.leaning))
-                steps.append([start, *ends])
-            chart["history"].append(steps)
-
-        chart["byRule"] = _by_rule(trials)
-        chart["spectra"] = spectra_chart(result)
-        chart["about"] = _description(result)
-    chart["loads"] = [drawing.shortened(load, 7) for load in loads]
-    return chart
-
-
-def _goal_of_chart(report: GoalReport) -> dict[str, JsonValue]:
-    zone = None if report.result is None else report.result.zone
-    lower, upper = (None if bound is None else bound.per_interface_fps for bound in report.bounds)
-    return {
-        "name": report.goal.name,
-        "loss": report.goal.loss_ratio,
-        "lower": lower,
-        "upper": upper,
-        "zone": None if zone is None else [end.per_interface_fps for end in zone.ends],
-        "words": [*_bounds_in_words(report)],
-    }
-
-
-def _by_rule(trials: Sequence[Trial]) -> str:
-    rules = Counter(trial.rule for trial in trials if trial.rule)
-    return ", ".join(f"{rule} {times}" for rule, times in rules.most_common())
 
 
 def _draw_bounds(plot: drawing.Plot, history: Mapping[int, GoalBounds], colour: str) -> None:
@@ -229,40 +146,6 @@ def _steps(history: Mapping[int, GoalBounds]) -> Iterator[tuple[float, float, Go
         changes, [*changes[1:], numbers[-1] + 0.7] if numbers else [], strict=True
     ):
         yield start, end, history[start]
-
-
-def _draw_goal_labels(
-    plot: drawing.Plot, goals: Sequence[GoalReport], last: Sequence[GoalBounds], window: Window
-) -> None:
-    places = {}
-    for index in window.goals:
-        edges = [
-            load
-            for load in (last[index].shown if last else (window.low, window.high))
-            if load is not None
-        ]
-        places[index] = plot.y.place(fmean(edges or [window.low]))
-
-    free = plot.y.end - 16.0
-    for index in sorted(window.goals, key=places.__getitem__):
-        lines = [*_bounds_in_words(goals[index])]
-        height = drawing.LINE_HEIGHT * (len(lines) + 1)
-        top = max(free, places[index] - height / 2)
-        plot.add(
-            "rect", x=_RIGHT + 8.0, y=top, width=4, height=height, fill=drawing.series_colour(index)
-        )
-        plot.text(_RIGHT + 18.0, top + 11.0, goals[index].goal.name, font_weight="bold")
-        for number, line in enumerate(lines, start=1):
-            plot.text(_RIGHT + 18.0, top + 11.0 + drawing.LINE_HEIGHT * number, line)
-        free = top + height + drawing.LINE_HEIGHT
-
-
-def _bounds_in_words(report: GoalReport) -> Iterator[str]:
-    if report.result is not None:
-        yield format_interval(*report.bounds)
-    if report.throughput is not None:
-        yield f"throughput {format_frame_rate(report.throughput.per_interface_fps)}"
-    yield from textwrap.wrap(format_regularity(report), 30)
 
 
 def _description(result: GoalsResult) -> str:

@@ -130,7 +130,7 @@ def _always_worst(trials: Iterable[dict[str, float]], guilty: Sequence[str]) -> 
     Of the few frames at a bound, chance takes all from one part now and then, so each trial counts once.
     """
     lossy = [shares for shares in trials if any(shares.values())]
-    worst = [max(shares, key=lambda name: shares[name]) for shares in lossy]
+    worst = [max(shares, key=shares.__getitem__) for shares in lossy]
     if not lossy or not set(worst) <= set(guilty):
         return False
     # Formula: that one of several sets of parts has the worst one in every trial, if each part is as likely.

@@ -4,7 +4,7 @@ import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
-from lossratio.drawing import RIGHT, Axis, Mark, Plot, in_unit, rates_axis, series_colour
+from lossratio.drawing import Axis, Mark, Plot, in_unit, rates_axis, right_end, series_colour
 from lossratio.measurements.throughput.result import GoalsResult
 from lossratio.records import Rate
 from lossratio.units import L1_OVERHEAD, format_frame_rate
@@ -17,6 +17,8 @@ _TOP = 30.0
 _BOTTOM = 262.0
 _REFERENCE = "#333333"
 _STEPS = 80
+_VALUE = 80.0
+"""Room of a value, in pixels."""
 
 
 @dataclass(frozen=True)
@@ -67,14 +69,20 @@ class Sweep:
 
 def size_sweeps(results: Iterable[GoalsResult]) -> list[list[Sweep]]:
     """Sweeps over frame size: tests whose names differ only in one part, such as ``64B`` or ``IMIX_v4_1``."""
-    return _sweeps(
-        results, _SIZE, lambda result, _: result.conditions.traffic.average_frame_size_bytes
-    )
+    return _sweeps(results, _SIZE, _size_of)
 
 
 def core_sweeps(results: Iterable[GoalsResult]) -> list[list[Sweep]]:
     """Sweeps over cores: tests whose names differ only in one part, such as ``2c``."""
-    return _sweeps(results, _CORES, lambda _, cores: int(cores[:-1]))
+    return _sweeps(results, _CORES, _cores_of)
+
+
+def _size_of(result: GoalsResult, part: str) -> float:
+    return result.conditions.traffic.average_frame_size_bytes
+
+
+def _cores_of(result: GoalsResult, part: str) -> float:
+    return float(part[:-1])
 
 
 def _sweeps(
@@ -127,7 +135,8 @@ def draw_frame_sizes(sweeps: Sequence[Sweep]) -> str:
         row.at: row.theoretical_maximum.per_interface_fps for row in rows if row.theoretical_maximum
     }
     highest = max((*_rates(sweeps), *limits.values()), default=1.0)
-    x = Axis(min(sizes) - room, max(sizes) + room, _LEFT, RIGHT)
+    right = right_end(_LEFT, len(set(sizes)), _VALUE)
+    x = Axis(min(sizes) - room, max(sizes) + room, _LEFT, right)
     plot = _framed(x, x.ticks(8), "frame size, bytes (a mix is at its average)", highest, 1.08)
 
     if limits:
@@ -148,7 +157,8 @@ def draw_cores(sweeps: Sequence[Sweep]) -> str:
     """Draws rate over cores for the goals of the same tests; dashed lines continue the rate of the fewest cores."""
     cores = sorted({row.at for sweep in sweeps for row in sweep.rows})
     highest = max(_rates(sweeps), default=1.0) or 1.0
-    plot = _framed(Axis(0.0, 1.05 * cores[-1], _LEFT, RIGHT), cores, "cores", highest, 1.15)
+    x = Axis(0.0, 1.05 * cores[-1], _LEFT, right_end(_LEFT, len(cores), _VALUE))
+    plot = _framed(x, cores, "cores", highest, 1.15)
     for sweep in sweeps:
         if sweep.per_core is not None:
             if sweep.per_core:

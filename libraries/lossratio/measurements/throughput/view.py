@@ -1,7 +1,6 @@
 """The view of a search for conditional throughput: in words, pictures and tables, and in CSIT's form."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 from typing import Any, ClassVar
 
 from pydantic import JsonValue
@@ -23,7 +22,7 @@ from lossratio.measurements.throughput.limits import (
     is_generators_limit,
     is_least,
 )
-from lossratio.measurements.throughput.lines import search_lines, terms
+from lossratio.measurements.throughput.lines import search_lines, terms, tried
 from lossratio.measurements.throughput.result import (
     Goal,
     GoalOutcome,
@@ -31,10 +30,9 @@ from lossratio.measurements.throughput.result import (
     GoalsResult,
     search_goal,
 )
-from lossratio.measurements.throughput.search_picture import draw_loss, draw_search, search_chart
+from lossratio.measurements.throughput.search_picture import draw_loss, draw_search
 from lossratio.measurements.throughput.sentence import sentences
 from lossratio.measurements.throughput.settings import EARLY_VERDICT
-from lossratio.measurements.throughput.spectra import draw_spectra
 from lossratio.measurements.throughput.sweeps import (
     core_sweeps,
     draw_cores,
@@ -44,7 +42,6 @@ from lossratio.measurements.throughput.sweeps import (
 from lossratio.records import Rate, Record
 from lossratio.results import (
     OF_ALL_KINDS,
-    Charts,
     Finding,
     LatencyPoint,
     Offered,
@@ -59,22 +56,9 @@ from lossratio.results import (
     trials_in_words,
 )
 
-_SEARCH_PICTURES = (
-    Picture("Search", ""),
-    Picture(
-        "Loss over load",
-        "",
-        "Dashed lines are the loss ratios that the goals allow, and vertical lines are their bounds. In a shaded "
-        "range of loads, trials pass and fail by chance.",
-    ),
-    Picture(
-        "Performance spectrum at the relevant bounds",
-        "",
-        "Each curve shows for what share of the goal's duration sum the full-length trials at a bound reached which "
-        "forwarding rate.\nThe rest of the duration sum was not measured because it could not change the verdict. "
-        "Grey lines show the load, and the share\n(1 minus the exceed ratio) at which the conditional throughput is "
-        "read.",
-    ),
+_ABOUT_LOSS = (
+    "Dashed lines are the loss ratios that the goals allow, and vertical lines are their bounds. In a shaded range of "
+    "loads, trials pass and fail by chance."
 )
 
 
@@ -90,6 +74,7 @@ class ThroughputView(View[GoalsResult]):
     rules: ClassVar[tuple[Rule, ...]] = (
         sentences,
         search_lines,
+        tried,
         doubts.drift_of_search,
         spells,
         doubts.memory_of_search,
@@ -105,21 +90,9 @@ class ThroughputView(View[GoalsResult]):
     )
 
     def pictures(self, result: GoalsResult) -> Iterator[Picture]:
-        """The search, loss over load, spectra, latency over load if it is known, and latency if it was added."""
+        """The search, loss over load, latency over load if it is known, and latency if it was added."""
         yield from self._of_search(result)
         yield from self._of_latency(result)
-
-    def columns(self, result: GoalsResult) -> Mapping[str, JsonValue]:
-        """The trials, for loss over load."""
-        return search_chart(result)
-
-    def charts(self, result: GoalsResult) -> Charts:
-        """The search, loss over load and spectra."""
-        chart = search_chart(result, bounds_history(result))
-        drawn = dict(zip(("search", "loss", "spectra"), _SEARCH_PICTURES, strict=True))
-        if not chart["spectra"]:
-            del drawn["spectra"]
-        return Charts(chart, drawn, tuple(self._of_latency(result)))
 
     def log(self, result: GoalsResult) -> Iterator[Picture | str]:
         """The search; if latency was added to the result, the latency."""
@@ -209,9 +182,8 @@ class ThroughputView(View[GoalsResult]):
 
     def _of_search(self, result: GoalsResult) -> Iterator[Picture]:
         history = bounds_history(result)
-        drawings = (draw_search(result, history), draw_loss(result, history), draw_spectra(result))
-        for picture, svg in zip(_SEARCH_PICTURES, drawings, strict=True):
-            yield replace(picture, svg=svg)
+        yield Picture("Search", draw_search(result, history))
+        yield Picture("Loss over load", draw_loss(result, history), _ABOUT_LOSS)
 
     def _of_latency(self, result: GoalsResult) -> Iterator[Picture]:
         if result.latency:

@@ -1,6 +1,6 @@
 """Pairs the results of two sets of runs by test and quantity, and has each pair judged."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from lossratio import results
 from lossratio.checked_arguments import NotNegative, checked
@@ -94,14 +94,23 @@ def _compared(before: Sequence[Run], after: Sequence[Run]) -> Iterator[ComparedQ
     """The quantities of all tests, each with its findings of both sides, without verdicts."""
     new_results = _results(after)
     old_results = _without_themselves(_results(before), new_results)
-    old, new = results.apart_by_device(_by_quantity(old_results), _by_quantity(new_results))
+    rows: dict[int, list[results.Finding]] = {}
+    for run in (*before, *after):
+        of_run: dict[int, list[results.Finding]] = {}
+        for row in run.rows:
+            of_run.setdefault(id(row.result), []).append(row)
+        rows |= of_run
+
+    old, new = results.apart_by_device(
+        _by_quantity(old_results, rows), _by_quantity(new_results, rows)
+    )
 
     empty_in_a = _unmeasured(before, "A")
     empty_in_b = _unmeasured(after, "B")
-    for key in dict.fromkeys((*old, *new)):
+    for number, key in enumerate(dict.fromkeys((*old, *new)), start=1):
         test, _ = key
         absent = (empty_in_a.get(test, _NOT_IN_A), empty_in_b.get(test, _NOT_IN_B))
-        yield compared_findings(key, old.get(key, []), new.get(key, []), absent)
+        yield compared_findings(number, key, old.get(key, []), new.get(key, []), absent)
 
 
 def _results(runs: Sequence[Run]) -> list[results.TestResult]:
@@ -126,12 +135,13 @@ def _without_themselves(
 
 
 def _by_quantity(
-    measured: Sequence[results.TestResult],
+    measured: Sequence[results.TestResult], rows: Mapping[int, Sequence[results.Finding]]
 ) -> dict[tuple[str, str], list[results.Finding]]:
+    """The rows of results by test and quantity; `rows` has them by the identity of their result."""
     by_quantity: dict[tuple[str, str], list[results.Finding]] = {}
-    for finding in results.findings_of(measured):
-        key = (finding.result.test.full_name, finding.quantity)
-        by_quantity.setdefault(key, []).append(finding)
+    for result in measured:
+        for row in rows[id(result)]:
+            by_quantity.setdefault((result.test.full_name, row.quantity), []).append(row)
     return by_quantity
 
 

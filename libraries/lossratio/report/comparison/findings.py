@@ -10,6 +10,7 @@ from lossratio.report.comparison.quantity import ComparedQuantity, Verdict
 
 
 def compared_findings(
+    number: int,
     key: tuple[str, str],
     before: Sequence[results.Finding],
     after: Sequence[results.Finding],
@@ -18,12 +19,13 @@ def compared_findings(
     """Compares the findings of one quantity. Values that can be compared have `Verdict.TOO_FEW` until they are judged.
 
     Args:
+        number: Position among the quantities of the comparison.
         key: The name of the test, and the quantity.
         before: The findings before.
         after: The findings after; one of the two may be empty.
         absent: The texts for a quantity that is missing in A, and for a quantity that is missing in B.
     """
-    compared = ComparedQuantity(*key, tuple(before), tuple(after))
+    compared = ComparedQuantity(*key, tuple(before), tuple(after), number=number)
     absent_in_a, absent_in_b = absent
     if not before:
         return replace(compared, note=absent_in_a)

@@ -56,6 +56,28 @@ class ComparedQuantity:
     sides are not comparable."""
     p_value: float | None = None
     """Probability, adjusted for the number of compared quantities; None: no statistical test."""
+    number: int = 1
+    """Position among the quantities of the comparison, from 1."""
+
+    @property
+    def link(self) -> str:
+        """The name of its section on a page, to which addresses link."""
+        return f"quantity-{self.number}"
+
+    @property
+    def words(self) -> str:
+        """The text that a search on a page looks at, in lower case."""
+        return self.newest.words
+
+    @property
+    def is_odd(self) -> bool:
+        """Whether it changed, or seems to have changed."""
+        return self.verdict in (Verdict.REGRESSION, Verdict.PROGRESSION, *SEEMING)
+
+    @property
+    def sides(self) -> tuple[tuple[str, tuple[results.Finding, ...]], ...]:
+        """The findings of A and of B."""
+        return ("A", self.findings_before), ("B", self.findings_after)
 
     @cached_property
     def before(self) -> Sample:
@@ -68,13 +90,14 @@ class ComparedQuantity:
         return _sample(self.findings_after)
 
     @property
-    def _newest(self) -> results.Finding:
+    def newest(self) -> results.Finding:
+        """The newest finding, for what all of them share."""
         return (self.findings_after or self.findings_before)[-1]
 
     @property
     def unit(self) -> Unit:
         """The unit of the values."""
-        return self._newest.unit
+        return self.newest.unit
 
     @cached_property
     def ends(self) -> tuple[list[results.Ends], list[results.Ends]]:
@@ -84,12 +107,12 @@ class ComparedQuantity:
     @property
     def stream(self) -> str | None:
         """The stream whose loss alone counts; None: the loss of all frames counts."""
-        return self._newest.stream
+        return self.newest.stream
 
     @property
     def resolution(self) -> float | None:
         """The width of the search's goal, relative to the upper bound; None: there is none."""
-        return self._newest.resolution
+        return self.newest.resolution
 
 
 @dataclass(frozen=True)
