@@ -31,6 +31,7 @@ import lossratio
 from lossratio.mlrsearch import SearchGoal
 from lossratio.results import findings_of, number_of
 from lossratio.testbed.opening import open_testbed
+from lossratio.testbed.testbed import TrialSettings
 from lossratio.traffic import load_profile
 from lossratio.trials import Exchange, Integrity, TrialInput
 
@@ -74,7 +75,7 @@ def compare_tables(topology: Path) -> None:
     for table, entries in product(*TABLES):
         testbed = open_testbed(topology, dut="xdp", options={"firewall": table, "most_connections": entries})
         try:
-            with testbed.ready_for(profile, integrity=Integrity.OFF, connects=True) as ready:
+            with testbed.ready_for(profile, TrialSettings(integrity=Integrity.OFF, connects=True)) as ready:
                 for count in (entries, entries + entries // 20):
                     output = ready.measurer.measure(TrialInput(count / 20e3, 20e3, exchange=Exchange()))
                     unsent = " unsent" * bool(output.unsent_frames)
@@ -91,7 +92,7 @@ def compare_with_truth(topology: Path) -> None:
         options = {"firewall": "conntrack", "new_connections": rate, "new_burst": burst}
         testbed = open_testbed(topology, dut="linux_router", options=options)
         try:
-            with testbed.ready_for(profile, integrity=Integrity.OFF, connects=True) as ready:
+            with testbed.ready_for(profile, TrialSettings(integrity=Integrity.OFF, connects=True)) as ready:
                 limit = rate * count / (count - burst)
                 loads = (0.995 * limit, 1.05 * limit)
                 outputs = [
@@ -104,7 +105,7 @@ def compare_with_truth(topology: Path) -> None:
             testbed.close()
     testbed = open_testbed(topology, dut="linux_router", options={"firewall": "conntrack", "udp_timeout": "3 s"})
     try:
-        with testbed.ready_for(profile, integrity=Integrity.OFF, connects=True) as ready:
+        with testbed.ready_for(profile, TrialSettings(integrity=Integrity.OFF, connects=True)) as ready:
             ready.measurer.measure(TrialInput(0.1, 10e3, exchange=Exchange()))
             began, table = time.monotonic(), testbed.duts[0].connections
             assert table is not None
@@ -125,7 +126,7 @@ def fill_tables(topology: Path, trials: int) -> None:
         testbed = open_testbed(topology, dut=dut, options=options)
         trial = TrialInput(count / rate, rate, exchange=Exchange(is_complete=True))
         try:
-            with testbed.ready_for(profile, integrity=Integrity.OFF, connects=True) as ready:
+            with testbed.ready_for(profile, TrialSettings(integrity=Integrity.OFF, connects=True)) as ready:
                 outputs = [ready.measurer.measure(trial) for _ in range(trials)]
         finally:
             testbed.close()
@@ -182,7 +183,7 @@ def rates(topology: Path, trials: int) -> None:
     for name, options in ROUTERS.items():
         testbed = open_testbed(topology, dut="linux_router", options=options)
         try:
-            with testbed.ready_for(profile, integrity=Integrity.OFF, connects=True) as ready:
+            with testbed.ready_for(profile, TrialSettings(integrity=Integrity.OFF, connects=True)) as ready:
                 # TRex answers at once.
                 is_trex = "mode" in ready.conditions.generator
                 passes = 1 if is_trex else 2
@@ -280,7 +281,9 @@ def compare_in_turns(directory: Path, runs: int) -> None:
             for kind in KINDS:
                 testbed = open_testbed(topology_of(kind, directory), dut=dut, options=options)
                 opened.callback(testbed.close)
-                ready = opened.enter_context(testbed.ready_for(profile, integrity=Integrity.OFF, connects=True))
+                ready = opened.enter_context(
+                    testbed.ready_for(profile, TrialSettings(integrity=Integrity.OFF, connects=True))
+                )
                 assert ready.conditions.generator["kind"] == kind, ready.conditions.generator
                 measurers[kind] = ready.measurer
 

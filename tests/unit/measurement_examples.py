@@ -44,8 +44,8 @@ class InFrontOfTestbed:
         return getattr(self.testbed, name)
 
     @contextmanager
-    def ready_for(self, profile, **options):
-        with self.testbed.ready_for(profile, **options) as ready:
+    def ready_for(self, profile, *settings):
+        with self.testbed.ready_for(profile, *settings) as ready:
             self.measurer = ready.measurer
             yield self.in_front_of(ready)
 

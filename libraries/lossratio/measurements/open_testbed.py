@@ -22,7 +22,7 @@ from lossratio.shipped import did_you_mean
 if TYPE_CHECKING:
     from lossratio.dut import AnyOptions
     from lossratio.nodes import Credentials
-    from lossratio.testbed import Ready, Recovery as Repairs, Testbed
+    from lossratio.testbed import Ready, Recovery as Repairs, Testbed, TrialSettings
     from lossratio.traffic import TrafficProfile
 else:
     # The class is imported only when a testbed is opened, because the import takes a while. The testbed then lends its
@@ -73,14 +73,16 @@ class OpenTestbed(Testbed):
         """The results of its methods so far, in order."""
         return tuple(self._results)
 
-    def ready_for(self, profile: TrafficProfile, **settings: Any) -> AbstractContextManager[Ready]:
+    def ready_for(
+        self, profile: TrafficProfile, *settings: TrialSettings
+    ) -> AbstractContextManager[Ready]:
         """Makes the testbed ready for a traffic profile; see `lossratio.testbed.Testbed.ready_for`.
 
         Raises:
             LossRatioError: If it was closed.
         """
         self._require_not_closed()
-        return self._open().ready_for(profile, **settings)
+        return self._open().ready_for(profile, *settings)
 
     def __getattr__(self, name: str) -> Any:
         kind = measured_kinds().get(name)

@@ -17,7 +17,7 @@ from lossratio.results import RunDirectory, TestIdentity, TestResult, installed_
 from lossratio.shipped import did_you_mean
 from lossratio.dut import AnyOptions
 from lossratio.nodes import Credentials
-from lossratio.testbed import Ready, Recovery as Repairs, Testbed
+from lossratio.testbed import Ready, Recovery as Repairs, Testbed, TrialSettings
 from lossratio.traffic import TrafficProfile
 from lossratio.measurements.back_to_back import BackToBackResult
 from lossratio.measurements.confirmation import ConfirmationResult
@@ -48,7 +48,7 @@ class OpenTestbed(Testbed):
     @property
     def results(self) -> tuple[TestResult, ...]:
         ...
-    def ready_for(self, profile: TrafficProfile, **settings: Any) -> AbstractContextManager[Ready]:
+    def ready_for(self, profile: TrafficProfile, *settings: TrialSettings) -> AbstractContextManager[Ready]:
         ...
     def close(self) -> None:
         ...

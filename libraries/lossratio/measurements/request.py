@@ -201,14 +201,16 @@ class Request(Record):
         Args:
             testbed: The testbed.
             profile: Other traffic; None: the request's traffic.
-            changes: Arguments of `lossratio.testbed.Testbed.ready_for` to change.
+            changes: Fields of `lossratio.testbed.TrialSettings` to change.
 
         Raises:
             LossRatioError: As `lossratio.testbed.Testbed.ready_for`.
         """
-        how: dict[str, Any] = {"ramp": self.ramp, "rest": self.rest, "integrity": self.integrity}
-        how |= {name: True for name in ("connects", "watches") if getattr(self, name)}
-        with testbed.ready_for(profile or self.profile, **{**how, **changes}) as ready:
+        # Imported here because other commands read results, and need no testbed.
+        from lossratio.testbed import TrialSettings
+
+        settings = TrialSettings(self.ramp, self.rest, self.integrity, self.connects, self.watches)
+        with testbed.ready_for(profile or self.profile, replace(settings, **changes)) as ready:
             yield replace(ready, measurer=self.measurer(ready.measurer, testbed))
 
     def measurer(self, measurer: Measurer, testbed: Testbed) -> Measurer:

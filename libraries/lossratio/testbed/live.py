@@ -21,7 +21,7 @@ from lossratio.testbed.queues import QueueReader
 from lossratio.testbed.repair import RepairingMeasurer
 from lossratio.testbed.set_up import LiveSetUp, last_wills
 from lossratio.testbed.starvation import RingReader
-from lossratio.testbed.testbed import Ready, Testbed, TestbedRequest, TrialSettings
+from lossratio.testbed.testbed import USUAL_TRIALS, Ready, Testbed, TestbedRequest, TrialSettings
 from lossratio.testbed.undo import ignored_interruption
 from lossratio.testbed.watch import Watch, WatchedSource
 from lossratio.traffic import (
@@ -74,7 +74,9 @@ class LiveTestbed(Testbed):
         atexit.register(self._leave)
 
     @contextmanager
-    def opened_for(self, profile: TrafficProfile, settings: TrialSettings) -> Iterator[Ready]:
+    def ready_for(
+        self, profile: TrafficProfile, settings: TrialSettings = USUAL_TRIALS
+    ) -> Iterator[Ready]:
         """Configures the generator and checks the path, after restoring lost connections.
 
         At the end of the block, it checks again that the testbed is ours, and that the DUTs are as they were set up.

@@ -6,7 +6,7 @@ from typing import Any
 from lossratio.checked_arguments import checked
 from lossratio.errors import TrafficError
 from lossratio.results import Conditions
-from lossratio.testbed.testbed import Testbed
+from lossratio.testbed.testbed import Testbed, TrialSettings
 from lossratio.traffic import StoppedTraffic, TrafficProfile
 from lossratio.trials import (
     Integrity,
@@ -49,7 +49,9 @@ class RunningTraffic(AbstractContextManager["RunningTraffic"]):
         """Frames per second, per interface."""
         self._integrity = integrity
         with ExitStack() as opened:
-            ready = opened.enter_context(testbed.ready_for(profile, integrity=integrity))
+            ready = opened.enter_context(
+                testbed.ready_for(profile, TrialSettings(integrity=integrity))
+            )
             ready.source.start_traffic(self.load)
             self._source = ready.source
             self.conditions: Conditions = ready.conditions

@@ -25,7 +25,7 @@ from lossratio.simulation import (
     simulated_latency,
     sut_from,
 )
-from lossratio.testbed.testbed import Ready, Testbed, TestbedRequest, TrialSettings
+from lossratio.testbed.testbed import USUAL_TRIALS, Ready, Testbed, TestbedRequest, TrialSettings
 from lossratio.topology import SimulatedGenerator
 from lossratio.traffic import StoppedTraffic, TrafficProfile, check_sends_streams
 from lossratio.trials import START_TOLERANCE, Integrity, LatencyOutput, Step, TrialInput
@@ -168,7 +168,9 @@ class SimulatedTestbed(Testbed):
             self._recovery_time = request.dut.options.recovery_time
 
     @contextmanager
-    def opened_for(self, profile: TrafficProfile, settings: TrialSettings) -> Iterator[Ready]:
+    def ready_for(
+        self, profile: TrafficProfile, settings: TrialSettings = USUAL_TRIALS
+    ) -> Iterator[Ready]:
         """Yields a measurer on a virtual clock, which always starts from the same state.
 
         Raises:

@@ -1,7 +1,7 @@
 """The interface that all testbeds have, and the request that opens one."""
 
 import math
-from abc import ABC
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
@@ -210,6 +210,10 @@ class TrialSettings:
     """Whether losses of running traffic are located in time."""
 
 
+USUAL_TRIALS = TrialSettings()
+"""Trials without a ramp and a rest, whose frames are examined."""
+
+
 @dataclass(frozen=True)
 class Ready:
     """A testbed that is ready to measure with one traffic profile."""
@@ -250,23 +254,19 @@ class Testbed(ABC):
     """The settings of the generator."""
     _see: Callable[[int, int], None] | None = None
 
-    def ready_for(self, profile: TrafficProfile, **settings: Any) -> AbstractContextManager[Ready]:
+    @abstractmethod
+    def ready_for(
+        self, profile: TrafficProfile, settings: TrialSettings = USUAL_TRIALS
+    ) -> AbstractContextManager[Ready]:
         """Makes the testbed ready for a traffic profile, checks that frames get through, and leaves no traffic running.
 
         Args:
             profile: The traffic.
-            settings: Fields of `TrialSettings`.
+            settings: How its trials are made.
 
         Raises:
             LossRatioError: If the traffic cannot be generated, or does not get through; or if the testbed is in use.
         """
-        return self.opened_for(profile, TrialSettings(**settings))
-
-    def opened_for(
-        self, profile: TrafficProfile, settings: TrialSettings
-    ) -> AbstractContextManager[Ready]:
-        """What `ready_for` does on this kind of testbed; every kind implements it."""
-        raise NotImplementedError
 
     def load_step(self, profile: TrafficProfile) -> float:
         """The load of which all loads with a traffic profile are multiples, in frames per second; 0: any load.

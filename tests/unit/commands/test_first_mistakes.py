@@ -256,16 +256,16 @@ IN_COMMANDS = {
     ),
     "end with a slash": (("between", "/tmp", "b"), "'/tmp' is not an end of a path. Name a namespace (netns:NAME)"),
     "file for a run": (("report", "/etc/hosts"), "/etc/hosts is not the directory of a run: it is a file. Name the"),
-    "directory for a report": (
-        ("lab", "plan", "linux_bridge", "--topology", "simulated", "--write", "/etc/hosts"),
-        "'--write': Directory '/etc/hosts' is a file.",
+    "file for the results": (
+        ("run", "linux_bridge", "--topology", "simulated", "--output", "/etc/hosts"),
+        "/etc/hosts: Not a directory. Choose another directory: --output DIR.",
     ),
     "address that is none": (
         ("otg-serve", "lo", "--address", "no address"),
         "Cannot listen on no address, TCP port 8080: there is no such address. Name an address of this machine",
     ),
     "clone that is none": (
-        ("csit", "coverage", str(Path(__file__).parent)),
+        ("csit-coverage", str(Path(__file__).parent)),
         "commands has no job of CSIT. Name its directory with jobs.yaml",
     ),
     "characters that move the cursor": (("trend", "a\x1b[2Jb"), "a\\x1b[2Jb is not a history"),

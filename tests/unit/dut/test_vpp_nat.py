@@ -17,6 +17,7 @@ from lossratio.dut.vpp.features.nat import Sessions, Sfdp
 from lossratio.dut.vpp.startup import startup_configuration
 from lossratio.errors import DutError
 from lossratio.testbed.opening import open_testbed
+from lossratio.testbed.testbed import TrialSettings
 from lossratio.topology.addressing import EAST, WEST
 from lossratio.traffic import load_profile
 from lossratio.traffic.frame_headers import frames_spec
@@ -186,7 +187,7 @@ def test_frames_of_both_ways_pass_a_real_deterministic_nat(tmp_path):
         options = {"forwarding": "ip4", "det44_hosts": 1024}
         with (
             open_testbed(file, dut="vpp", options=options) as testbed,
-            testbed.ready_for(profile, integrity=Integrity.OFF) as ready,
+            testbed.ready_for(profile, TrialSettings(integrity=Integrity.OFF)) as ready,
         ):
             output = whole(ready.measurer.measure, TrialInput(0.5, 5000.0))
             assert [direction.received_frames for direction in output.directions] == [2500, 2500]
@@ -210,7 +211,7 @@ def test_a_real_nat_establishes_counts_and_forgets_connections(tmp_path, protoco
         profile = load_profile(f"ethip4-{protocol}-h64-p63", frame_size=100)
         with (
             open_testbed(file, dut="vpp", options={"forwarding": "ip4", **options}) as testbed,
-            testbed.ready_for(profile, integrity=Integrity.OFF) as ready,
+            testbed.ready_for(profile, TrialSettings(integrity=Integrity.OFF)) as ready,
         ):
             table = testbed.duts[0].connections
             output = whole(ready.measurer.measure, TrialInput(0.2, 5000.0, exchange=Exchange(data_frames=1)))

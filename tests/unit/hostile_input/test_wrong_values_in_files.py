@@ -142,9 +142,9 @@ def test_a_frame_size_of_a_job_that_no_profile_of_its_tests_has_is_named_before_
     job = load_job(path)
     with pytest.raises(JobError) as refused:
         job_tests(job, job.testbeds[0])
-    answer = "job.yaml:6: tests.0.frame_sizes.1: 'mixde' is neither a size, such as 64B, nor a mix of sizes. The mixes "
+    answer = "job.yaml:6: tests.0.frame_sizes.1: 'mixde' is neither a size, such as 64B, nor a mix of sizes. Known "
     assert answer in str(refused.value)
-    assert "are IMIX_v4_1, mixed. Did you mean 'mixed'?" in str(refused.value)
+    assert "mixes: IMIX_v4_1, mixed. Did you mean 'mixed'?" in str(refused.value)
 
 
 @pytest.mark.parametrize("name", KINDS)

@@ -30,9 +30,9 @@ class Asked(InFrontOfTestbed):
         super().__init__(testbed)
         self.asked, self.trials = [], []
 
-    def ready_for(self, profile, **settings):
+    def ready_for(self, profile, settings):
         self.asked.append((profile.name, settings))
-        return super().ready_for(profile, **settings)
+        return super().ready_for(profile, settings)
 
     def measure(self, trial):
         self.trials.append(trial)
@@ -57,9 +57,9 @@ def test_warm_up_and_look_for_memory_have_the_settings_of_their_measurement(box,
     measure_mrr(box, request, place(tmp_path / "run"))
     names = [name for name, _ in box.asked]
     assert (names[0], len(names)) == ("ethip4-udp-hosts", 3)
-    assert {settings["integrity"] for settings in box.settings} == {Integrity.OFF}
-    assert {settings["ramp"] for settings in box.settings} == {0.05}
-    assert {settings["rest"] for settings in box.settings} == {0.25}
+    assert {settings.integrity for settings in box.settings} == {Integrity.OFF}
+    assert {settings.ramp for settings in box.settings} == {0.05}
+    assert {settings.rest for settings in box.settings} == {0.25}
     # The look for memory, after the warm-up, has longer rests before its first and its last trial.
     assert [trial.rest for trial in box.trials] == [0.0, 4.0, 0.0, 0.0, 0.0, 4.0, 0.0, 0.0]
 
@@ -68,8 +68,8 @@ def test_a_look_for_memory_of_a_device_with_connections_opens_connections(box, t
     profile = load_profile("ethip4-udp-h1024-p63", frame_size=100)
     request = ConnectionMrrRequest(profile=profile, stateless=True, **QUICK)
     result = measure(ConnectionMrr(), box, request, place(tmp_path / "run"))
-    assert {settings["connects"] for settings in box.settings} == {True}
-    assert {settings["integrity"] for settings in box.settings} == {Integrity.OFF}
+    assert {settings.connects for settings in box.settings} == {True}
+    assert {settings.integrity for settings in box.settings} == {Integrity.OFF}
     assert all(trial.exchange is not None for trial in box.trials)
     (remark,) = (note.text for note in result.remarks if "remember" in note.text)
     assert "in trials of 0.5 s at 10,000 connections/s it established 5,000 connections after 4 s" in remark
@@ -85,11 +85,11 @@ def test_a_look_for_memory_opens_no_more_connections_than_the_traffic_has(box, t
 def test_telemetry_and_latency_have_the_settings_that_they_are_asked_for_with(box, tmp_path):
     request = LatencyRequest(profile=PROFILE, points=(LatencyPoint(5e3),), duration=0.1, **SETTINGS)
     result = measure_latency(box, request, place(tmp_path / "run"))
-    assert {settings["integrity"] for settings in box.settings} == {Integrity.OFF}
+    assert {settings.integrity for settings in box.settings} == {Integrity.OFF}
     counted = Asked(CountedTestbed(result, attempts=[1]))
     measure_telemetry(counted, TelemetryRequest(profile=PROFILE, load=1e4, **SETTINGS))
     ((_, settings),) = counted.asked
-    assert (settings["integrity"], settings["rest"]) == (Integrity.OFF, 0.25)
+    assert (settings.integrity, settings.rest) == (Integrity.OFF, 0.25)
 
 
 @pytest.mark.whole

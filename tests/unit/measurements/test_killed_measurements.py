@@ -79,9 +79,9 @@ class _WithDut:
     def load_step(self, profile):
         return self.testbed.load_step(profile)
 
-    def ready_for(self, *args, **options):
+    def ready_for(self, *args):
         self.uses.append(args)
-        return self.testbed.ready_for(*args, **options)
+        return self.testbed.ready_for(*args)
 
 
 def killed_at(write, measure, directory):

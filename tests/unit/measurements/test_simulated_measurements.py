@@ -213,9 +213,9 @@ def test_the_time_of_a_measurement_begins_before_its_warm_up(tmp_path):
     class Noting(StallingTestbed):
         times: ClassVar = []
 
-        def ready_for(self, profile, **options):
+        def ready_for(self, profile, *settings):
             self.times.append(datetime.now(timezone.utc))
-            return super().ready_for(profile, **options)
+            return super().ready_for(profile, *settings)
 
     warm_up = WarmUp(duration=1.0, profile=PROFILE)
     request = SearchRequest(goals=(NO_LOSS,), profile=PROFILE, warm_up=warm_up)

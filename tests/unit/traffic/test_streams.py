@@ -144,7 +144,7 @@ def test_the_order_repeats_as_its_streams_do(tmp_path):
             "one and two have different headers",
         ),
         (TWO, PROFILE.replace("udp: {}", "udp: {}\nbroadcast_share: 0.01"), "cannot have 'broadcast_share'"),
-        (TWO, PROFILE.replace("udp: {}", "tcp: {connects: true}"), "opens connections"),
+        (TWO, PROFILE.replace("udp: {}", "tcp: {connects: true}"), "cannot open connections"),
         (TWO, PROFILE.replace("count: 4", "count: 65521"), "which repeat after|repeat after"),
     ],
 )
