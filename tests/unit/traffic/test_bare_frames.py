@@ -115,16 +115,16 @@ def test_frames_that_came_before_fewer_were_chosen_are_not_in_the_sample(monkeyp
         examiner = bare.BareExaminer(Direction("east", "tg0", "tg1", None, described), frames, sink)
         examiner.watch(TAG, 1.0, 1.0)
         corrupted = []
-        for number in range(150):
+        for number in range(600):
             frame = frames.frame(number, TAG, number)
             frame[-1] ^= 1
             corrupted.append(bytes(frame))
         # All of them are in the socket's buffer already.
         arriving = iter(corrupted)
         monkeypatch.setattr(bare, "receive_whole", lambda _: next(arriving, b""))
-        found = examiner.examine(0, 150)
+        found = examiner.examine(0, 600)
     assert examiner._sample.one_in > 1
-    assert 0 < found["corrupted"] == found["examined"] < 150
+    assert 0 < found["corrupted"] == found["examined"] < 600
 
 
 @pytest.mark.parametrize(("exit_status", "says"), [(0, []), (1, ["python3 has no numpy"]), (127, [])])
