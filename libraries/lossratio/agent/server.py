@@ -107,7 +107,7 @@ class Agent(Control):
         self._reply(result={})
 
     def wants_end(self) -> bool:
-        """See `Control.wants_end`; every request but the one for that is refused."""
+        """See `Control.wants_end`; until then, the agent only says what the node has, and the time of its clock."""
         while self._is_held and self._channel.has_line():
             self._hear_while_held()
         return not self._is_held
@@ -180,17 +180,21 @@ class Agent(Control):
         # Nothing flows yet.
         pause(plan.wait, self._channel.check_open)
         try:
-            return asdict(generator.run(plan, self))
+            answer = asdict(generator.run(plan, self))
         except AgentError:
             # The error is the answer to the request to stop.
-            while self._is_held:
-                self._hear_while_held()
+            self._wait_for_stop()
             raise
-        finally:
-            self._is_held = False
+        self._wait_for_stop()
+        return answer
+
+    def _wait_for_stop(self) -> None:
+        """Waits for the request to stop if traffic without an end has ended before it."""
+        while self._is_held:
+            self._hear_while_held()
 
     def _hear_while_held(self) -> None:
-        """Waits for a request while traffic without an end flows, or has failed, and answers it."""
+        """Waits for a request after traffic without an end has begun, and answers it, unless it is to stop."""
         line = self._channel.line()
         request: Message = {"op": None}
         with suppress(AgentError):

@@ -303,8 +303,8 @@ def unanswered(changes: Sequence[Change], output: TrialOutput) -> tuple[Change, 
     """The changes around a trial, except for those that its own counters already cover.
 
     CPU time that a host or other processes take from the TG only matters if it makes the generator late. If the
-    generator reports when it sent, and how late it was at most, nothing is left to guess: that time is the cause of
-    frames that it left unsent, and of nothing else. Where no frame is missing, nothing that a counter names did harm.
+    generator reports when it sent, and how late it was at most, that time is named as the cause of frames that it left
+    unsent, and of nothing else. Where no frame is missing, nothing that a counter names did harm.
     """
     if not output.lost_frames and not output.unsent_frames:
         changes = [change for change in changes if not change.is_counted]

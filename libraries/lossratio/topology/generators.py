@@ -67,7 +67,7 @@ class GeneratorSettings(FileModel):
     load_step: ClassVar[float] = 0.0
     """The load of each direction is a multiple of this, in frames per second; 0: any load is possible."""
     has_two_nodes: ClassVar[bool] = False
-    """Whether the ends of a path can be on two nodes: the generator's program has `MeetingGenerator.join`."""
+    """Whether the ends of a path can be on two nodes; ``can`` of the program's facts then has ``two nodes``."""
     has_tester: ClassVar[bool] = False
     """Whether its ports are on a tester, which its program controls over the network. The ports are then not interfaces
     of the TG, and the TG may be this machine."""

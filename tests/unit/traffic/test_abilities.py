@@ -76,6 +76,24 @@ def test_a_plan_with_what_is_no_positive_number_is_refused_by_the_name_of_its_fi
     assert refusal.value.kind == "bad_request"
 
 
+@pytest.mark.parametrize(
+    "more",
+    [
+        {"is_burst": True},
+        {"notes": True},
+        {"above": 0.5},
+        {"latency": True},
+        {"exchange": {**EXCHANGE, "answers": "opened"}},
+    ],
+)
+def test_a_plan_without_an_end_observes_places_of_losses_only(more):
+    agent = Agent(Channel(0, 1))
+    agent._generator = NothingGenerator()
+    with pytest.raises(AgentError, match="without an end") as refusal:
+        agent.answer({"op": "run", "plan": {"steps": [[1000.0, None]], **more}})
+    assert refusal.value.kind == "bad_request"
+
+
 @pytest.mark.parametrize("through", [5, "xdp", [], {}, {"generator": "xdp"}, {"generator": "xdp", "options": []}])
 def test_cards_are_reached_through_a_generator_with_options_only(through):
     with pytest.raises(AgentError, match=r"[Tt]hrough") as refusal:

@@ -101,6 +101,32 @@ def test_endless_traffic_is_examined_to_its_end(monkeypatch):
     assert found["examined"] <= 32
 
 
+def test_frames_that_came_before_fewer_were_chosen_are_not_in_the_sample(monkeypatch):
+    described = spec()
+    frames = BareFrames(described, SOURCE_MAC, DESTINATION_MAC)
+    for name in ("let_nothing_through", "let_sample_through"):
+        monkeypatch.setattr(bare, name, lambda *_: None)
+    monkeypatch.setattr(bare, "overlooked", lambda _: 0)
+    monkeypatch.setattr(bare, "_MOST_KEPT", 128)
+    monkeypatch.setattr(bare, "receive_whole", lambda _: b"")
+    with socket.socket() as nothing:
+        monkeypatch.setattr(bare, "open_packets", lambda *_: nothing)
+        sink = SimpleNamespace(mac=DESTINATION_MAC)
+        examiner = bare.BareExaminer(Direction("east", "tg0", "tg1", None, described), frames, sink)
+        examiner.watch(TAG, 1.0, 1.0)
+        corrupted = []
+        for number in range(600):
+            frame = frames.frame(number, TAG, number)
+            frame[-1] ^= 1
+            corrupted.append(bytes(frame))
+        # All of them are in the socket's buffer already.
+        arriving = iter(corrupted)
+        monkeypatch.setattr(bare, "receive_whole", lambda _: next(arriving, b""))
+        found = examiner.examine(0, 600)
+    assert examiner._sample.one_in > 1
+    assert 0 < found["corrupted"] == found["examined"] < 600
+
+
 @pytest.mark.parametrize(("exit_status", "says"), [(0, []), (1, ["python3 has no numpy"]), (127, [])])
 def test_a_check_says_what_a_tg_without_numpy_does_without(exit_status, says):
     session = SimpleNamespace(run=lambda *_, **__: SimpleNamespace(exit_status=exit_status))

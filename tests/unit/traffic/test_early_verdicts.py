@@ -25,7 +25,7 @@ def is_certain(above, *directions):
 def test_a_verdict_is_certain_where_more_frames_are_lost_than_the_whole_trial_may_lose():
     assert is_certain(0.0109, HALF)
     assert not is_certain(0.011, HALF)
-    assert not is_certain(1e-9, (HALF[0], ReceivedSoFar(491, 1)))
+    assert not is_certain(0.0, (HALF[0], ReceivedSoFar(491, 1)))
 
 
 def test_a_surplus_of_one_direction_hides_no_loss_of_another():
@@ -34,7 +34,7 @@ def test_a_surplus_of_one_direction_hides_no_loss_of_another():
 
 
 def test_nothing_is_certain_where_frames_are_unsent():
-    assert not is_certain(1e-9, HALF, (SentSoFar(500, 1, 3), HALF[1]))
+    assert not is_certain(0.0, HALF, (SentSoFar(500, 1, 3), HALF[1]))
 
 
 class Agent:

@@ -162,6 +162,17 @@ def test_traffic_without_an_end_is_stopped_and_counted(made):
     assert late(made) == {name: [0] for name in NAMES}
 
 
+def test_traffic_without_an_end_is_stopped_after_a_fault(made):
+    def wait_for_a_sign_of_life():
+        program.time.now += 2 * program._LIFE_SECONDS
+        StandIn.made.is_taken = True
+        yield
+
+    with pytest.raises(AgentError, match="Another client"):
+        hold(made, 1000.0, wait_for_a_sign_of_life())
+    assert StandIn.made.state == "stop"
+
+
 def test_a_closed_generator_has_stopped_its_traffic(made):
     def gone():
         raise ControllerGoneError

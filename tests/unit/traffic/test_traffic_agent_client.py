@@ -348,6 +348,32 @@ def test_a_fault_in_traffic_without_an_end_is_the_answer_to_its_stop(controller)
     assert fault == {"id": 2, "error": {"kind": "interface_down", "message": "The link is down."}}
 
 
+def test_traffic_without_an_end_that_ends_by_itself_is_answered_when_it_is_stopped(controller):
+    def end_at_once(plan, control):
+        control.has_begun()
+        return Answer([])
+
+    _, _, agent, _ = controller
+    agent._generator = SimpleNamespace(run=end_at_once)
+    begun, stopped = hear(controller, HOLD, {"id": 2, "op": "stop"})
+    assert (begun, stopped["id"]) == ({"id": 1, "result": {}}, 2)
+    assert stopped["result"]["directions"] == []
+
+
+def test_a_controller_that_is_gone_after_a_fault_in_its_traffic_ends_the_agent(controller):
+    writing, _, agent, _ = controller
+    os.write(writing, json.dumps({"id": 2, "op": "hello", "protocol": PROTOCOL}).encode() + b"\n")
+    os.close(writing)
+
+    def fail(plan, control):
+        control.has_begun()
+        raise AgentError("interface_down", "The link is down.")
+
+    agent._generator = SimpleNamespace(run=fail)
+    with pytest.raises(ControllerGoneError, match="closed the connection"):
+        agent.answer(HOLD)
+
+
 def test_a_controller_that_a_busy_machine_keeps_silent_gets_late_frames(controller):
     _, channel, agent, _ = controller
     channel._heard = time.monotonic() - 2 * SILENCE_SECONDS

@@ -197,8 +197,12 @@ class BareExaminer:
             frame, number = self._seen(arrived)
             wanted = bytes(self._frames.frame(first + number, self._sample.tag, number))
             fault = self._fault_of(arrived, frame, wanted, is_beyond=number >= sent)
+            is_chosen = self._place.is_numbered and self._chooses(frame, number)
+            if not is_chosen and fault not in _OF_ALL:
+                # It came before fewer frames were chosen.
+                continue
             faults[fault] += 1
-            examined += fault != _STRAYED and self._place.is_numbered and self._chooses(frame, number)
+            examined += is_chosen and fault != _STRAYED
             if fault == _INTACT:
                 intact.append(number)
             elif fault != _STRAYED:

@@ -98,6 +98,8 @@ class Plan:
             raise ValueError(
                 "it can observe only one of these at a time: connections, a running trial, latency, or places of losses"
             )
+        if self.is_endless and (self.is_burst or self.is_watched or self.latency or self.exchange is not None):
+            raise ValueError("without an end, it can be no burst, and can observe only places of losses")
 
     @property
     def load(self) -> float:

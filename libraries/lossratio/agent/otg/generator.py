@@ -192,12 +192,17 @@ class OtgGenerator:
     def _send_until_stopped(self, load: float, control: Control) -> list[Message]:
         self._begin(load, None)
         control.has_begun()
-        while not control.wants_end():
-            control.check()
-            if time.monotonic() > self._heard + _LIFE_SECONDS:
-                # A sign of life for the tester.
-                self._read()
-            time.sleep(_POLL_SECONDS)
+        try:
+            while not control.wants_end():
+                control.check()
+                if time.monotonic() > self._heard + _LIFE_SECONDS:
+                    # A sign of life for the tester.
+                    self._read()
+                time.sleep(_POLL_SECONDS)
+        except AgentError:
+            with suppress(AgentError):
+                self._end()
+            raise
 
         elapsed = time.monotonic() - self._started
         self._end()
