@@ -33,7 +33,7 @@ _DURATION = 2.0
 TIMEOUT = 1800.0
 """Seconds of a soak test, as in FD.io CSIT."""
 TIME_FOR_RARE = 7.5
-"""Seconds of a search per second between the losses that it has to see: half of its time or more is at the stated load,
+"""Seconds of a search per second between the losses that it has to see: about half of its time is at the stated load,
 and 3.7 of them have to be expected there, so that one is seen with a probability of 97.5 %."""
 _LONG = 20.0
 """Seconds of a long trial. If the usual trials are as long, there are no others."""
