@@ -30,6 +30,8 @@ from lossratio.results import write_whole
 from lossratio.units import and_more, results_counted
 
 _PARTITIONS = ("testbed", "date")
+_NEEDED = ("testbed", "test", "quantity", "started", "outcome", "unit", "lower_is_better")
+"""Columns that each entry has."""
 _DIGEST_LENGTH = 32
 _PROBLEMS_SHOWN = 5
 _CLOCKS_DIFFER = timedelta(hours=1)
@@ -66,10 +68,12 @@ class History:
 
         Raises:
             StorageError: If the files cannot be written to the disk.
-            ReportError: If pyarrow is not installed.
+            ReportError: If an entry has other columns than a history, or lacks one that it needs, or if pyarrow is not
+                installed.
         """
         groups: dict[tuple[str, str], list[Entry]] = {}
         for entry in entries:
+            _check(entry)
             day = entry["started"].date().isoformat()
             groups.setdefault((entry["testbed"], day), []).append(entry)
         return [self._write(testbed, day, group) for (testbed, day), group in groups.items()]
@@ -173,6 +177,18 @@ class History:
             write_whole(path, data.getvalue().to_pybytes())
 
         return path
+
+
+def _check(entry: Entry) -> None:
+    """Checks the names of an entry's columns: a misspelt one would be a value that is not known."""
+    others = [name for name in entry if name not in COLUMNS]
+    if others:
+        raise ReportError(
+            f"An entry of a history has no column {others[0]!r}. Its columns are: {', '.join(COLUMNS)}."
+        )
+    for name in _NEEDED:
+        if entry.get(name) is None:
+            raise ReportError(f"An entry of a history needs a value in the column {name!r}.")
 
 
 def _unmeasured(table: Any) -> Iterator[NothingMeasured]:

@@ -78,13 +78,7 @@ def _line_of(progress: InWords, *, verbose: bool) -> str:
 
 
 class Stages:
-    """A line for each stage of a measurement, and at least one in a minute.
-
-    Args:
-        say: Takes a line.
-        clock: Seconds since any moment.
-        verbose: Whether each trial has a line, with the rule that chose it.
-    """
+    """A line for each stage of a measurement, and at least one in a minute."""
 
     def __init__(
         self,
@@ -98,7 +92,7 @@ class Stages:
         Args:
             say: Shows a line.
             clock: Gives seconds.
-            verbose: Whether there is a line for each trial.
+            verbose: Whether there is a line for each trial, with the rule that chose it.
         """
         self._say = say
         self._clock = clock
@@ -116,14 +110,7 @@ class Stages:
 
 
 class OneLine:
-    """The line that moves at the bottom of a terminal.
-
-    Args:
-        stream: The terminal.
-        columns: How many characters fit into one of its lines.
-        clock: Seconds since any moment.
-        verbose: Whether a line for each trial, with the rule that chose it, stays above the one that moves.
-    """
+    """The line that moves at the bottom of a terminal."""
 
     def __init__(
         self,
@@ -139,7 +126,7 @@ class OneLine:
             stream: The terminal.
             columns: Gives the columns of the terminal.
             clock: Gives seconds.
-            verbose: Whether there is also a line for each trial.
+            verbose: Whether a line for each trial, with the rule that chose it, stays above the one that moves.
         """
         self._stream = stream
         self._verbose = verbose

@@ -33,10 +33,10 @@ _DURATION = 2.0
 TIMEOUT = 1800.0
 """Seconds of a soak test, as in FD.io CSIT."""
 TIME_FOR_RARE = 7.5
-"""Seconds of a search per second between the losses that it has to see: half of its time or more is at the stated load,
+"""Seconds of a search per second between the losses that it has to see: about half of its time is at the stated load,
 and 3.7 of them have to be expected there, so that one is seen with a probability of 97.5 %."""
 _LONG = 20.0
-"""Seconds of a long trial."""
+"""Seconds of a long trial. If the usual trials are as long, there are no others."""
 _LONG_SHARE = 1.0 / 12.0
 """Its largest share of the search's time."""
 _STEP = 0.0025
@@ -44,7 +44,7 @@ _STEP = 0.0025
 _REFERENCE = 1.1
 """The overload that is measured again and again, as a multiple of the forwarded rate."""
 _REFERENCES = 3
-"""Trials in this overload at first; two, if the search takes less than two minutes."""
+"""Trials in this overload at first; fewer, if the search takes less than two minutes: one for each minute begun."""
 _CHECKS = (0.4, 0.75)
 """Shares of the search's time after which they are repeated."""
 _CHANGE = 0.001
@@ -197,8 +197,15 @@ class SearchByCounts:
         lowest = self._evidence.at(self._question.min_load)
         if lowest.trials >= LEAST_TRIALS and lowest.least > self._target:
             return StopReason.MIN_LOAD
-        is_precise = self._is_narrow and self._counted().long_s is not None
+        is_precise = self._is_narrow and (
+            not self._has_long_trials or self._counted().long_s is not None
+        )
         return StopReason.PRECISION if is_precise else None
+
+    @property
+    def _has_long_trials(self) -> bool:
+        """Whether there are trials that are longer than the usual ones."""
+        return self._long_duration > self._duration
 
     @property
     def _is_narrow(self) -> bool:
@@ -250,7 +257,8 @@ class SearchByCounts:
             return None
         few = losing_little(evidence)
         has_long = evidence.counts.duration.max() > self._duration
-        if few is None or has_long or self._timeout - self.elapsed < self._long_duration:
+        can_ask = self._has_long_trials and self._timeout - self.elapsed >= self._long_duration
+        if few is None or has_long or not can_ask:
             return self._clamped(load), _BRACKET
         return few, _LONG_RUN
 
@@ -289,15 +297,18 @@ class SearchByCounts:
         floor, ceiling = bracket(evidence)
         held = floor or self._question.min_load
         self._ceiling = ceiling or math.inf
-        if self._reference is not None and evidence.varies(self._reference):
+        reference = self._reference
+        if reference is not None and len(self._goodputs) > 1 and evidence.varies(reference):
             spread = float(np.std(self._goodputs, ddof=1))
             held = min(held, float(np.mean(self._goodputs)) - _TAIL * spread)
-            self._highest = held
+            self._highest = self._clamped(held)
         self._held = self._clamped(held)
         return self._held
 
     def _wants_long(self, evidence: Evidence, held: float) -> bool:
         """Whether a long trial at the held load is due: at first, at the end, if only it is missing, or lost frames."""
+        if not self._has_long_trials:
+            return False
         left = self._timeout - self.elapsed
         longs = [row for row in self._rows if row[4] > self._duration]
         at_held = sum(row[0] == held for row in longs)

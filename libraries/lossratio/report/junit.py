@@ -18,7 +18,7 @@ from xml.etree.ElementTree import Element, SubElement
 from lossratio.drawing import xml_text
 from lossratio.report.formats import ReportFormat
 from lossratio.report.run import CutOff, Run
-from lossratio.results import SHOWN, Finding, Outcome, aggregate_of, as_text
+from lossratio.results import SHOWN, Finding, Outcome, TestResult, aggregate_of, as_text
 from lossratio.units import trials_counted
 
 
@@ -48,9 +48,12 @@ def junit_report(runs: Sequence[Run]) -> str:
 
 
 def _cases(run: Run) -> Iterator[Case]:
-    for number, notes in enumerate(run.notes, start=1):
-        shown = [note for note in notes if note.weight in SHOWN]
-        yield _case([row for row in run.rows if row.number == number], as_text(shown))
+    by_number: dict[int, list[Finding]] = {}
+    for row in run.rows:
+        by_number.setdefault(row.number, []).append(row)
+    for number, (result, notes) in enumerate(zip(run.results, run.notes, strict=True), start=1):
+        said = as_text([note for note in notes if note.weight in SHOWN])
+        yield _case(result, by_number.get(number, []), said, run.failure_in_spite_of(result))
 
     for cut_off in run.cut_off:
         message = f"cut off after {trials_counted(cut_off.trials)}"
@@ -131,9 +134,8 @@ def _names(cut_off: CutOff) -> tuple[str, str]:
 _STATES = {Outcome.MEASURED: "passed", Outcome.IRREGULAR: "skipped", Outcome.FAILED: "error"}
 
 
-def _case(rows: Sequence[Finding], said: str) -> Case:
-    """The case of a result, from its rows."""
-    result = rows[0].result
+def _case(result: TestResult, rows: Sequence[Finding], said: str, failure: str | None) -> Case:
+    """The case of a result, with its rows."""
     properties = []
     if result.conditions.measured_on is not None:
         properties.append(("device", result.conditions.measured_on))
@@ -149,9 +151,9 @@ def _case(rows: Sequence[Finding], said: str) -> Case:
     state = _STATES[result.outcome]
     reasons = (f"{row.quantity}: {row.reason}" for row in rows if row.reason is not None)
     why = result.error or "; ".join(reasons)
-    if rows[0].failure is not None:
+    if failure is not None:
         state = "failure"
-        why = rows[0].failure
+        why = failure
 
     return Case(
         suite=result.test.suite,

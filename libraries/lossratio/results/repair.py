@@ -211,7 +211,7 @@ def _repair_result(path: Path) -> Repair:
             path, damage, f"it was made again from its journal; the original is {kept.name}"
         )
     again = "lossratio run --resume DIR, or, if robot began the run, robot --variable RESUME:DIR"
-    done = f"it was renamed to {kept.name}. To make it again from the journal: {again}"
+    done = f"it was renamed to {kept.name}. To make it again, from its journal if that is good: {again}"
     return Repair(path, damage, done)
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import shutil
-from dataclasses import replace
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
 
@@ -321,11 +320,11 @@ def test_an_alarm_is_bisected_with_the_nights_before_it(lab, lossratio):
     values = [50e3 + 50.0 * (night % 3) for night in range(8)] + [45e3, 45.1e3]
     now = datetime.now(timezone.utc)
     entries = [
-        replace(
-            entry(night, value, **name),
-            started=now + timedelta(minutes=20.0 * (night - 7.5)),
-            build=f"device 1.0~{night}-g{revisions[0 if night < 8 else -1][:9]}",
-        )
+        {
+            **entry(night, value, **name),
+            "started": now + timedelta(minutes=20.0 * (night - 7.5)),
+            "build": f"device 1.0~{night}-g{revisions[0 if night < 8 else -1][:9]}",
+        }
         for night, value in enumerate(values)
     ]
     History(lab / "history").add(entries)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 
 import pytest
 from history_examples import entry
@@ -103,7 +102,7 @@ def add_alarms(history, revisions, devices):
                 night + number / 24, value + night % 3, test="Mrr.64B-mrr", quantity="MRR", testbed="simulated"
             )
             revision = revisions[0 if is_before else -1][:9]
-            History(history).add([replace(made, build=f"linux_bridge 1.0~{night}-g{revision}", device=device)])
+            History(history).add([{**made, "build": f"linux_bridge 1.0~{night}-g{revision}", "device": device}])
 
 
 @pytest.mark.whole
@@ -153,7 +152,7 @@ def test_the_test_of_an_alarm_is_found_in_a_project_whatever_robot_framework_cal
         value = 150e3 if night < 8 else 140e3
         made = entry(night, value + night % 3, test="Tests.Core.Mrr.64B-mrr", quantity="MRR", testbed="simulated")
         revision = revisions[0 if night < 8 else -1][:9]
-        History(history).add([replace(made, build=f"device 1.0~{night}-g{revision}", device="set up by others")])
+        History(history).add([{**made, "build": f"device 1.0~{night}-g{revision}", "device": "set up by others"}])
     options = ["--repository", repository, "--set-up", set_up_revision(repository, lab), "--topology", lab]
     found = lossratio("builds", "bisect", *options, "--output", lab.parent / "bisect", "--history", history, suite)
     assert found.status == 0, found.err

@@ -1,7 +1,5 @@
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 from history_examples import entry
 from patches_examples import git, make_repository, set_up_revision, write_lab
@@ -48,7 +46,7 @@ def test_an_alarm_starts_a_bisection_once_and_its_answer_is_noted_in_the_alert(l
     builds = [f"device 1.0~{night}-g{revisions[0 if night < 8 else -1][:9]}" for night in range(10)]
     name = {"test": "Mrr.64B-mrr", "quantity": "MRR", "testbed": "simulated"}
     nights = zip(range(10), values, builds, strict=True)
-    History(history).add([replace(entry(night, value, **name), build=build) for night, value, build in nights])
+    History(history).add([{**entry(night, value, **name), "build": build} for night, value, build in nights])
     options = ["--repository", repository, "--set-up", set_up_revision(repository, lab), "--topology", lab]
     options += ["--output", lab.parent / "bisect", "--history", history, lab.parent / "mrr.robot"]
     found = lossratio("builds", "bisect", *options)

@@ -25,6 +25,16 @@ def rows(history, **query):
     )
 
 
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [({"valeu": 1e6}, "no column 'valeu'. Its columns are: testbed, test,"), ({"unit": None}, "the column 'unit'")],
+)
+def test_an_entry_with_a_misspelt_column_or_without_a_needed_one_is_refused(tmp_path, changes, message):
+    with pytest.raises(ReportError, match=message):
+        History(tmp_path).add([{**entry(0, 1e6), **changes}])
+    assert not list(tmp_path.iterdir())
+
+
 @pytest.mark.whole
 def test_added_entries_are_read_back_in_order(tmp_path):
     history = History(tmp_path / "history")

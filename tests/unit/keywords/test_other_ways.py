@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from dataclasses import replace
 
 import pytest
 from history_examples import nightly
@@ -107,12 +106,12 @@ def test_40_nights_in_turn_in_these_ways_are_one_series_with_one_alarm_whose_ack
     history = History(project.parent / "history")
     for night in range(40):
         made = nightly(night, (100e3 if night < 36 else 80e3) + night % 3, test=NAMES[1])
-        history.add([replace(made, long_name=long_names[night % 3], device="vpp")])
+        history.add([{**made, "long_name": long_names[night % 3], "device": "vpp"}])
     analysis = analyse(history, TrendRequest())
     assert [len(trend.series.times) for trend in analysis.trends] == [40]
     assert [trend.series.key.test for trend in analysis.alarms] == [NAMES[1]]
     (history.path / ANNOTATIONS_NAME).write_text(
         f"changes: [{{date: {analysis.alarms[0].began:%Y-%m-%d}, note: known, test: {NAMES[1]}, device: vpp}}]\n"
     )
-    history.add([replace(nightly(40, 80e3, test=NAMES[1]), long_name="Renamed.Once More", device="vpp")])
+    history.add([{**nightly(40, 80e3, test=NAMES[1]), "long_name": "Renamed.Once More", "device": "vpp"}])
     assert analyse(history, TrendRequest()).alarms == ()

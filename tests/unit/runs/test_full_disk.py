@@ -179,6 +179,7 @@ def test_a_history_that_is_full_says_what_to_do_and_has_no_half_file(tmp_path):
     pytest.importorskip("pyarrow")
     now = datetime(2026, 1, 1, tzinfo=timezone.utc)
     entry = {"testbed": "lab", "test": "a test", "quantity": "NDR", "started": now, "value": 1.0, "outcome": "measured"}
+    entry |= {"unit": "frames/s", "lower_is_better": False}
     with (
         pytest.raises(StorageError, match=r"history: File too large\. Free some space, and add the run again"),
         little_room(),

@@ -140,7 +140,7 @@ def _by_quantity(
     """The rows of results by test and quantity; `rows` has them by the identity of their result."""
     by_quantity: dict[tuple[str, str], list[results.Finding]] = {}
     for result in measured:
-        for row in rows[id(result)]:
+        for row in rows.get(id(result), ()):
             by_quantity.setdefault((result.test.full_name, row.quantity), []).append(row)
     return by_quantity
 
