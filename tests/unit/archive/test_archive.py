@@ -228,7 +228,6 @@ WITH_SECRETS = [
         ("run", "--topology", "simulated", "linux_bridge", "--results", "URL"),
         ("trend", "URL"),
         ("archive", "ack", "URL", "because"),
-        ("lab", "plan", "--topology", "simulated", "linux_bridge", "--history", "URL"),
     ],
     ids=lambda line: line[0],
 )

@@ -256,17 +256,13 @@ IN_COMMANDS = {
     ),
     "end with a slash": (("between", "/tmp", "b"), "'/tmp' is not an end of a path. Name a namespace (netns:NAME)"),
     "file for a run": (("report", "/etc/hosts"), "/etc/hosts is not the directory of a run: it is a file. Name the"),
-    "directory for a report": (
-        ("lab", "plan", "linux_bridge", "--topology", "simulated", "--write", "/etc/hosts"),
-        "'--write': Directory '/etc/hosts' is a file.",
+    "file for a directory": (
+        ("archive", "fetch", "/etc/hosts", "--results", "archive"),
+        "'DIR': Directory '/etc/hosts' is a file. Name another directory.",
     ),
     "address that is none": (
         ("otg-serve", "lo", "--address", "no address"),
         "Cannot listen on no address, TCP port 8080: there is no such address. Name an address of this machine",
-    ),
-    "clone that is none": (
-        ("csit", "coverage", str(Path(__file__).parent)),
-        "commands has no job of CSIT. Name its directory with jobs.yaml",
     ),
     "characters that move the cursor": (("trend", "a\x1b[2Jb"), "a\\x1b[2Jb is not a history"),
     "release of nothing": (("lab", "release", "simulated"), "this testbed has no reservation: it is simulated, and n"),

@@ -78,16 +78,8 @@ def test_a_mistake_in_a_topology_file_is_one_error_with_its_line(lossratio, tmp_
 JOB = "format: lossratio-job/1\nname: x\n{}: [simulated]\ntests: [{{suites: [linux_bridge], {}: [64B]}}]\n"
 TREND = ("trend", ".")
 IN_OTHER_FILES = {
-    "misspelt field of a job": (
-        ("lab", "plan", "--job"),
-        JOB.format("toplogies", "frame_sizes"),
-        "Did you mean 'topologies'?",
-    ),
-    "misspelt field of its tests": (
-        ("lab", "plan", "--job"),
-        JOB.format("topologies", "framesize"),
-        "mean 'frame_sizes'?",
-    ),
+    "misspelt field of a job": (("run", "--job"), JOB.format("toplogies", "frame_sizes"), "Did you mean 'topologies'?"),
+    "misspelt field of its tests": (("run", "--job"), JOB.format("topologies", "framesize"), "mean 'frame_sizes'?"),
     "misspelt way of an alert": (
         (*TREND, "--alert"),
         "alerts: [{name: x, webhok: {url: 'http://x'}}]",
@@ -140,8 +132,8 @@ IN_COMMANDS = {
     "a size that no frame has": (("check", "simulated", "--frame-size", "maybe"), "nor a mix of sizes. Known mixes:"),
     "a size that no frame between hosts has": (("between", "a", "b", "--frame-size", "3"), "3 is not between 64 and"),
     "a tag that no test has": (
-        ("lab", "plan", "linux_bridge", "--topology", "simulated", "--include", "mbr"),
-        "No test in linux_bridge has the tags mbr. Their tags are: ",
+        (*ON_SIMULATED, "linux_bridge", "--include", "mbr"),
+        "Suite 'Linux Bridge' contains no tests matching tag 'mbr'. Their tags are: ",
     ),
     "directory for a certificate": (("otg-serve", "lo", "--certificate", "."), "Cannot read .: Is a directory."),
     "a number beyond all limits": (("check", "simulated", "--duts", "9" * 400), "is too large; the largest number is"),
