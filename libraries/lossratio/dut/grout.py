@@ -333,6 +333,7 @@ class Grout(ProgramDut[GroutOptions]):
             segment = there.container
             entrance = there.transit
         encapsulation = _ENCAPSULATIONS[str(self.options.srv6)]
+
         yield f"nexthop add srv6 seglist {segment}:: encap {encapsulation} id {_OUT}"
         yield f"route add {network} via id {_OUT}"
         yield f"route add {entrance}::/64 via {wire.neighbour}"

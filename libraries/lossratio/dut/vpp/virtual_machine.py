@@ -220,6 +220,7 @@ class VirtualMachine:
         """The command of the program in it."""
         if self.guest == "vpp":
             return (f"{self.home}/bin/vpp", "-c", "/startup.conf")
+
         lcores = ",".join(map(str, range(1 + self.workers)))
         cards = ("-a", _CARDS[0], "-a", _CARDS[1])
         work = (f"--nb-cores={self.workers}", f"--rxq={self.workers}", f"--txq={self.workers}")
