@@ -180,7 +180,11 @@ class Grout(ProgramDut[GroutOptions]):
         return [daemon]
 
     def check_reconfigure(self, entries: int) -> None:
-        """Refuses tunnels, which have no table, and more routes than there are hosts."""
+        """Refuses tunnels, which have no table, and more routes than there are hosts.
+
+        Raises:
+            DutError: If there is no table, or a side has too few hosts.
+        """
         if self.options.vxlan or self.options.srv6:
             super().reconfigure(entries)
         check_hosts(self.node.name, entries, self.options.routes)
