@@ -162,7 +162,6 @@ def test_an_option_of_a_dut_is_in_the_reference_and_in_editors(seen):
         "| `waiting` | Frames that may wait in the bridge itself (an example). |"
     ]
     assert seen["option in editors"] == "    waiting: int | str"
-    assert "waiting" in seen["option's keyword"]
 
 
 @pytest.mark.parametrize("kind", [IN_THE_HOUSE, OF_A_PACKAGE])
@@ -284,7 +283,6 @@ def look_for_option() -> dict[str, object]:
     """Looks for the option of a bridge."""
     from lossratio.dut import create_dut, parse_options
     from lossratio.errors import DutError
-    from lossratio.keywords.testbed import TestbedKeywords
     from lossratio.topology import Hop, Interface, Port
 
     commands = []
@@ -313,7 +311,6 @@ def look_for_option() -> dict[str, object]:
         "option used": [command for command in commands if "txqueuelen" in command],
         "option in results": bridge.options.model_dump(mode="json")["waiting"],
         "option in the reference": [row for row in options["table"]("linux_bridge").splitlines() if "waiting" in row],
-        "option's keyword": sorted(TestbedKeywords.set_up_testbed.robot_types),
         "option in editors": next(line for line in options["types"]().splitlines() if "waiting:" in line),
     }
 

@@ -80,7 +80,8 @@ class GroutOptions(ProgramOptions):
     ip_version: IpVersion = 4
     """4 (the default) or 6."""
     routes: int | None = Field(default=None, ge=2, le=2 * MOST_HOSTS, multiple_of=2)
-    """Number of routes to single hosts: half on each side, to the first hosts of its network. There are no others."""
+    """Number of routes to single hosts: half on each side, to the first hosts of its network. There are no others.
+    With ``dual_stack``, each version of IP has as many."""
     dual_stack: bool = False
     """Whether it routes both versions of IP. The traffic profile ``ethip4-ethip6`` has both."""
     vlan: int | None = Field(default=None, ge=1, le=4094)
@@ -123,6 +124,8 @@ class GroutOptions(ProgramOptions):
                 raise ValueError(
                     f"vxlan makes grout a bridge without {name}: leave one of them out"
                 )
+        if self.vxlan and self.ip_version == 6:
+            raise ValueError("vxlan has tunnels over IPv4: leave ip_version out")
         for name in ("dual_stack", "vlan", "routes"):
             if self.srv6 and getattr(self, name):
                 raise ValueError(f"srv6 has no {name}: leave one of them out")
@@ -176,12 +179,20 @@ class Grout(ProgramDut[GroutOptions]):
         self._configure(changes, directory, list(self._configuration(cores, (west_mac, east_mac))))
         return [daemon]
 
-    def reconfigure(self, entries: int) -> None:
-        """Adds routes to single hosts, half of them on each side, from the last hosts of its network down."""
+    def check_reconfigure(self, entries: int) -> None:
+        """Refuses tunnels, which have no table, and more routes than there are hosts.
+
+        Raises:
+            DutError: If there is no table, or a side has too few hosts.
+        """
         if self.options.vxlan or self.options.srv6:
             super().reconfigure(entries)
-        directory = self.running.directory
         check_hosts(self.node.name, entries, self.options.routes)
+
+    def reconfigure(self, entries: int) -> None:
+        """Adds routes to single hosts, half of them on each side, from the last hosts of its network down."""
+        self.check_reconfigure(entries)
+        directory = self.running.directory
         lines = [
             line
             for side, count in zip(self._sides[:2], halves(entries), strict=True)
@@ -326,6 +337,7 @@ class Grout(ProgramDut[GroutOptions]):
             segment = there.container
             entrance = there.transit
         encapsulation = _ENCAPSULATIONS[str(self.options.srv6)]
+
         yield f"nexthop add srv6 seglist {segment}:: encap {encapsulation} id {_OUT}"
         yield f"route add {network} via id {_OUT}"
         yield f"route add {entrance}::/64 via {wire.neighbour}"

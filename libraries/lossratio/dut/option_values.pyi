@@ -192,7 +192,7 @@ class OptionValues(TypedDict, total=False):
     """frr: Number of routes to single hosts that the peers announce: half on each side, to the first hosts of its
     network. There are no other routes. Default: they announce one route to each side's network.
     grout: Number of routes to single hosts: half on each side, to the first hosts of its network. There are no
-    others.
+    others. With `dual_stack`, each version of IP has as many.
     linux_router: Number of routes to single hosts, e.g. 10000: half on each side, to the first hosts of its network.
     There are no other routes, so test traffic must not go to more hosts. Profiles such as `ethip4-ip4scale20k` send
     to the same number of hosts. Default: one route to each side's network.

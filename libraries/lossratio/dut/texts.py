@@ -2,11 +2,13 @@
 
 Placeholders are in ``{{ }}``, and lines that begin with ``%`` are Jinja's statements. If a text is read by lines, a
 backslash at its end joins a line with the next one, with a space between them, and `` | `` separates columns.
+Filters are ``literally`` for a regular expression, and ``quoted`` for a shell.
 """
 
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Iterator
 from functools import cache
 from typing import TYPE_CHECKING
@@ -39,4 +41,5 @@ def _template(text: str) -> jinja2.Template:
         line_statement_prefix="%",
     )
     environment.filters["literally"] = re.escape
+    environment.filters["quoted"] = shlex.quote
     return environment.from_string(text)

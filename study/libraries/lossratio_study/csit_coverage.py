@@ -117,7 +117,10 @@ def describe_coverage(coverage: Coverage) -> str:
                 reasons[f"{test.suite}-{test.test_type}", _reason(judged)] += 1
 
     if reasons:
-        lines += ["", f"Tests  Suite{': what differs (CSIT / here)' if coverage.has_suites else ''}"]
+        title = "Tests  Suite"
+        if coverage.has_suites:
+            title += ": what differs (CSIT / here)"
+        lines += ["", title]
     for (suite, reason), count in sorted(reasons.items(), key=_most_first):
         lines.append(f"{count:5}  {suite}: {reason}")
     return "\n".join(lines)
@@ -177,7 +180,9 @@ def _judged(test: CsitTest, nodes: int, theirs: CsitSuites, ours: _Ours) -> Judg
     if not found:
         return Judged(CoverageVerdict.SAME)
     declared = found.keys() <= {*beside.declared, "tags"}
-    return Judged(CoverageVerdict.DIFFERS if declared else CoverageVerdict.NAME_ONLY, found)
+    if declared:
+        return Judged(CoverageVerdict.DIFFERS, found)
+    return Judged(CoverageVerdict.NAME_ONLY, found)
 
 
 def _nodes(job: str, dut: str) -> int:
@@ -185,7 +190,9 @@ def _nodes(job: str, dut: str) -> int:
     if dut == "trex":
         return 1
     match = _NODES.search(f"{job}-")
-    return int(match["nodes"]) if match else 2
+    if match is None:
+        return 2
+    return int(match["nodes"])
 
 
 def _reason(judged: Judged) -> str:

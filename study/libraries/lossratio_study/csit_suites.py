@@ -271,13 +271,17 @@ def _way_in_words(headers: Headers) -> str:
 
 def _multiplied(product: re.Match[str]) -> str:
     first, sign, second = product.groups()
-    return str(int(first) * int(second) if sign == "*" else int(first) // int(second))
+    if sign == "*":
+        return str(int(first) * int(second))
+    return str(int(first) // int(second))
 
 
 def nodes_of(test: TestCase) -> int | None:
     """The number of nodes on the path that an expanded test of ours requires; None: any number."""
     duts = _given(test).get("duts", "")
-    return int(duts) + 1 if duts.isdecimal() else None
+    if duts.isdecimal():
+        return int(duts) + 1
+    return None
 
 
 def _given(test: TestCase) -> dict[str, str]:

@@ -177,7 +177,7 @@ def test_frames_are_addressed_to_it_also_as_a_bridge_of_tunnels(dut_lab):
 @pytest.mark.parametrize("options", [{"vxlan": True}, {"srv6": "encaps"}])
 def test_tunnels_have_no_table_for_new_routes(dut_lab, options):
     with pytest.raises(DutError, match="has no table for 2 new entries"):
-        dut_lab.create("grout", home=STAND_IN, **options).reconfigure(2)
+        dut_lab.create("grout", home=STAND_IN, **options).check_reconfigure(2)
 
 
 def test_segment_routing_needs_two_of_them(dut_lab):
@@ -220,6 +220,7 @@ def test_a_missing_grout_is_named(dut_lab):
         {"poll": "perhaps"},
         {"vlan_east": 7},
         {"vxlan": True, "vlan": 7},
+        {"vxlan": True, "ip_version": 6},
         {"srv6": "encaps", "dual_stack": True},
         {"srv6": "encaps", "routes": 2},
         {"srv6": "tunnel"},

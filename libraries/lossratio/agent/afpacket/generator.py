@@ -71,9 +71,10 @@ class AfPacketGenerator(OwnGenerator[ActiveDirection]):
     def facts(self) -> Message:
         """Interfaces with their MAC addresses and kinds, and how senders are scheduled and handle stalls."""
         most_examined = examination.MOST_EXAMINED if HAS_NUMPY else bare.MOST_EXAMINED
+        can = [ability for ability in ABILITIES if HAS_NUMPY or ability not in _OF_NUMPY]
         facts: Message = {
             "generator": "afpacket",
-            "can": [ability for ability in ABILITIES if HAS_NUMPY or ability not in _OF_NUMPY],
+            "can": can,
             "realtime": all(sender.is_realtime for sender in self._senders()),
             "catch_up": self._catch_up,
             "integrity": integrity_of(self._configuration, examined_per_trial_about=most_examined),

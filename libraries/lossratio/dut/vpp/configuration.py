@@ -84,7 +84,7 @@ _SOCKET = r"""
         % if options.queues
             num-rx-queues {{ options.queues }} \
         % endif
-        cksum-gso-disable | host-{{ name }}
+        cksum-gso-disable | host-{{ name | literally }}
     % endif
 """
 

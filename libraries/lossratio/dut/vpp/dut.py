@@ -244,6 +244,7 @@ class Vpp(ProgramDut[VppOptions]):
             entries=options.entries,
             lines=dict.fromkeys(lines),
         )
+
         program = (self.program, "-c", write_startup(changes, control.directory, text))
         # A process beside VPP polls, and may have to share a CPU with VPP.
         goes_first = not self.polls and not options.has_programs

@@ -100,7 +100,7 @@ def both_cards(
 
 
 _SECTIONS = """
-% for name, lines in sections.items()
+% for name, lines in sections.items() if lines
 {{ name }} {
 %   for line in lines
   {{ line }}

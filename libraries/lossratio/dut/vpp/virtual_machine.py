@@ -4,6 +4,7 @@ As in FD.io CSIT's suites, the machine has no disk. It starts a kernel of the no
 in its initial file system, and ends with that program.
 """
 
+import shlex
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -165,7 +166,8 @@ class VirtualMachine:
             if_any = [_DPDK_DRIVERS.format(name) for name in _DRIVERS]
         else:
             files.append(f"{self.home}/bin/vpp")
-            if_any = [f"{self.home}/{place}/{_PLUGIN}" for place in ("lib*", "lib*/*")]
+            home = shlex.quote(self.home)
+            if_any = [f"{home}/{place}/{_PLUGIN}" for place in ("lib*", "lib*/*")]
 
         script = writing_script(
             f"{self.directory}/{_FILES}",
@@ -175,7 +177,7 @@ class VirtualMachine:
             if_any=if_any,
             modules=["uio_pci_generic"],
             guest=self.guest,
-            command=" ".join(self._command),
+            command=shlex.join(self._command),
             workers=self.workers,
         )
         changes.run("sh", "-s", stdin=script)
@@ -218,6 +220,7 @@ class VirtualMachine:
         """The command of the program in it."""
         if self.guest == "vpp":
             return (f"{self.home}/bin/vpp", "-c", "/startup.conf")
+
         lcores = ",".join(map(str, range(1 + self.workers)))
         cards = ("-a", _CARDS[0], "-a", _CARDS[1])
         work = (f"--nb-cores={self.workers}", f"--rxq={self.workers}", f"--txq={self.workers}")
@@ -246,8 +249,8 @@ def writing_script(
         archive: Path of the file to write.
         kernel: Path of the kernel.
         programs: Programs that are found in the path, and copied with the libraries that they load.
-        values: Likewise paths of ``files``, and patterns of further ones (``if_any``), kernel ``modules``, and what is
-            to run (``guest``, ``command``, ``workers``).
+        values: Likewise paths of ``files``, and a shell's patterns of further ones (``if_any``), kernel ``modules``,
+            and what is to run (``guest``, ``command``, ``workers``).
     """
     given = {"programs": programs, "cards": _CARDS, **values}
     return filled(_WRITER.read_text(encoding="utf-8"), archive=archive, kernel=kernel, **given)

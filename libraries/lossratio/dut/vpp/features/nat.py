@@ -206,7 +206,7 @@ class Sfdp(Feature):
         """Room for the sessions, and for the sessions that each thread holds ready: a power of two."""
         if self.sfdp is None:
             return super().entries
-        return 2 << self.sfdp_sessions.bit_length()
+        return max(2 << self.sfdp_sessions.bit_length(), super().entries)
 
     def startup(self) -> Iterable[tuple[str, str]]:
         """The lines that reserve this room."""
