@@ -114,7 +114,7 @@ environment:
 packages:
 	@tools/system-packages sshd=openssh-server ip=iproute2 nft=nftables ethtool=ethtool
 	@tools/system-packages dpdk-testpmd=dpdk-dev ovs-vswitchd=openvswitch-switch vtysh=frr clang=clang || true
-	@tools/system-packages chromium=chromium prometheus=prometheus jq=jq || true
+	@tools/system-packages chromium=chromium prometheus=prometheus jq=jq cpio=cpio || true
 
 clean:
 	rm -rf .venv results build dist libraries/*.egg-info study/build study/libraries/*.egg-info otg/build otg/libraries/*.egg-info
