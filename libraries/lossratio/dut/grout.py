@@ -147,7 +147,11 @@ class Grout(ProgramDut[GroutOptions]):
         return True
 
     def check_kind(self) -> None:
-        """Checks that there are enough CPUs, and that the node does not use its networks."""
+        """Checks that there are enough CPUs, and that the node does not use its networks.
+
+        Raises:
+            NotMeasuredHereError: If SRv6 is asked for on a path that does not go through two of them.
+        """
         super().check_kind()
         if self.options.srv6 and len(self.chain) != 2:
             raise NotMeasuredHereError(

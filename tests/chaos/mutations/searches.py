@@ -27,7 +27,7 @@ SEARCHES = (
     Mutation(
         "rare events just above a load do not matter",
         "plrsearch/counting.py",
-        "return _UNSEEN * len(lost) / events",
+        "return _UNSEEN * float(self.counts.duration[near].sum()) / events",
         "return 0.0",
         ("plrsearch/test_counting.py::test_events_just_above_ask_for_as_many_trials_as_would_have_seen_them",),
     ),
@@ -41,8 +41,8 @@ SEARCHES = (
     Mutation(
         "a precise result needs no long trial",
         "plrsearch/by_counts.py",
-        "is_precise = self._is_narrow and self._counted().long_s is not None",
-        "is_precise = self._is_narrow",
+        "not self._has_long_trials or self._counted().long_s is not None",
+        "True",
         ("plrsearch/test_by_counts.py::test_a_precise_result_waits_for_a_long_trial",),
     ),
     Mutation(

@@ -24,7 +24,7 @@ from lossratio.errors import DutError, SearchError, TrafficError
 from lossratio.measurements.connections import OpeningMeasurer, OpeningRequest
 from lossratio.measurements.latency.measure import LatencyPoint, LatencyRequest, measure_latency
 from lossratio.measurements.mrr import MrrRequest, measure_mrr
-from lossratio.testbed import connections
+from lossratio.testbed import TrialSettings, connections
 from lossratio.testbed.connections import Connections, EstablishingMeasurer
 from lossratio.testbed.opening import open_testbed
 from lossratio.topology import EAST, WEST
@@ -395,7 +395,7 @@ def test_connections_of_udp_are_opened_inside_the_kernel_and_those_of_tcp_by_pac
     with open_testbed(in_kernel, dut="linux_router", options={"nat": "masquerade"}) as testbed:
         table = testbed.duts[0].connections
         for profile, used in ((of_udp, "xdp"), (of_tcp, "afpacket")):
-            with testbed.ready_for(profile, integrity=Integrity.OFF, connects=True) as ready:
+            with testbed.ready_for(profile, TrialSettings(integrity=Integrity.OFF, connects=True)) as ready:
                 facts = ready.conditions.generator
                 assert (facts["kind"], facts["generator"]) == (used, used)
                 assert ("must use UDP" in facts.get("instead_of_xdp_because", "")) == (used == "afpacket")
@@ -437,7 +437,7 @@ def test_open_vswitch_keeps_as_many_connections_as_its_limit_says(file):
             ready.measurer.measure(TrialInput(0.1, 5000.0))
             assert table.count() == 504
         more = load_profile("ethip4-tcp-h16-p63", frame_size=100)
-        with testbed.ready_for(more, integrity=Integrity.OFF) as ready:
+        with testbed.ready_for(more, TrialSettings(integrity=Integrity.OFF)) as ready:
             output = whole(ready.measurer.measure, TrialInput(1.0, 1008.0, exchange=Exchange()))
             assert output.directions[0].received_frames <= table.count() == 504
             with pytest.raises(DutError, match="DUT1 keeps 504 at once"):
