@@ -45,14 +45,14 @@ def main(file: Path) -> None:
     rooms = rows()
     starts = [next(n for n, row in enumerate(rooms) if room in row.split(", ")) for _, room, _ in STOREYS]
     ends = [*starts[1:], len(rooms)]
-    picture = Drawing()
+    picture = Drawing(WIDTH)
     for number, ((name, _, colour), start, end) in enumerate(zip(STOREYS, starts, ends, strict=True)):
         draw_storey(picture, number, name, colour, rooms[start:end])
     bottom = 10 + len(STOREYS) * STOREY
     caption = "Imports point down, and within a storey to the right. Rooms in one box do not import each other."
     picture.text(LEFT, bottom + 12, caption)
     description = "The rooms of lossratio, by storey: " + "; ".join(rooms)
-    file.write_text(picture.svg(bottom + 24, description, width=WIDTH) + "\n", encoding="utf-8")
+    file.write_text(picture.svg(bottom + 24, description) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":
