@@ -41,8 +41,12 @@ def test_the_wheel_has_the_checker_of_the_tests(wheel):
     assert wheel.read("lossratio_study/checker.py") == CHECKER.read_bytes()
 
 
-def test_the_wheel_adds_both_commands(wheel):
+def test_the_wheel_adds_its_commands(wheel):
     (name,) = (name for name in wheel.namelist() if name.endswith(".dist-info/entry_points.txt"))
     text = wheel.read(name).decode()
     assert "[console_scripts]\nlossratio-study = lossratio_study.command:main\n" in text
-    assert "[lossratio.command]\nstudy = lossratio_study.command:study\n" in text
+    _, _, added = text.partition("[lossratio.command]\n")
+    assert set(added.splitlines()) == {
+        "csit-coverage = lossratio_study.csit_coverage:csit_coverage_command",
+        "study = lossratio_study.command:study",
+    }
