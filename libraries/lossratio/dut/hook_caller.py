@@ -114,7 +114,8 @@ class HookCaller:
         if not isinstance(answer, Mapping) or not set(answer) <= set(_COUNTERS) or not answer:
             fields = ", ".join(_COUNTERS)
             raise self._error(
-                "counters", f"the answer is not a mapping with some of {fields}: {shown(answer)!r}"
+                "counters",
+                f"the answer must be a mapping with one or more of {fields}, not {shown(answer)!r}",
             )
 
         counts: Counts = {field: {} for field in _COUNTERS}

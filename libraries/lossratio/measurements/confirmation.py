@@ -186,7 +186,7 @@ class Confirmation(OnTrustedTrials, PlannedKind[ConfirmationRequest, Confirmatio
         if request.load > loads.max_load:
             raise SearchError(
                 f"The load to confirm, {format_frame_rate(request.load)}, is above the maximum load, "
-                f"{format_frame_rate(loads.max_load)}."
+                f"{format_frame_rate(loads.max_load)}. Confirm a lower load, or raise max_load."
             )
         trials = request.planned_trials
 

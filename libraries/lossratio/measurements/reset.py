@@ -160,7 +160,9 @@ def command_reset(
     try:
         words = shlex.split(command)
     except ValueError as error:
-        raise SearchError(f"The {name} {command!r} is not one: {error}.") from error
+        raise SearchError(
+            f"The {name} {command!r} cannot be read: {error}. Correct its quotes."
+        ) from error
     if not words:
         raise SearchError(f"The {name} is empty. Name a program and its arguments.")
     if shutil.which(words[0]) is None:

@@ -222,7 +222,10 @@ def read_run(path: str | Path) -> Run:
             f"{path} is not the directory of a run: it is a file. Name the directory that 'lossratio run' wrote."
         )
     if not path.is_dir():
-        raise ReportError(f"{path} is not the directory of a run: there is no such directory.")
+        raise ReportError(
+            f"{path} is not the directory of a run: there is no such directory. Name the directory of a run, or one "
+            "with runs below it."
+        )
 
     if not parts:
         below = _runs_below(path)
@@ -402,7 +405,10 @@ def runs_in(path: str | Path) -> list[Path]:
         return [path]
 
     if not path.exists():
-        raise ReportError(f"{path} is not the directory of a run: there is no such directory.")
+        raise ReportError(
+            f"{path} is not the directory of a run: there is no such directory. Name the directory of a run, or one "
+            "with runs below it."
+        )
 
     runs = _runs_below(path) if path.is_dir() else []
     if not runs:

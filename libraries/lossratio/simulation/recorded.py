@@ -180,8 +180,8 @@ def _record_as_of(
         for number, (load, frames, lost) in enumerate(of_file, 1):
             if not (0.0 < load < math.inf and frames > 0 and 0 <= lost <= frames):
                 raise SearchError(
-                    f"{file}, trial {number}: {lost} of {frames} frames lost at {load} frames/s is not a possible "
-                    "trial."
+                    f"{file}, trial {number}: {lost} of {frames} frames lost at {load} frames/s is impossible. Its "
+                    "load and frames must be above 0, and no more frames can be lost than were sent."
                 )
         if not (trials or of_file):
             raise SearchError(f"{file} has no trials to replay.")

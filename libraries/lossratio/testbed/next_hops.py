@@ -249,7 +249,7 @@ def answers_elsewhere(others: Sequence[str], right: AbstractSet[str]) -> str:
 
     `right` are the ports whose own gateway answers there.
     """
-    there = f"and answers on {' and '.join(others)}"
+    there = f"but it answers on {' and '.join(others)}"
     if right.isdisjoint(others):
         return f"{there}: the cables, or the ports in the topology file, seem to be swapped. Swap one of them."
     # Linux, for example, answers for all its addresses on any interface.

@@ -97,9 +97,9 @@ class RunningTraffic(AbstractContextManager["RunningTraffic"]):
             late = stopped.late_by_direction[direction.name]
             if direction.received_frames + late > direction.sent_frames:
                 raise NegativeLossError(
-                    f"{direction.name}: {direction.sent_frames} frames were sent, "
-                    f"and {direction.received_frames} received, besides {late} late ones. "
-                    "Look for duplicated frames on these links."
+                    f"{direction.name}: more frames came back than were sent ({direction.sent_frames} sent, "
+                    f"{direction.received_frames} received, {late} late). Look for what duplicates frames on these "
+                    "links."
                 )
 
         return stopped

@@ -417,7 +417,8 @@ def linux_name(kind: str, interface: str) -> str:
             number = int(match["port"]) - offset + 1
             if number < 1:
                 raise ValueError(
-                    f"{interface!r} is not an interface for traffic on a node of kind {kind}"
+                    f"{interface!r} is not an interface for traffic on a node of kind {kind}: the first "
+                    f"one has the number {offset}"
                 )
             return f"eth{number}"
 

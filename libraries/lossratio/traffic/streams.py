@@ -144,7 +144,10 @@ def check_streams(streams: Sequence[StreamFields]) -> None:
     """
     names = [stream.name for stream in streams]
     if len(set(names)) < len(names):
-        raise ValueError(f"streams: each needs a name of its own, not {', '.join(names)}")
+        repeated = sorted({name for name in names if names.count(name) > 1})
+        raise ValueError(
+            f"streams: each needs a name of its own, but these repeat: {', '.join(repeated)}"
+        )
     if len(streams) > MOST_STREAMS:
         raise ValueError(
             f"streams: there are {len(streams)}, but there may be at most {MOST_STREAMS}"

@@ -278,7 +278,7 @@ class TrialOutput(Observed):
             value = getattr(self, name)
             if value is not None and not (math.isfinite(value) and value >= 0):
                 raise SearchError(
-                    f"A trial's {name} must not be negative or infinite, as {value!r} is."
+                    f"A trial's {name} must be a finite number of seconds, at least 0, not {value!r}."
                 )
 
         if self.sent_frames == 0 and self.loss_ratio == 0.0:

@@ -73,7 +73,7 @@ def test_counters_are_found_by_json_pointers_and_regular_expressions():
     ("hook", "session", "problem"),
     [
         ({}, Session("{oops"), "not a mapping with some of received, transmitted, dropped, details: 'None'"),
-        ({}, Session('{"rx": 1}'), "the answer is not a mapping with some of"),
+        ({}, Session('{"rx": 1}'), "the answer must be a mapping with one or more of"),
         ({}, Session('{"received": 1}'), "'received' is not a mapping: '1'"),
         ({}, Session('{"received": {"west": -1}}'), "received west is not a number of frames: '-1'"),
         ({}, Session('{"received": {"west": true}}'), "received west is not a number of frames: 'True'"),

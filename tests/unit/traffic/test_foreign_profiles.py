@@ -97,7 +97,7 @@ def test_a_field_that_cannot_be_had_is_refused_with_its_name(tmp_path, change, t
 @pytest.mark.parametrize(
     ("old", "new", "told"),
     [
-        ("STLTXCont(pps=pps)", "STLTXOther(total_pkts=9)", "line 15: STLTXOther: this is no mode of a stream"),
+        ("STLTXCont(pps=pps)", "STLTXOther(total_pkts=9)", "line 15: STLTXOther: this is not a mode that can be read"),
         ("STLTXCont(pps=pps)", "STLTXSingleBurst(total_pkts=0)", "STLTXSingleBurst.total_pkts: 0 is no number"),
         (
             "STLTXCont(pps=pps)",

@@ -290,7 +290,7 @@ class TrexCounters:
             if self._clock() > deadline:
                 raise AgentError(
                     "counters",
-                    "TRex continues to count sent frames although it was stopped. Does another client use it?",
+                    "TRex still counts sent frames after it was stopped. If another client uses it, stop that client.",
                 )
             before = statistics
 

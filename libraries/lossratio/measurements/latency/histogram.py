@@ -54,7 +54,9 @@ class Histogram:
             return cls(HdrHistogram.decode(text), unit)
         # The package raises any exception of zlib, base64, ctypes and its own code.
         except Exception as error:
-            raise ReportError(f"A latency histogram cannot be read: {error!r}.") from error
+            raise ReportError(
+                f"A latency histogram cannot be read: {error!r}. Measure again."
+            ) from error
 
     @classmethod
     def merged(cls, parts: "Iterable[Histogram]") -> "Histogram":

@@ -66,8 +66,8 @@ def _require_tonight(asked: OfEarlierSearch, least: float, loss_ratio: float) ->
     forwarded = (1.0 - loss_ratio) * asked.passing_load_fps
     if forwarded < least:
         raise AssertionError(
-            f"{asked.goal} was not searched, as the SUT is as before. The last search found at least "
+            f"{asked.goal} was not searched, because the SUT is as before. The last search found at least "
             f"{format_frames_per_second(asked.relevant_lower_bound.per_interface_fps)} per interface, and tonight's "
             f"trials show {format_frames_per_second(forwarded)}; it should be at least "
-            f"{format_frames_per_second(least)}. A search shows more: nightly=search."
+            f"{format_frames_per_second(least)}. To search, set nightly=search."
         )

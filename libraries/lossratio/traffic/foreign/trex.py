@@ -84,7 +84,9 @@ def _each_stream(found: Any) -> Iterator[Made]:
     elif isinstance(found, Made) and found.kind in ("STLStream", "STLHltStream"):
         yield found
     elif isinstance(found, Made):
-        raise ForeignFieldError(found.kind, "only STLStream can be read", found.line)
+        raise ForeignFieldError(
+            found.kind, "only STLStream and STLHltStream can be read", found.line
+        )
     elif found is not None:
         raise ForeignFieldError("get_streams", f"it returns {found!r} instead of streams", 1)
 
@@ -146,7 +148,7 @@ def _with_rate(stream: ForeignStream, mode: Any) -> ForeignStream:
     if kind in _BURSTS:
         return replace(stream, frames=_frames_of_burst(mode), is_burst=True)
     if kind != "STLTXCont":
-        raise ForeignFieldError(kind, "this is no mode of a stream", line)
+        raise ForeignFieldError(kind, "this is not a mode that can be read", line)
 
     given = mode.values("pps")
     rates = [(name, value) for name, value in given.items() if value is not None]

@@ -142,7 +142,7 @@ class Generator(ABC, Generic[SettingsT]):
         """
         if any(growth) and not self.follows_growth:
             raise TrafficError(
-                f"The DUTs add {growth[0]:+} bytes to frames eastward and {growth[1]:+} westward, but the generator "
+                f"The DUTs change frames by {growth[0]:+} bytes eastward and {growth[1]:+} westward, but the generator "
                 f"{self.settings.kind} does not recognize such frames with its present settings. Use afpacket, or "
                 "trex without 'flow_statistics'."
             )
