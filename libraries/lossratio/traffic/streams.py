@@ -148,6 +148,7 @@ def check_streams(streams: Sequence[StreamFields]) -> None:
         raise ValueError(
             f"streams: each needs a name of its own, but these repeat: {', '.join(repeated)}"
         )
+
     if len(streams) > MOST_STREAMS:
         raise ValueError(
             f"streams: there are {len(streams)}, but there may be at most {MOST_STREAMS}"

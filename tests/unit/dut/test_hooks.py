@@ -72,7 +72,11 @@ def test_counters_are_found_by_json_pointers_and_regular_expressions():
 @pytest.mark.parametrize(
     ("hook", "session", "problem"),
     [
-        ({}, Session("{oops"), "not a mapping with some of received, transmitted, dropped, details: 'None'"),
+        (
+            {},
+            Session("{oops"),
+            "must be a mapping with one or more of received, transmitted, dropped, details, not 'None'",
+        ),
         ({}, Session('{"rx": 1}'), "the answer must be a mapping with one or more of"),
         ({}, Session('{"received": 1}'), "'received' is not a mapping: '1'"),
         ({}, Session('{"received": {"west": -1}}'), "received west is not a number of frames: '-1'"),
@@ -82,8 +86,8 @@ def test_counters_are_found_by_json_pointers_and_regular_expressions():
             Session('{"received": {"left": 1}}'),
             "received needs a value for each side, west and east, but has one for 'left'",
         ),
-        ({}, Session("[" * 100_000 + "]" * 100_000), "not a mapping with some of"),
-        ({}, Session(f'{{"received": {{"west": {"9" * 5000}}}}}'), "not a mapping with some of"),
+        ({}, Session("[" * 100_000 + "]" * 100_000), "must be a mapping with one or more of"),
+        ({}, Session(f'{{"received": {{"west": {"9" * 5000}}}}}'), "must be a mapping with one or more of"),
         ({}, Session(f'{{"received": {{"west": "{"9" * 5000}"}}}}'), "received west is not a number of frames: '999"),
         ({}, Session(f'{{"received": {{"west": {2**64}}}}}'), "received west is not a number of frames: '184467"),
         ({"received": {"west": r"(\d+)"}}, Session("9" * 5000), "received west is not a number of frames: '999"),
@@ -234,7 +238,7 @@ def test_hooks_are_http_requests(appliance, closed, monkeypatch):
         device.reconfigure(3)
     with pytest.raises(NodeError, match=f"BOX: the hook 'reset' failed: GET {closed}: .*refused"):
         device.reset()
-    with pytest.raises(DutError, match="BOX: the hook 'counters' failed: the answer is not a mapping"):
+    with pytest.raises(DutError, match="BOX: the hook 'counters' failed: the answer must be a mapping"):
         device.read_counters()
     monkeypatch.delenv("BOX_TOKEN")
     with pytest.raises(DutError, match="the hook 'describe' failed: the environment variable BOX_TOKEN is not set"):
