@@ -141,7 +141,7 @@ def test_counters_that_jump_are_an_error_and_no_result(jump):
 
 def test_counters_that_go_on_after_the_end_are_an_error():
     server = Server(creeping=True)
-    with pytest.raises(AgentError, match="continues to count sent frames although it was stopped"):
+    with pytest.raises(AgentError, match="still counts sent frames after it was stopped"):
         trial(server)
 
 
