@@ -11,6 +11,7 @@ import zlib
 from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import BinaryIO
 
 import pytest
 from _pytest.runner import runtestprotocol
@@ -36,7 +37,7 @@ THIRDS = 3
 """In how many parts the tests that `make test` leaves out are divided for CI."""
 
 RERUNS = 3
-"""How often a test with real frames or processes runs again after it has failed; one that calculates never does."""
+"""How often a test with real frames or processes runs again, alone, after it failed; one that calculates never does."""
 BEFORE_RERUN = 1.0
 """Seconds that a stall of the host may still take before that."""
 
@@ -70,6 +71,8 @@ WITH_CASES = pytest.StashKey[set[str]]()
 KIND = pytest.StashKey[int]()
 """What a test needs: one of the following."""
 ACCEPTANCE, WAITS, CALCULATES, QUIET = range(4)
+LOCK = pytest.StashKey[BinaryIO]()
+"""What a test holds while it runs in one of several processes: shared with other tests, or alone."""
 
 
 def pytest_itemcollected(item: pytest.Item) -> None:
@@ -153,10 +156,28 @@ def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
     """
     if not hasattr(item.config, "workerinput"):
         return (yield)
-    is_quiet = item.stash[KIND] == QUIET
     with Path(__file__).open("rb") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX if is_quiet else fcntl.LOCK_SH)
+        item.stash[LOCK] = lock
+        _share_machine(item, fcntl.LOCK_EX if item.stash[KIND] == QUIET else fcntl.LOCK_SH)
         return (yield)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Gives a test that has failed the machine to itself: what fails then is no matter of other tests."""
+    if getattr(item, "execution_count", 1) > 1 and LOCK in item.stash:
+        _share_machine(item, fcntl.LOCK_EX)
+
+
+def _share_machine(item: pytest.Item, how: int) -> None:
+    """Waits until a test may run: with others, or alone. Others wait behind one that waits to be alone."""
+    fcntl.flock(item.stash[LOCK], fcntl.LOCK_UN)
+    queue = os.open(Path(__file__).parent, os.O_RDONLY)
+    try:
+        fcntl.flock(queue, fcntl.LOCK_EX)
+        fcntl.flock(item.stash[LOCK], how)
+    finally:
+        os.close(queue)
 
 
 class Budget:

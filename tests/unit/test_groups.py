@@ -205,6 +205,35 @@ def test_one_that_calculates(number):
 def test_one_that_waits(number):
     note("waits")
 """
+AGAIN = """
+import json, os, pathlib, time
+import pytest
+
+NOTES = pathlib.Path(__file__).with_name("notes")
+
+def note(name):
+    began = time.monotonic()
+    time.sleep(0.02)
+    line = json.dumps([began, time.monotonic(), name, os.getpid()])
+    NOTES.open("a").write(line + "\\n")
+
+@pytest.mark.netns
+@pytest.mark.xdist_group("a")
+def test_that_passes_when_it_runs_again():
+    first = NOTES.with_name("first")
+    note("again" if first.exists() else "first")
+    assert first.exists() or first.touch()
+
+@pytest.mark.parametrize("number", range(100))
+def test_another(number):
+    note("another")
+
+@pytest.mark.netns
+@pytest.mark.xdist_group("b")
+@pytest.mark.parametrize("number", range(100))
+def test_one_that_waits(number):
+    note("waits")
+"""
 NET = """
 import pathlib
 import pytest
@@ -254,6 +283,18 @@ def test_a_group_has_one_process_and_a_quiet_test_has_the_machine(tmp_path):
         assert name != "quiet" or other_ended <= began or ended <= other_began
     for _, group in groupby(sorted(notes, key=lambda note: note[2]), key=lambda note: note[2]):
         assert len({process for *_, process in group}) == 1
+
+
+@pytest.mark.whole
+def test_what_runs_again_has_the_machine(tmp_path):
+    spread(tmp_path, AGAIN, 3)
+    notes = [json.loads(line) for line in (tmp_path / "notes").read_text().splitlines()]
+    (again,) = [note for note in notes if note[2] == "again"]
+    others = [note for note in notes if note[2] not in ("again", "first")]
+    assert len(others) == 200
+    assert any(ended <= again[0] for _, ended, _, _ in others)
+    assert any(began >= again[1] for began, _, _, _ in others)
+    assert all(ended <= again[0] or began >= again[1] for began, ended, _, _ in others)
 
 
 @pytest.mark.whole

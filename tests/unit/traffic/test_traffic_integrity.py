@@ -220,7 +220,7 @@ def test_latency_is_measured_through_a_tunnel_s_end(through):
 def test_a_generator_that_does_not_recognize_longer_frames_refuses_them():
     generator = Xdp(XdpGenerator(kind="xdp"), None, ())
     generator.check_growth((0, 0))
-    with pytest.raises(TrafficError, match=r"\+50 bytes to frames eastward and -50 westward, but the generator xdp"):
+    with pytest.raises(TrafficError, match=r"\+50 bytes eastward and -50 westward, but the generator xdp"):
         generator.check_growth((50, -50))
 
 
