@@ -257,16 +257,10 @@ def _problems(loaded: _AlertsFile) -> Iterator[tuple[tuple[str | int, ...], str]
     for index, alert in enumerate(loaded.alerts):
         if alert.name in names[:index]:
             yield ("alerts", index, "name"), f"another alert is called {alert.name!r}"
-        missing = [variable for variable in alert.sink.variables() if variable not in os.environ]
-        for variable in missing:
-            yield (
-                ("alerts", index),
-                f"the environment variable {variable} is not set; export it before",
-            )
-
-        problem = None if missing else alert.sink.problem()
-        if problem is not None:
-            yield ("alerts", index), problem
+        for variable in alert.sink.variables():
+            if variable not in os.environ:
+                problem = f"the environment variable {variable} is not set; export it before"
+                yield ("alerts", index), problem
 
 
 def _message(alert: Alert, trends: Sequence[Trend]) -> Message:

@@ -11,7 +11,6 @@ import numpy as np
 from lossratio.history.annotations import KnownChange
 from lossratio.history.bands import Bands, bands_in
 from lossratio.history.entries import FAILED
-from lossratio.history.nights import AllNights, all_nights, night_starts
 from lossratio.history.series import Series, SeriesKey
 from lossratio.history.steps import group_starts
 from lossratio.report import Difference, difference_at_most, real_change
@@ -136,8 +135,6 @@ class Trend:
     """Only for the tester's own test: the trends that changed because the tester did."""
     successor: SeriesKey | None = None
     """The series that began after this one ended, of another test that measures the same; None: there is none."""
-    nights: AllNights | None = None
-    """The critical load of all nights together; None: the series has no estimates of soak tests, or only one."""
 
     @property
     def is_alarm(self) -> bool:
@@ -210,23 +207,16 @@ def trends_of(
     finite = [part.values[index] for part, index in zip(alike, indices, strict=True)]
     trends = []
     for part, index, begins in zip(alike, indices, group_starts(finite), strict=True):
-        starts = begins
-        if part.is_of_nights:
-            starts = night_starts(part, index)
-        trends.append(_trend(_Judged(part, index, starts), known, rules))
+        trends.append(_trend(_Judged(part, index, begins), known, rules))
 
     whole_trends = []
     for trend, whole in zip(trends, series, strict=True):
-        nights = None
-        if whole.is_of_nights:
-            nights = all_nights(trend.series)
         added = replace(
             trend,
             left_out=len(whole.times) - len(trend.series.times),
             begins=_begins(whole, trend.series),
             notes=tuple(_notes(trend, known)),
             shares=_shares(trend, rules.fresh),
-            nights=nights,
         )
         whole_trends.append(added)
     return whole_trends
@@ -253,9 +243,7 @@ class _Judged:
 
     def __init__(self, series: Series, indices: np.ndarray, starts: Sequence[int]) -> None:
         values = series.values[indices]
-        bands = None
-        if not series.is_of_nights:
-            bands = bands_in(values, starts, series.resolution)
+        bands = bands_in(values, starts, series.resolution)
         if bands is not None:
             starts = bands.starts
             values = bands.lowered(values)
@@ -314,11 +302,7 @@ def _trend(judged: _Judged, known: Sequence[KnownChange], rules: TrendRules) -> 
     series = judged.series
     indices = judged.indices
     steps = judged.steps
-    least_change = series.least_change(rules.least_change)
-    if series.is_of_nights:
-        # A step between nights has its own proof, however small it is.
-        least_change = 0.0
-    rules = replace(rules, least_change=least_change)
+    rules = replace(rules, least_change=series.least_change(rules.least_change))
     earlier = series.kinds[-1 - rules.fresh : -1]
     # The first result of a series has changed from nothing.
     new_kinds = tuple(sorted(series.kinds[-1].difference(*earlier))) if earlier else ()

@@ -10,7 +10,6 @@ import numpy as np
 
 from lossratio.history.analysis import Analysis
 from lossratio.history.bands import Bands
-from lossratio.history.nights import AllNights
 from lossratio.history.trend import NO_VERDICT, Change, Trend, TrendVerdict
 from lossratio.history.trend_words import describe_trend, sentence_of
 from lossratio.history.unmeasured import describe_nothing_measured
@@ -65,7 +64,7 @@ def _is_worth_a_line(trend: Trend) -> bool:
     """Whether a trend says more than that nothing is known to have changed."""
     if trend.verdict not in _QUIET:
         return True
-    return bool(trend.new_kinds or trend.bands or trend.nights or trend.successor)
+    return bool(trend.new_kinds or trend.bands or trend.successor)
 
 
 def _begun_anew(trends: Sequence[Trend]) -> Iterator[str]:
@@ -165,7 +164,6 @@ def _trend(trend: Trend) -> dict[str, Any]:
         "is_alarm": trend.is_alarm,
         "text": describe_trend(trend),
         "change": None if trend.change is None else _change(trend.change),
-        "nights": None if trend.nights is None else _nights(trend.nights),
         "bands": None if trend.bands is None else _bands(trend.bands),
         "builds": trend.builds,
         "notes": [str(note) for note in trend.notes],
@@ -187,10 +185,6 @@ def _change(change: Change) -> dict[str, Any]:
         "began": change.began.isoformat(),
         "known": None if change.known is None else str(change.known),
     }
-
-
-def _nights(nights: AllNights) -> dict[str, Any]:
-    return {**asdict(nights), "since": nights.since.isoformat()}
 
 
 def _bands(bands: Bands) -> dict[str, Any]:

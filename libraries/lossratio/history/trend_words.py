@@ -103,8 +103,6 @@ def _of_change(trend: Trend) -> Iterator[str]:
             f"since {change.began:%Y-%m-%d %H:%M} UTC"
         )
 
-    if trend.nights is not None:
-        yield trend.nights.in_words(unit)
     if known is not None:
         yield f"known: {known}"
     yield from (f"noted: {note}" for note in trend.notes)

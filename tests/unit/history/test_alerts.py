@@ -1,6 +1,6 @@
 import datetime
 import json
-import socket
+import os
 import ssl
 import sys
 import threading
@@ -8,6 +8,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
+import yaml
 from aiosmtpd.controller import Controller
 from aiosmtpd.smtp import AuthResult
 from click.testing import CliRunner
@@ -313,14 +314,14 @@ def test_a_mail_server_with_an_unknown_certificate_gets_no_password(night, mail_
     ("text", "problem"),
     [
         ("alerts: []", r"alerts\.yaml:1: alerts: there is no alert"),
-        ("alerts:\n- {name: a}", "one of apprise, command, email and webhook, but this one has 0"),
+        ("alerts:\n- {name: a}", "one of command, email and webhook, but this one has 0"),
         ("alerts:\n- {name: a, command: x, webhook: {url: 'http://h'}}", "this one has 2"),
         ("alerts:\n- {name: a, command: ''}", "command"),
         # The list itself is right, and "str" is no field of the file.
         ("alerts:\n- {name: a, command: [false]}", r"^[^:]*:2: alerts\.0\.command\.0: must be text, not false[^\n]*$"),
         (
             "alerts:\n- {name: a, command: x, colour: red}",
-            r"alerts\.yaml:2: alerts\.0\.colour: unknown field\. The fields here are apprise, command, ",
+            r"alerts\.yaml:2: alerts\.0\.colour: unknown field\. The fields here are command, ",
         ),
         ("alerts:\n- {name: a, webhook: {url: 'ftp://h'}}", "http://, https:// or the"),
         ("alerts:\n- {name: a, webhook: {url: 'https://u:p@h/'}}", "a password does not belong in a file"),
@@ -361,12 +362,10 @@ def test_a_memory_that_cannot_be_written_hides_no_result(night, tmp_path):
 
 
 def test_the_file_in_the_how_to_can_be_read(monkeypatch, tmp_path):
-    pytest.importorskip("apprise")
     file = tmp_path / "alerts.yaml"
     file.write_text(example("yaml"))
     for variable in ("CHAT_URL", "MAIL_PASSWORD"):
         monkeypatch.setenv(variable, "https://chat.example/hook")
-    monkeypatch.setenv("TEAM_CHAT", "ntfy://lossratio-alerts")
     assert [alert.name for alert in Alerts.load(file).alerts] == ["chat", "mail", "pager", "team"]
 
 
@@ -378,63 +377,22 @@ def test_the_page_has_every_sink_and_a_file_can_have_every_one():
     assert [name for name in SINKS.names() if f"| `{name}` |" not in PAGE] == []
 
 
-@pytest.fixture
-def service(monkeypatch, webhook):
-    """An alert by apprise to the web server; its address has a secret."""
+@pytest.mark.whole
+@pytest.mark.parametrize(("status", "said"), [(200, "was sent: 1 change"), (403, "was not sent and will be tried")])
+def test_apprise_as_in_the_how_to_gets_the_text(night, webhook, monkeypatch, status, said):
     pytest.importorskip("apprise")
-    address = webhook.url.replace("http://", "json://lab:s3cret@").replace("/hook", "/t0ken")
-    monkeypatch.setenv("TEAM_CHAT", address)
-    return {"name": "team", "apprise": "$TEAM_CHAT"}
-
-
-@pytest.mark.whole
-def test_apprise_gets_subject_and_text(night, webhook, service):
-    answer = night(FALLEN, service)
-    assert "Alert 'team' was sent: 1 change." in answer.stderr
-    ((path, _, body),) = webhook.posted
-    assert path == "/t0ken"
-    assert body["title"].startswith("lossratio: regression of")
-    assert "How sure: " in body["message"]
-
-
-@pytest.mark.whole
-@pytest.mark.parametrize(("status", "said"), [(403, "JSON answered with 403 Forbidden"), (302, "answered with 302 ")])
-def test_what_apprise_could_not_send_is_one_line_without_its_address(night, webhook, service, status, said):
     webhook.answer = status
-    answer = night(FALLEN, service)
-    assert (
-        f"Alert 'team' was not sent and will be tried again next time: apprise: JSON {said.removeprefix('JSON ')}"
-        in (answer.stderr)
-    )
+    monkeypatch.setenv("APPRISE_URLS", webhook.url.replace("http://", "json://lab:s3cret@").replace("/hook", "/t0ken"))
+    monkeypatch.setenv("PATH", f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}")
+    team = next(alert for alert in yaml.safe_load(example("yaml"))["alerts"] if alert["name"] == "team")
+    answer = night(FALLEN, team)
+    assert f"Alert 'team' {said}" in answer.stderr
     assert "s3cret" not in answer.output
     assert "t0ken" not in answer.output
-    assert len(webhook.posted) == 1
-
-
-@pytest.mark.whole
-def test_apprise_has_its_seconds_as_a_whole(night, service, monkeypatch):
-    with socket.create_server(("127.0.0.1", 0)) as silent:
-        monkeypatch.setenv("TEAM_CHAT", f"json://127.0.0.1:{silent.getsockname()[1]}/t0ken")
-        answer = night(FALLEN, service | {"timeout": 0.5})
-    assert "apprise took longer than 0.5 s" in answer.stderr
-
-
-@pytest.mark.whole
-@pytest.mark.parametrize("address", ["nowhere://s3cret", "s3cret", "json://"])
-def test_an_address_that_apprise_does_not_understand_is_an_error_before_anything_is_read(
-    night, service, monkeypatch, address
-):
-    monkeypatch.setenv("TEAM_CHAT", address)
-    answer = night(FALLEN, service)
-    assert "alerts.0: apprise does not understand this address" in str(answer.exception)
-    assert "s3cret" not in str(answer.exception)
-
-
-@pytest.mark.whole
-def test_apprise_that_is_not_installed_is_an_error_with_the_way_to_get_it(night, monkeypatch):
-    monkeypatch.setattr("lossratio.history.sinks.service.find_spec", lambda name: None)
-    answer = night(FALLEN, {"name": "team", "apprise": "ntfy://alerts"})
-    assert "apprise is not installed: pip install 'robotframework-lossratio[alerts]'" in str(answer.exception)
+    ((path, _, body),) = webhook.posted
+    assert path == "/t0ken"
+    assert body["title"] == "lossratio"
+    assert "How sure: " in body["message"]
 
 
 @pytest.mark.whole

@@ -20,12 +20,7 @@ SINKS = plugin_group(
     error=ReportError,
     base="lossratio.history.sinks.Sink",
     room=__name__,
-    own={
-        "webhook": "webhook:Webhook",
-        "email": "mail:Email",
-        "command": "command:Command",
-        "apprise": "service:Service",
-    },
+    own={"webhook": "webhook:Webhook", "email": "mail:Email", "command": "command:Command"},
 )
 """All sinks."""
 
