@@ -6,10 +6,10 @@ noise and with the widths of the search's goal: on the goal's grid, noise alone 
 widths apart. If the width is not known, it is derived from the values. Medians and a quantile describe the bands, so
 that a few bad nights or a real step change neither their distance nor the noise.
 
-A series with bands is then judged by its lower band: values of the upper band are divided by the ratio of both. A regime
-is a sequence of values around one level, or around two levels at this distance. The best division into regimes is found
-as in Jackson et al., An algorithm for optimal partitioning of data on an interval (IEEE Signal Processing Letters 12,
-2005). So a real step moves both bands.
+A series with bands is then judged by its lower band: values of the upper band are divided by the ratio of both. A
+regime is a sequence of values around one level, or around two levels at this distance, so a real step moves both bands.
+The best division into regimes is found as in Jackson et al., An algorithm for optimal partitioning of data on an
+interval (IEEE Signal Processing Letters 12, 2005).
 """
 
 from collections.abc import Sequence

@@ -159,27 +159,13 @@ def _stream(row: _Row) -> str:
     return row.series.stream or ""
 
 
-def _size(row: _Row) -> float | None:
-    size: float | None = row.series["frame_size_bytes"][-1]
-    return size
-
-
 def _frame_size(row: _Row) -> str:
-    size = _size(row)
+    size = row.series["frame_size_bytes"][-1]
     return "not known" if size is None else f"{size:g} B"
 
 
 def _newest_bounds(row: _Row) -> str:
     return _bounds(row.series, -1)
-
-
-def _aggregate(row: _Row) -> str:
-    """The newest value as an aggregate; empty: there is no value, or it already is an aggregate."""
-    series = row.series
-    value = float(series.values[-1])
-    if series.aggregate_factor is None or not np.isfinite(value):
-        return ""
-    return series.unit.format(value * series.aggregate_factor)
 
 
 def _ratio(row: _Row) -> float | None:
@@ -192,12 +178,9 @@ def _ratio(row: _Row) -> float | None:
 
 def _change(row: _Row) -> str:
     change = row.trend.last_change
-    return "" if change is None else format_change(change.ratio)
-
-
-def _since(row: _Row) -> str:
-    change = row.trend.last_change
-    return "" if change is None else f"{change.began:%Y-%m-%d}"
+    if change is None:
+        return ""
+    return f"{format_change(change.ratio)} since {change.began:%Y-%m-%d}"
 
 
 def _results(row: _Row) -> float:
@@ -223,12 +206,10 @@ _COLUMNS: tuple[drawing.Column[_Row], ...] = (
     drawing.Column("verdict", attrgetter("trend.verdict.value"), style="words", markup=_verdict),
     drawing.Column("goal", attrgetter("series.key.quantity"), style="words"),
     drawing.Column("stream", _stream, style="words"),
-    drawing.Column("frame size", _frame_size, _size),
+    drawing.Column("frame size", _frame_size),
     drawing.Column("testbed", attrgetter("series.key.testbed")),
     drawing.Column("bounds", _newest_bounds, style="number"),
-    drawing.Column("aggregate", _aggregate, style="number beside"),
     drawing.Column("last change", _change, _ratio, style="number"),
-    drawing.Column("since", _since, style="date"),
     drawing.number_column("results", _results, str),
     drawing.Column("newest result, UTC", _measured, style="date"),
 )

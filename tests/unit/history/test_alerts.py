@@ -19,8 +19,7 @@ from history_examples import entry
 from ports import free_port
 
 from lossratio.commands.trend import ack, trend
-from lossratio.history.alerts import Alerts
-from lossratio.history.sinks import SINKS
+from lossratio.history.alerts import Alert, Alerts
 from lossratio.history.store import History
 
 STEADY = [100e3, 100.2e3, 99.9e3, 100.1e3, 99.8e3, 100.0e3, 100.1e3, 99.9e3]
@@ -314,14 +313,14 @@ def test_a_mail_server_with_an_unknown_certificate_gets_no_password(night, mail_
     ("text", "problem"),
     [
         ("alerts: []", r"alerts\.yaml:1: alerts: there is no alert"),
-        ("alerts:\n- {name: a}", "one of command, email and webhook, but this one has 0"),
+        ("alerts:\n- {name: a}", "one of webhook, email and command, but this one has 0"),
         ("alerts:\n- {name: a, command: x, webhook: {url: 'http://h'}}", "this one has 2"),
         ("alerts:\n- {name: a, command: ''}", "command"),
         # The list itself is right, and "str" is no field of the file.
         ("alerts:\n- {name: a, command: [false]}", r"^[^:]*:2: alerts\.0\.command\.0: must be text, not false[^\n]*$"),
         (
             "alerts:\n- {name: a, command: x, colour: red}",
-            r"alerts\.yaml:2: alerts\.0\.colour: unknown field\. The fields here are command, ",
+            r"alerts\.yaml:2: alerts\.0\.colour: unknown field\. The fields here are ",
         ),
         ("alerts:\n- {name: a, webhook: {url: 'ftp://h'}}", "http://, https:// or the"),
         ("alerts:\n- {name: a, webhook: {url: 'https://u:p@h/'}}", "a password does not belong in a file"),
@@ -373,8 +372,8 @@ def example(language):
     return PAGE.split(f"```{language}\n")[1].split("```")[0]
 
 
-def test_the_page_has_every_sink_and_a_file_can_have_every_one():
-    assert [name for name in SINKS.names() if f"| `{name}` |" not in PAGE] == []
+def test_the_page_has_every_field_of_an_alert():
+    assert [name for name in Alert.model_fields if f"`{name}" not in PAGE] == []
 
 
 @pytest.mark.whole
@@ -393,38 +392,3 @@ def test_apprise_as_in_the_how_to_gets_the_text(night, webhook, monkeypatch, sta
     assert path == "/t0ken"
     assert body["title"] == "lossratio"
     assert "How sure: " in body["message"]
-
-
-@pytest.mark.whole
-def test_another_package_adds_a_sink(night, install_package, tmp_path):
-    header, entry = example("toml").strip().splitlines()
-    assert header == '[project.entry-points."lossratio.alert_sink"]'
-    install_package("our_sinks", {"lossratio.alert_sink": [entry.replace('"', "")]}, our_sinks=example("python"))
-    answer = night(FALLEN, {"name": "a", "spool": {"folder": str(tmp_path)}})
-    assert "Alert 'a' was sent: 1 change." in answer.stderr
-    assert (tmp_path / "alert.txt").read_text().startswith("lossratio: regression of")
-    answer = night(FALLEN, {"name": "b", "spool": {"folder": str(tmp_path / "missing")}})
-    assert "Alert 'b' was not sent and will be tried again next time" in answer.stderr
-    assert "No such file or directory" in answer.stderr
-    answer = night(FALLEN, {"name": "c", "spool": {}})
-    assert "alerts.0.spool.folder: " in str(answer.exception)
-
-
-@pytest.mark.whole
-@pytest.mark.parametrize(
-    ("target", "problem"),
-    [
-        ("no_such_module:Any", "cannot be loaded: ModuleNotFoundError"),
-        ("broken_sinks:number", "is not a subclass of lossratio.history.sinks.Sink"),
-        ("broken_sinks:Nothing", "lacks what every way to send alerts has: send"),
-    ],
-)
-def test_a_broken_sink_is_an_error_for_those_who_use_it_only(night, install_package, tmp_path, target, problem):
-    source = (
-        "import pydantic\nfrom lossratio.history.sinks import Sink\nnumber = 1\n"
-        "class Nothing(pydantic.BaseModel, Sink):\n    pass\n"
-    )
-    install_package("broken_sinks", {"lossratio.alert_sink": [f"spool = {target}"]}, broken_sinks=source)
-    assert "Alert 'note' was sent" in night(FALLEN, command(tmp_path / "sent")).stderr
-    answer = night(FALLEN, {"name": "a", "spool": {}})
-    assert f"the way to send alerts 'spool' of broken_sinks 1.0 ({target}) {problem}" in str(answer.exception)
