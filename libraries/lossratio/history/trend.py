@@ -5,6 +5,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from enum import Enum
+from itertools import pairwise
 
 import numpy as np
 
@@ -202,15 +203,9 @@ def trends_of(
     series: Sequence[Series], known: Sequence[KnownChange] = (), rules: TrendRules = _USUAL
 ) -> list[Trend]:
     """Computes the trends of some series. Known changes explain alarms."""
-    alike = [whole.like_newest() for whole in series]
-    indices = [np.flatnonzero(np.isfinite(part.values)) for part in alike]
-    finite = [part.values[index] for part, index in zip(alike, indices, strict=True)]
     trends = []
-    for part, index, begins in zip(alike, indices, group_starts(finite), strict=True):
-        trends.append(_trend(_Judged(part, index, begins), known, rules))
-
-    whole_trends = []
-    for trend, whole in zip(trends, series, strict=True):
+    for whole in series:
+        trend = _trend(_Judged(whole.like_newest()), known, rules)
         added = replace(
             trend,
             left_out=len(whole.times) - len(trend.series.times),
@@ -218,8 +213,8 @@ def trends_of(
             notes=tuple(_notes(trend, known)),
             shares=_shares(trend, rules.fresh),
         )
-        whole_trends.append(added)
-    return whole_trends
+        trends.append(added)
+    return trends
 
 
 def _begins(whole: Series, series: Series) -> str:
@@ -241,21 +236,21 @@ def _notes(trend: Trend, known: Sequence[KnownChange]) -> Iterator[KnownChange]:
 class _Judged:
     """A series with its steps, or with its bands if these explain it better."""
 
-    def __init__(self, series: Series, indices: np.ndarray, starts: Sequence[int]) -> None:
+    def __init__(self, series: Series) -> None:
+        indices = np.flatnonzero(np.isfinite(series.values))
         values = series.values[indices]
+        starts: Sequence[int] = group_starts(values)
         bands = bands_in(values, starts, series.resolution)
         if bands is not None:
             starts = bands.starts
             values = bands.lowered(values)
 
         steps = []
-        for start, end in zip(starts, [*starts, len(indices)][1:], strict=True):
+        for start, end in pairwise([*starts, len(indices)]):
             mean = float(values[start:end].mean())
+            upper = None
             if bands is not None and bands.in_upper[start:end].any():
                 upper = mean * bands.ratio
-            else:
-                upper = None
-
             steps.append(Step(int(indices[start]), int(indices[end - 1]), mean, upper))
 
         self.series = series
