@@ -196,17 +196,15 @@ def how_sure(trend: Trend) -> str:
     said = f"{worse} of the {len(newest)} newest results agree, {since} since the change"
     scatter = float(before.std(ddof=1)) if len(before) > 2 else 0.0
     if scatter > 0.0:
-        size = (
-            abs(change.ratio * change.before if np.isfinite(change.ratio) else change.after)
-            / scatter
-        )
+        size = change.after
+        if np.isfinite(change.ratio):
+            size = abs(change.ratio * change.before)
+        size /= scatter
         said += f"; the change is {size:.3g} times the scatter of the {results_counted(len(before))} before"
 
-    return said + (
-        "; the values are in two bands, and this is the lower one"
-        if trend.bands is not None
-        else ""
-    )
+    if trend.bands is not None:
+        said += "; the values are in two bands, and these are the values of the lower one"
+    return said
 
 
 def _key(trend: Trend, verdict: TrendVerdict) -> str:

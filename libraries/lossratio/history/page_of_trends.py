@@ -7,7 +7,7 @@ with their runs.
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime, timezone
+from datetime import date, datetime, timezone
 from functools import partial
 from operator import attrgetter
 from typing import NamedTuple
@@ -30,6 +30,7 @@ _LEFT = 78.0
 _TOP = 32.0
 _BOTTOM = 182.0
 _DAY = 86_400.0
+_FIRST_DAY = date(1970, 1, 1)
 _STEP = "#D55E00"
 _KNOWN = "#777777"
 _BOUNDS = "#8FBBD9"
@@ -161,7 +162,9 @@ def _stream(row: _Row) -> str:
 
 def _frame_size(row: _Row) -> str:
     size = row.series["frame_size_bytes"][-1]
-    return "not known" if size is None else f"{size:g} B"
+    if size is None:
+        return "not known"
+    return f"{size:g} B"
 
 
 def _newest_bounds(row: _Row) -> str:
@@ -308,7 +311,7 @@ def draw_trend(trend: Trend, known: Iterable[KnownChange]) -> str:
     series = trend.series
     times = [time.timestamp() / _DAY for time in series.times]
     bars = list(_error_bars(series, times))
-    plot = drawing.Plot(*_axes(series, times, [end for bar in bars for end in bar[1:]]))
+    plot = drawing.Plot(*_axes(series, times, bars))
     about, in_words = drawing.values_axis(series.unit, series.key.quantity, plot.y.high)
     ticks, words = date_ticks(plot.x.low, plot.x.high, int((plot.x.end - _LEFT) / _DATE))
     plot.frame(ticks, plot.y.ticks(4), words, in_words)
@@ -316,12 +319,7 @@ def draw_trend(trend: Trend, known: Iterable[KnownChange]) -> str:
     changes = [change for change in known if change.concerns(series.key)]
 
     for change in changes:
-        day = (
-            datetime(
-                change.date.year, change.date.month, change.date.day, tzinfo=timezone.utc
-            ).timestamp()
-            / _DAY
-        )
+        day = float((change.date - _FIRST_DAY).days)
         if plot.x.holds(day):
             plot.line([(day, plot.y.low), (day, plot.y.high)], _KNOWN, dash="2 3")
             plot.text(plot.x.place(day) + 4, _TOP - 2, str(change))
@@ -348,17 +346,17 @@ def draw_trend(trend: Trend, known: Iterable[KnownChange]) -> str:
     for mark, points in by_mark.items():
         plot.marks(mark, points)
 
-    plot.steps(
-        (
-            (times[step.first], times[step.last], level)
-            for step in trend.steps
-            for level in step.levels
-        ),
-        _STEP,
-    )
+    lines = [(times[step.first], times[step.last], step.mean) for step in trend.steps]
+    for step in trend.steps:
+        if step.upper is not None:
+            lines.append((times[step.first], times[step.last], step.upper))
+    plot.steps(lines, _STEP)
+
     swatches = [("steps", _STEP, 1.0)]
-    swatches += [("bounds", _BOUNDS, 1.0)] if bars else []
-    swatches += [("known changes", _KNOWN, 1.0)] if changes else []
+    if bars:
+        swatches.append(("bounds", _BOUNDS, 1.0))
+    if changes:
+        swatches.append(("known changes", _KNOWN, 1.0))
     end = plot.legend(
         [mark for mark, points in by_mark.items() if points], swatches, _LEFT, _HEIGHT - 12.0
     )
@@ -381,10 +379,12 @@ def date_ticks(low: float, high: float, most: int) -> tuple[list[float], Callabl
 
 
 def _axes(
-    series: Series, times: Sequence[float], ends: Sequence[float]
+    series: Series, times: Sequence[float], bars: Sequence[tuple[float, float, float]]
 ) -> tuple[drawing.Axis, drawing.Axis]:
-    shown = [*series.values[np.isfinite(series.values)], *ends] or [0.0, 1.0]
-    low, high = float(min(shown)), float(max(shown))
+    shown = series.values[np.isfinite(series.values)].tolist() or [0.0, 1.0]
+    for _, *ends in bars:
+        shown += ends
+    low, high = min(shown), max(shown)
     room = 0.1 * (high - low) or 0.05 * high or 1.0
     margin = 0.04 * (times[-1] - times[0]) or 0.5
     right = drawing.right_end(_LEFT, len(times), _RESULT)

@@ -71,13 +71,6 @@ class Step:
     upper: float | None = None
     """Level of the upper band; None: no value is in it."""
 
-    @property
-    def levels(self) -> tuple[float, ...]:
-        """Its mean; with bands, both levels."""
-        if self.upper is None:
-            return (self.mean,)
-        return (self.mean, self.upper)
-
 
 @dataclass(frozen=True)
 class Change:
