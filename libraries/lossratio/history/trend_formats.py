@@ -15,7 +15,7 @@ from lossratio.history.trend_words import describe_trend, sentence_of
 from lossratio.history.unmeasured import describe_nothing_measured
 from lossratio.report import Case, of_stream
 from lossratio.results import quick_goals_in
-from lossratio.units import and_more, counted, printable, results_counted
+from lossratio.units import counted, printable, results_counted
 
 FORMAT = "lossratio-trend/2"
 _COUNTED = {
@@ -67,19 +67,6 @@ def _is_worth_a_line(trend: Trend) -> bool:
     return bool(trend.new_kinds or trend.bands or trend.successor)
 
 
-def _begun_anew(trends: Sequence[Trend]) -> Iterator[str]:
-    """A line for each change of a device that restarts series, if their trends have no lines of their own."""
-    told = {describe_trend(trend) for trend in trends if trend.begins} & set(_lines(trends))
-    series: dict[str, list[Trend]] = {}
-    for trend in trends:
-        if trend.begins and describe_trend(trend) not in told:
-            series.setdefault(trend.begins, []).append(trend)
-    for change, begun in series.items():
-        first = min(begun, key=lambda trend: trend.series.times[0])
-        more = and_more(len(begun) - 1)
-        yield f"begins anew, {first.series.times[0]:%Y-%m-%d %H:%M} UTC: {change}: {first.series}{more}"
-
-
 def _counted(verdict: TrendVerdict, number: int) -> str:
     word = _COUNTED.get(verdict, verdict.value)
     return counted(number, word, _SEVERAL.get(verdict, word))
@@ -94,7 +81,6 @@ def _verdicts(trends: Sequence[Trend]) -> str:
 
 def _summary(analysis: Analysis) -> Iterator[str]:
     results = sum(len(trend.series.times) for trend in analysis.trends)
-    yield from _begun_anew(analysis.trends)
     yield (
         f"{len(analysis.trends)} series of {results_counted(results)}: "
         f"{_verdicts(analysis.trends)}. Rates are per interface."
@@ -103,6 +89,9 @@ def _summary(analysis: Analysis) -> Iterator[str]:
     banded = sum(trend.bands is not None for trend in analysis.trends)
     if banded:
         yield f"Two bands: {banded} of these series, whose values flip between two levels; real changes move both."
+    begun_anew = Counter(trend.begins for trend in analysis.trends if trend.begins)
+    for change, count in begun_anew.items():
+        yield f"begins anew: {change}: {count} of these series"
     old = sum(trend.is_old for trend in analysis.trends)
     if old:
         yield f"Old: {old} of these series have not been measured lately; their verdicts are just as old."
