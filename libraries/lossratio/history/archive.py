@@ -230,7 +230,9 @@ def mirror_history(store: ObjectStore, cache: Path | None = None) -> History:
     wanted = {name for name in names if _MIRRORED.fullmatch(name)}
     if not wanted:
         store.require_archive()
-        raise ReportError(f"{store} has no history yet: nothing below {HISTORY}/.")
+        raise ReportError(
+            f"{store} has no history yet. Send a run to it: lossratio archive send DIR --results {shell_word(store)}"
+        )
     here = _mirrored(folder)
     for name in sorted(wanted - (here - {ANNOTATIONS_NAME})):
         store.get(f"{HISTORY}/{name}", folder / name)
@@ -447,7 +449,7 @@ def _unpack(archive: tarfile.TarFile, folder: Path) -> None:
     for member in archive.getmembers():
         place = Path(os.path.normpath(folder / member.name))
         if not (member.isfile() or member.isdir()) or not place.is_relative_to(folder):
-            raise ValueError(f"it must not contain {member.name!r}")
+            raise ValueError(f"{member.name!r} does not belong in it")
         archive.extract(member, folder, set_attrs=False)
 
 
@@ -468,12 +470,15 @@ def _fetched(store: ObjectStore, name: str, directory: Path) -> Path:
             with tarfile.open(packed) as archive:
                 _unpack(archive, unpacked)
         except (tarfile.TarError, gzip.BadGzipFile, EOFError, zlib.error, ValueError) as error:
-            raise ArchiveError(f"{store}: {name} is damaged: {error}.") from error
+            raise ArchiveError(
+                f"{store}: {name} is damaged: {error}. Remove it from the archive, or send its run again."
+            ) from error
 
         runs = [*unpacked.iterdir()]
         if len(runs) != 1 or not runs[0].is_dir():
             raise ArchiveError(
-                f"{store}: {name} is damaged: it does not contain the directory of one run."
+                f"{store}: {name} is damaged: it does not contain the directory of one run. Remove it from the "
+                "archive, or send its run again."
             )
         runs[0].rename(run)
 

@@ -236,7 +236,8 @@ def read_run(path: str | Path) -> Run:
                 f"{and_more(len(below[_MOST_NAMED:]))}."
             )
         raise ReportError(
-            f"{path} is not the directory of a run: it has no directory 'results' or 'trials'."
+            f"{path} is not the directory of a run: it has no directory 'results' or 'trials'. Name the directory that "
+            "'lossratio run' wrote."
         )
 
     if parts == [path]:
@@ -413,7 +414,7 @@ def runs_in(path: str | Path) -> list[Path]:
     runs = _runs_below(path) if path.is_dir() else []
     if not runs:
         raise ReportError(
-            f"{path} is neither the directory of a run nor a folder of such directories: there is "
-            "no directory 'results' or 'trials' in it or one level below."
+            f"{path} has no directory 'results' or 'trials', and neither has any folder in it. Name the directory of a "
+            "run, or one with runs below it."
         )
     return runs

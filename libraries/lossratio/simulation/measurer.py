@@ -63,7 +63,7 @@ def faults_from(data: object) -> FrameFaults:
         )
         raise ValueError(
             f"The SUT's faults cannot be read: {problems}. "
-            "The faults are 'duplicated' and 'corrupted': shares of the frames."
+            "Give 'duplicated' and 'corrupted' as shares of the frames."
         ) from error
 
 
@@ -177,7 +177,7 @@ class SimulatedMeasurer:
             )
         if max_rate is not None and not max_rate > 0:
             raise SearchError(
-                f"max_rate must be positive, not {max_rate!r}; None is a generator without limit."
+                f"max_rate must be positive, not {max_rate!r}. Give None for a generator without limit."
             )
 
         self.now = 0.0

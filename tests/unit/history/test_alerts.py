@@ -327,7 +327,7 @@ def test_a_mail_server_with_an_unknown_certificate_gets_no_password(night, mail_
         ("alerts:\n- {name: a, webhook: {url: $NO_SUCH}}", "environment variable NO_SUCH is not set"),
         ("alerts:\n- {name: a, command: x}\n- {name: a, command: y}", "another alert is called 'a'"),
         ("alerts:\n- {name: a, email: {host: h, from: x, to: [b@c]}}", "email.from"),
-        ("alerts:\n- {name: a, email: {host: h, from: a@b, to: []}}", "needs a recipient"),
+        ("alerts:\n- {name: a, email: {host: h, from: a@b, to: []}}", "the mail has no recipient"),
         ("alerts:\n- {name: a, email: {host: h, from: a@b, to: [b@c], password: p}}", "email.password"),
         ("alerts:\n- {name: a, email: {host: h, from: a@b, to: [b@c], user: u}}", "'user' and 'password_from'"),
         (
