@@ -5,7 +5,8 @@ CREATE TEMP TABLE found AS SELECT *, '' AS file, '' AS testbed, true AS is_usabl
 
 INSERT INTO found BY NAME SELECT *, coalesce(
     -- Rows that a trend can be computed from: a value or a list may be null, but nothing in a list.
-    test IS NOT NULL AND quantity IS NOT NULL AND outcome IS NOT NULL AND coalesce(value, 0) >= 0
+    test IS NOT NULL AND quantity IS NOT NULL AND outcome IS NOT NULL AND unit IS NOT NULL
+    AND coalesce(value, 0) >= 0
     AND started BETWEEN '0002-01-01' AND '9998-12-31'
     AND coalesce(run_started, started) BETWEEN '0002-01-01' AND '9998-12-31'
     AND list_bool_and([isfinite(coalesce(number, 0)) FOR number IN

@@ -260,6 +260,7 @@ def test_the_names_of_folders_above_a_history_are_no_columns(tmp_path, above):
         {"quantity": None},
         {"started": None},
         {"outcome": None},
+        {"unit": None},
         {"started": -(2**62)},
         {"value": float("inf")},
         {"value": -1.0},
