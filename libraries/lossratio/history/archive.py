@@ -14,7 +14,7 @@ import tempfile
 import time
 import zlib
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -349,19 +349,14 @@ class Outbox:
         # The folder itself is locked, because a full disk has no room for a file of locks.
         folder = os.open(self.path, os.O_RDONLY)
         try:
-            while not self._is_locked_for_us(folder):
+            while True:
+                with suppress(BlockingIOError):
+                    lock(folder, self.path)
+                    break
                 time.sleep(_LOOK_EVERY)
             yield
         finally:
             os.close(folder)
-
-    def _is_locked_for_us(self, folder: int) -> bool:
-        """Locks the open folder, unless another process has locked it."""
-        try:
-            lock(folder, self.path)
-        except BlockingIOError:
-            return False
-        return True
 
     def way_on(self) -> str:
         """Where the files wait that the archive did not take, and how to send them, in a sentence; empty: none wait."""

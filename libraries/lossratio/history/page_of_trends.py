@@ -23,7 +23,7 @@ from lossratio.history.series import Series
 from lossratio.history.trend import Trend, TrendVerdict
 from lossratio.history.trend_words import describe_trend, details_of, sentence_of
 from lossratio.history.unmeasured import describe_nothing_measured
-from lossratio.units import FRAMES_PER_SECOND, format_change, range_in_words, results_counted
+from lossratio.units import FRAMES_PER_SECOND, format_change, range_in_words
 
 _HEIGHT = 240.0
 _LEFT = 78.0
@@ -288,21 +288,15 @@ def _headline(rows: Sequence[_Row]) -> str:
     if not rows:
         return "No results."
 
-    of_results = [row for row in rows if not row.series.is_reading]
-    results = sum(len(row.series.times) for row in of_results)
     testbeds = sorted({row.series.key.testbed for row in rows})
     first = min(row.series.times[0] for row in rows)
     last = max(row.series.times[-1] for row in rows)
-    alarms = sum(row.trend.is_alarm for row in rows)
-    readings = len(rows) - len(of_results)
-
-    counted = f"{len(of_results)} series of {results_counted(results)}"
-    parts = [f"{counted}, {alarms or 'none'} of them with an alarm"]
-    if readings:
-        parts.append(f"{readings} of latency and telemetry")
-    parts.append(f"testbed{'s' if len(testbeds) > 1 else ''} {', '.join(testbeds)}")
-    parts.append(range_in_words(f"{first:%Y-%m-%d}", f"{last:%Y-%m-%d}"))
-    parts.append("rates are per interface")
+    parts = (
+        f"{len(rows)} series",
+        f"testbed{'s' if len(testbeds) > 1 else ''} {', '.join(testbeds)}",
+        range_in_words(f"{first:%Y-%m-%d}", f"{last:%Y-%m-%d}"),
+        "rates are per interface",
+    )
     return " · ".join(parts)
 
 

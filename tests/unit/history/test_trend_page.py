@@ -59,7 +59,7 @@ def test_addresses_of_runs():
 def test_a_page_has_a_line_for_a_damaged_file_and_shows_the_rest(tmp_path):
     page = trend_page(history_of(tmp_path, 12), "lab")
     assert page.count("damaged.parquet") == 1
-    assert "4 series of 48 results, 2 of them with an alarm" in page
+    assert "4 series · testbed lab-1" in page
     assert "<script>window" not in page
 
 
