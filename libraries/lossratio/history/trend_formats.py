@@ -2,8 +2,9 @@
 
 import json
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
+from enum import Enum
 from typing import Any
 
 import numpy as np
@@ -13,26 +14,23 @@ from lossratio.history.bands import Bands
 from lossratio.history.trend import NO_VERDICT, Change, Trend, TrendVerdict
 from lossratio.history.trend_words import describe_trend, sentence_of
 from lossratio.history.unmeasured import describe_nothing_measured
-from lossratio.report import Case, of_stream
+from lossratio.report import Case, of_stream, verdicts_counted
 from lossratio.results import quick_goals_in
 from lossratio.units import counted, printable, results_counted
 
 FORMAT = "lossratio-trend/2"
-_COUNTED = {
-    TrendVerdict.NO_VALUE: "without a value",
-    TrendVerdict.TESTER: "from the tester",
-    TrendVerdict.NOT_OFFERED: "whose load was not offered",
-    TrendVerdict.UNCONFIRMED: "with one bad result",
-    TrendVerdict.ONE_OTHER: "with one other result",
-    TrendVerdict.TOO_FEW: "with too few results",
+_NAMES: Mapping[Enum, tuple[str, str]] = {
+    TrendVerdict.REGRESSION: ("regression", "regressions"),
+    TrendVerdict.NO_VALUE: ("without a value", "without a value"),
+    TrendVerdict.TESTER: ("from the tester", "from the tester"),
+    TrendVerdict.NOT_OFFERED: ("whose load was not offered", "whose load was not offered"),
+    TrendVerdict.UNCONFIRMED: ("with one bad result", "with one bad result"),
+    TrendVerdict.EXPLAINED: ("known change", "known changes"),
+    TrendVerdict.PROGRESSION: ("progression", "progressions"),
+    TrendVerdict.ONE_OTHER: ("with one other result", "with one other result"),
+    TrendVerdict.TOO_FEW: ("with too few results", "with too few results"),
 }
-"""How verdicts are counted, if not by their names."""
-_SEVERAL = {
-    TrendVerdict.REGRESSION: "regressions",
-    TrendVerdict.EXPLAINED: "known changes",
-    TrendVerdict.PROGRESSION: "progressions",
-}
-"""The words for several of these verdicts, if they differ."""
+"""How one and how several of a verdict are counted, if not by its name."""
 _QUIET = (TrendVerdict.STEADY, TrendVerdict.TOO_FEW)
 """Verdicts that alone are not worth a line."""
 
@@ -67,16 +65,10 @@ def _is_worth_a_line(trend: Trend) -> bool:
     return bool(trend.new_kinds or trend.bands or trend.successor)
 
 
-def _counted(verdict: TrendVerdict, number: int) -> str:
-    word = _COUNTED.get(verdict, verdict.value)
-    return counted(number, word, _SEVERAL.get(verdict, word))
-
-
 def _verdicts(trends: Sequence[Trend]) -> str:
     """How often each verdict was given, e.g. ``1 regression, 2 with one bad result``."""
-    counts = Counter(trend.verdict for trend in trends)
-    words = [_counted(verdict, counts[verdict]) for verdict in TrendVerdict if verdict in counts]
-    return ", ".join(words) or "no series"
+    given = (trend.verdict for trend in trends)
+    return verdicts_counted(given, TrendVerdict, _NAMES) or "no series"
 
 
 def _summary(analysis: Analysis) -> Iterator[str]:
