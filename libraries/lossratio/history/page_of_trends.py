@@ -100,6 +100,7 @@ def _result(series: Series, index: int, links: Callable[[str], str | None]) -> _
     """A result by its index."""
     run = series["run"][index] or ""
     reason = series["reason"][index]
+    # Record: the cells of a row.
     return _Result(
         began=f"{series.times[index]:%Y-%m-%d %H:%M}",
         value=_in_words(series, index),

@@ -49,6 +49,7 @@ class _Groups:
         # The standard deviation, and the point on the sphere: for groups of two values or more.
         sizes = sizes[:end]
         stdev = np.sqrt(self.moment[:end] / sizes)
+        # Formula: the logarithm of the volume of the sphere of all values with this average and deviation.
         sphere = (
             np.log(2.0)
             + np.log(np.pi) * ((sizes - 1.0) / 2.0)

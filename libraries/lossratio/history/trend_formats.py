@@ -19,6 +19,7 @@ from lossratio.results import quick_goals_in
 from lossratio.units import counted, printable, results_counted
 
 FORMAT = "lossratio-trend/2"
+# Table: the names of verdicts in counts.
 _NAMES: Mapping[Enum, tuple[str, str]] = {
     TrendVerdict.REGRESSION: ("regression", "regressions"),
     TrendVerdict.NO_VALUE: ("without a value", "without a value"),

@@ -29,6 +29,7 @@ _STATES = {
     Verdict.TOO_FEW: "skipped",
     Verdict.NOT_COMPARABLE: "skipped",
 }
+# Table: the names of verdicts in counts.
 _NAMES: Mapping[Enum, tuple[str, str]] = {
     Verdict.REGRESSION: ("regression", "regressions"),
     Verdict.PROGRESSION: ("progression", "progressions"),
