@@ -80,7 +80,7 @@ def time_it(results: int, nights: int, jumpavg_series: int) -> None:
         stored = timed("read (DuckDB)", history.read)
         series = timed("divide into series", lambda: list(series_of(stored.table, nights)))
         values = [one_series.values for one_series in series]
-        ours = timed("find steps (lossratio)", lambda: group_starts(values))
+        ours = timed("find steps (lossratio)", lambda: [group_starts(row) for row in values])
         analysis = timed("all: read, divide, find, judge", lambda: analyse(history, TrendRequest(last=nights)))
         page = timed("draw the page of the lab", lambda: trend_page(analysis, "lab"))
         click.echo(f"The page has {len(page.encode()) / 1e6:.0f} MB.")
@@ -236,7 +236,8 @@ def _changed_steps(values: Values, nights: int) -> float:
     That is what steps alone would take for a regression.
     """
     alarms = []
-    for row, starts in zip(values, group_starts([row[:nights] for row in values]), strict=True):
+    for row in values:
+        starts = group_starts(row[:nights])
         newest = row[starts[-1] : nights]
         before = row[starts[-2] : starts[-1]] if len(starts) > 1 else newest
         alarms.append(2 <= len(newest) < 6 and newest.mean() < 0.99 * before.mean())

@@ -1,11 +1,10 @@
-"""Soak tests measured: judged on devices with a known truth, with real frames, and over many nights.
+"""Soak tests measured: judged on devices with a known truth, and with real frames.
 
     python study/benchmarks/soak.py judge --seconds 60 300 --seeds 3
     python study/benchmarks/soak.py judge --seconds 300 --drawn 0 60 --drawn-seed 7 --store judged.jsonl
     python study/benchmarks/soak.py judge --kinds
     python study/benchmarks/soak.py show "batches of 32" --seconds 300
     python study/benchmarks/soak.py frames --device batches --runs 3
-    python study/benchmarks/soak.py nights --series 300 --years 20
 
 A search is *right* if the load that is stated first is .9 to 1.0 of the truth. It is *wrong* if it is regular and above
 the truth, and *in sight* if the losses that decide are not rarer than the result says. A result *covers* the truth if
@@ -28,7 +27,7 @@ from pathlib import Path
 from zlib import crc32
 
 import numpy as np
-from soaks import nights, real_frames
+from soaks import real_frames
 from soaks.devices import CAPACITY, FAMILIES, KINDS, Family, Pause
 from soaks.drawn import SEED, family_named
 
@@ -107,8 +106,6 @@ def main() -> None:
 
     frames_of = commands.add_parser("frames", help="search for the critical load of devices with real frames")
     real_frames.add_options(frames_of)
-    nights_of = commands.add_parser("nights", help="measure what many nights together show")
-    nights.add_options(nights_of)
 
     arguments = parser.parse_args()
     arguments.command(arguments)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
@@ -18,7 +17,7 @@ from lossratio.measurements.throughput.request import SearchRequest
 from lossratio.report.comparison import Verdict, compare
 from lossratio.report.csit import CsitExport, CsitNames, write_csit
 from lossratio.report.junit import junit_report
-from lossratio.report.metrics import bencher_report, openmetrics_report
+from lossratio.report.metrics import openmetrics_report
 from lossratio.report.run import Run, read_run
 from lossratio.results.conditions import Conditions, Testbed
 from lossratio.results.device import Device
@@ -100,12 +99,6 @@ def test_metrics_and_hosts_get_the_device():
     assert samples
     assert all('device="linux_bridge, police=50000"' in line for line in samples)
     assert '<property name="device" value="linux_bridge, police=50000" />' in junit_report([run])
-
-
-def test_bencher_does_not_merge_two_devices():
-    benchmarks = json.loads(bencher_report(runs(SLOW, FAST)))
-    name = mrr().test.full_name
-    assert list(benchmarks) == [f"{name} (linux_bridge, police={rate})" for rate in (50_000, 60_000)]
 
 
 def lab(**interface):

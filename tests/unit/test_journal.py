@@ -154,7 +154,7 @@ def test_more_trials_than_there_are_cannot_be_withdrawn(tmp_path):
     _journal(path, 1.0)
     with pytest.raises(SearchError, match="A withdrawal needs at least one trial, not 0"):
         Journal.withdraw(path, 0, "none")
-    with pytest.raises(SearchError, match="has 1 trial in use; 2 cannot be withdrawn"):
+    with pytest.raises(SearchError, match="uses 1 trial, so 2 cannot be withdrawn"):
         Journal.withdraw(path, 2, "too many")
     last = json.loads(path.read_text().splitlines()[-1])["digest"]
     line = add_digest(b'{"withdrawal": {"trials": 2, "reason": "too many"}}', last)[0]

@@ -165,7 +165,7 @@ def test_each_report_has_the_queue_that_drops(soak):
     result, where = soak
     run = read_run(where.directory.path)
     said = result.queue_drops.sentence
-    reports = {name: render(name, [run]) for name in ("html", "md", "csv", "junit", "json", "openmetrics", "otlp")}
+    reports = {name: render(name, [run]) for name in ("html", "md", "csv", "junit", "json", "openmetrics")}
     assert {name for name in ("html", "md", "csv", "junit") if said not in reports[name]} == set()
     dropped = result.queue_drops.queues[2].dropped_frames
     assert f'"dropped_frames": {dropped}' in reports["json"]
@@ -173,7 +173,7 @@ def test_each_report_has_the_queue_that_drops(soak):
     samples = {sample.labels["queue"]: sample for sample in metrics["lossratio_dut_queue_dropped_frames"]}
     assert {queue: sample.value for queue, sample in samples.items()} == {"0": 0, "1": 0, "2": dropped, "3": 0}
     assert (samples["2"].labels["hostname"], samples["2"].labels["interface"]) == ("DUT1", "dut0")
-    assert "lossratio_dut_queue_dropped_ratio" in reports["otlp"]
+    assert "lossratio_dut_queue_dropped_ratio" in reports["openmetrics"]
     csit = [sample.csit() for sample in device_metrics(result)]
     line = f"dut_queue_dropped_frames{{hostname='DUT1',interface='dut0',queue='2'}} {float(dropped)}"
     assert any(each.startswith(line) for each in csit)

@@ -19,7 +19,6 @@ from lossratio.plugins import how_to_install, how_to_install_package
 _EXTRAS = {
     "history": ("trends and an archive of many runs", ("pyarrow", "duckdb", "fsspec")),
     "s3": ("an archive in an S3 object store", ("s3fs",)),
-    "alerts": ("alerts by chat, mail and other services", ("apprise",)),
     "trex": ("the client of TRex", ("trex_stl_lib",)),
     "otg": ("testers with the Open Traffic Generator API", ("snappi",)),
     "snmp": ("counters that a device offers only by SNMP", ("pysnmp",)),
@@ -68,7 +67,7 @@ def _groups() -> Iterator[tuple[str, list[_Line]]]:
     testers = [trex, *_extras("trex", "otg", "snmp"), server]
     yield ("Optional: testers and devices of a lab", testers)
     git = _program("git", "bisection between revisions", "git")
-    yield ("Optional: results of many runs", [*_extras("history", "s3", "alerts"), git])
+    yield ("Optional: results of many runs", [*_extras("history", "s3"), git])
     study = _package("study", "search algorithms side by side")
     yield ("Optional: research on search algorithms", [study, *_extras("bench")])
 

@@ -1,6 +1,6 @@
 """Pictures and pages: SVG, plots, marks of loss, HTML."""
 
-from lossratio.drawing.html import PAGES, html_fragment, packed
+from lossratio.drawing.html import PAGES, html_fragment
 from lossratio.drawing.overview import (
     NOTHING,
     Column,

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
+from itertools import chain
 from typing import Generic, Protocol, TypeVar
 
 from lossratio.drawing.html import PAGES, html_fragment, packed
@@ -10,6 +11,8 @@ from lossratio.units import printable
 
 NOTHING = "–"
 """The text for a missing value."""
+LARGE = 5_000_000
+"""Sections with more characters of markup than this are compressed, and a script shows them."""
 Section = tuple[str, str, Sequence[str]]
 """A section of a page: the name that addresses link to, its heading, and its markup in parts."""
 
@@ -83,38 +86,28 @@ class Overview(Generic[RowT]):
     """The filters of rows, by their names in addresses: a label, and the value of a row (several: one per line)."""
     only: str
     """The label of the filter for rows that somebody should look at."""
-    few: int
+    few: int = 3
     """Up to this many sections are initially open."""
     fewest: int = 3
     """Fewer rows than this have no table, because their sections show all that it has."""
 
     def page(
-        self,
-        template: str,
-        sections: Sequence[Section],
-        *,
-        is_large: bool,
-        data: Mapping[str, str],
-        package: str = PAGES,
-        **values: object,
+        self, template: str, sections: Sequence[Section], *, package: str = PAGES, **values: object
     ) -> str:
         """Makes the page from a template of a package.
 
         A large page has its rows and sections compressed, and needs its script to show them.
         """
         heads, rows = self.table()
+        all_parts = [parts for _, _, parts in sections]
+        is_large = sum(map(len, chain.from_iterable(all_parts))) > LARGE
+        data = {}
         if is_large:
             texts: dict[str, int] = {}
-            places = [
-                [texts.setdefault(part, len(texts)) for part in parts] for _, _, parts in sections
-            ]
-            data = {
-                **data,
-                "rows": packed(
-                    {"rows": rows, "sections": [(name, heading) for name, heading, _ in sections]}
-                ),
-                "sections": packed({"texts": list(texts), "sections": places}),
-            }
+            places = [_places(parts, texts) for parts in all_parts]
+            named = [(name, heading) for name, heading, _ in sections]
+            data["rows"] = packed({"rows": rows, "sections": named})
+            data["sections"] = packed({"texts": list(texts), "sections": places})
 
         return html_fragment(
             package,
@@ -151,6 +144,11 @@ class Overview(Generic[RowT]):
             words = f'data-words="{escape(row.words)}" data-only="{only}"'
             marked.append(printable(f"<tr{chosen} {words}>{''.join(cells)}</tr>"))
         return [column.head for column in shown], marked
+
+
+def _places(parts: Sequence[str], texts: dict[str, int]) -> list[int]:
+    """The positions of parts among the different texts of a page; new ones are added."""
+    return [texts.setdefault(part, len(texts)) for part in parts]
 
 
 def test_column(row_type: type[RowT]) -> Column[RowT]:

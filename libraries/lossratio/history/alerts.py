@@ -1,4 +1,4 @@
-"""Alerts about trends, set up in a YAML file: by a webhook, by e-mail, by a command, or by another sink.
+"""Alerts about trends, set up in a YAML file: by a webhook, by e-mail, or by a command.
 
 An alert says what changed, where, and how certain that is. A later alert says who explained the change, and why. Each
 alert is sent once: a memory beside the file records the alerts that were sent, so the next night sends no second alert
@@ -12,13 +12,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import datetime
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Any, Literal
 
 import numpy as np
-from pydantic import AwareDatetime, BaseModel, BeforeValidator, Field, create_model, model_validator
+from pydantic import AwareDatetime, BaseModel, Field, model_validator
 
 from lossratio.errors import ReportError, StorageError
-from lossratio.history.sinks import SINKS, Message, NotSentError, Sink, load_sink
+from lossratio.history.sinks import Command, Email, Message, NotSentError, Sink, Webhook
 from lossratio.history.trend import ALARMS, LOOK_AT, Trend, TrendVerdict, missing_in_a_row
 from lossratio.history.trend_words import describe_trend
 from lossratio.input_file import MOST_RECORDED_BYTES, parse_json, read_input_file
@@ -35,6 +35,12 @@ class Alert(FileModel):
 
     name: str = Field(min_length=1, max_length=100)
     """The alert's name in messages and in the memory."""
+    webhook: Webhook | None = None
+    """An HTTP request that sends it."""
+    email: Email | None = None
+    """A mail that sends it."""
+    command: Command | None = None
+    """A command that sends it."""
     input: Literal["text", "json"] = "text"
     """The form of the command's input."""
     timeout: float = Field(default=20.0, gt=0.0, le=600.0)
@@ -52,14 +58,14 @@ class Alert(FileModel):
     def _has_one_way(self) -> "Alert":
         count = len(self._sinks())
         if count != 1:
-            known = SINKS.names()
-            ways = f"{', '.join(known[:-1])} and {known[-1]}"
-            raise ValueError(f"an alert needs exactly one of {ways}, but this one has {count}")
+            raise ValueError(
+                f"an alert needs exactly one of webhook, email and command, but this one has {count}"
+            )
         return self
 
     def _sinks(self) -> list[Sink]:
-        values = (getattr(self, name, None) for name in SINKS.names())
-        return [value for value in values if isinstance(value, Sink)]
+        sinks = (self.webhook, self.email, self.command)
+        return [sink for sink in sinks if sink is not None]
 
     @property
     def sink(self) -> Sink:
@@ -72,29 +78,6 @@ class _AlertsFile(FileModel):
     alerts: tuple[Alert, ...]
     memory: Path | None = None
     """File of the alerts that were sent, relative to this file. Left out: beside it, ``NAME.sent.json``."""
-
-
-def _file_model() -> type[_AlertsFile]:
-    """The class of files, whose alerts have a field for each sink."""
-    fields: dict[str, Any] = {name: (_sink_type(name), None) for name in SINKS.names()}
-    alert: Any = create_model("Alert", __base__=Alert, **fields)
-    file: type[_AlertsFile] = create_model(
-        "AlertsFile", __base__=_AlertsFile, alerts=(tuple[alert, ...], ...)
-    )
-    return file
-
-
-def _sink_type(name: str) -> Any:
-    """The type of a sink's field. A broken sink is an error only for the people who use it."""
-    try:
-        return load_sink(name) | None
-    except ReportError as error:
-        problem = str(error)
-
-    def refuse(_: object) -> object:
-        raise ValueError(problem)
-
-    return Annotated[Any, BeforeValidator(refuse)]
 
 
 @dataclass(frozen=True)
@@ -115,7 +98,7 @@ class Alerts:
         Raises:
             ReportError: If the file is wrong, an environment variable is missing, or the memory cannot be read.
         """
-        loaded = load_yaml_file(path, _file_model(), ReportError, check=_problems)
+        loaded = load_yaml_file(path, _AlertsFile, ReportError, check=_problems)
         memory = path.parent / (loaded.memory or f"{path.stem}.sent.json")
         if not memory.exists():
             return cls(loaded.alerts, memory, {})
@@ -213,17 +196,15 @@ def how_sure(trend: Trend) -> str:
     said = f"{worse} of the {len(newest)} newest results agree, {since} since the change"
     scatter = float(before.std(ddof=1)) if len(before) > 2 else 0.0
     if scatter > 0.0:
-        size = (
-            abs(change.ratio * change.before if np.isfinite(change.ratio) else change.after)
-            / scatter
-        )
+        size = change.after
+        if np.isfinite(change.ratio):
+            size = abs(change.ratio * change.before)
+        size /= scatter
         said += f"; the change is {size:.3g} times the scatter of the {results_counted(len(before))} before"
 
-    return said + (
-        "; the values are in two bands, and this is the lower one"
-        if trend.bands is not None
-        else ""
-    )
+    if trend.bands is not None:
+        said += "; the values are in two bands, and these are the values of the lower one"
+    return said
 
 
 def _key(trend: Trend, verdict: TrendVerdict) -> str:
@@ -257,16 +238,10 @@ def _problems(loaded: _AlertsFile) -> Iterator[tuple[tuple[str | int, ...], str]
     for index, alert in enumerate(loaded.alerts):
         if alert.name in names[:index]:
             yield ("alerts", index, "name"), f"another alert is called {alert.name!r}"
-        missing = [variable for variable in alert.sink.variables() if variable not in os.environ]
-        for variable in missing:
-            yield (
-                ("alerts", index),
-                f"the environment variable {variable} is not set; export it before",
-            )
-
-        problem = None if missing else alert.sink.problem()
-        if problem is not None:
-            yield ("alerts", index), problem
+        for variable in alert.sink.variables():
+            if variable not in os.environ:
+                problem = f"the environment variable {variable} is not set; export it before"
+                yield ("alerts", index), problem
 
 
 def _message(alert: Alert, trends: Sequence[Trend]) -> Message:

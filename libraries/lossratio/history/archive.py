@@ -14,7 +14,7 @@ import tempfile
 import time
 import zlib
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -230,7 +230,9 @@ def mirror_history(store: ObjectStore, cache: Path | None = None) -> History:
     wanted = {name for name in names if _MIRRORED.fullmatch(name)}
     if not wanted:
         store.require_archive()
-        raise ReportError(f"{store} has no history yet: nothing below {HISTORY}/.")
+        raise ReportError(
+            f"{store} has no history yet. Send a run to it: lossratio archive send DIR --results {shell_word(store)}"
+        )
     here = _mirrored(folder)
     for name in sorted(wanted - (here - {ANNOTATIONS_NAME})):
         store.get(f"{HISTORY}/{name}", folder / name)
@@ -347,19 +349,14 @@ class Outbox:
         # The folder itself is locked, because a full disk has no room for a file of locks.
         folder = os.open(self.path, os.O_RDONLY)
         try:
-            while not self._is_locked_for_us(folder):
+            while True:
+                with suppress(BlockingIOError):
+                    lock(folder, self.path)
+                    break
                 time.sleep(_LOOK_EVERY)
             yield
         finally:
             os.close(folder)
-
-    def _is_locked_for_us(self, folder: int) -> bool:
-        """Locks the open folder, unless another process has locked it."""
-        try:
-            lock(folder, self.path)
-        except BlockingIOError:
-            return False
-        return True
 
     def way_on(self) -> str:
         """Where the files wait that the archive did not take, and how to send them, in a sentence; empty: none wait."""
@@ -447,7 +444,7 @@ def _unpack(archive: tarfile.TarFile, folder: Path) -> None:
     for member in archive.getmembers():
         place = Path(os.path.normpath(folder / member.name))
         if not (member.isfile() or member.isdir()) or not place.is_relative_to(folder):
-            raise ValueError(f"it must not contain {member.name!r}")
+            raise ValueError(f"{member.name!r} does not belong in it")
         archive.extract(member, folder, set_attrs=False)
 
 
@@ -468,12 +465,15 @@ def _fetched(store: ObjectStore, name: str, directory: Path) -> Path:
             with tarfile.open(packed) as archive:
                 _unpack(archive, unpacked)
         except (tarfile.TarError, gzip.BadGzipFile, EOFError, zlib.error, ValueError) as error:
-            raise ArchiveError(f"{store}: {name} is damaged: {error}.") from error
+            raise ArchiveError(
+                f"{store}: {name} is damaged: {error}. Remove it from the archive, or send its run again."
+            ) from error
 
         runs = [*unpacked.iterdir()]
         if len(runs) != 1 or not runs[0].is_dir():
             raise ArchiveError(
-                f"{store}: {name} is damaged: it does not contain the directory of one run."
+                f"{store}: {name} is damaged: it does not contain the directory of one run. Remove it from the "
+                "archive, or send its run again."
             )
         runs[0].rename(run)
 

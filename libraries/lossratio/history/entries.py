@@ -92,14 +92,11 @@ def _factor(row: Finding) -> float | None:
     return None
 
 
-def _aggregate(path: str) -> Callable[[Finding], float | None]:
+def _aggregate(name: str) -> Callable[[Finding], float | None]:
     """A column of a rate as an aggregate, or of another number; None: there is none."""
 
     def read(row: Finding) -> float | None:
-        value: Any = row
-        for name in path.split("."):
-            value = getattr(value, name, None)
-        return results.aggregate_of(value)
+        return results.aggregate_of(getattr(row, name))
 
     return read
 
@@ -164,8 +161,5 @@ COLUMNS: Mapping[str, tuple[Any, Callable[[Finding], Any] | None]] = {
     "device": (str, attrgetter("result.conditions.measured_on")),
     "aggregate_factor": (float, _factor),
     "stream": (str, attrgetter("stream")),
-    "estimate": (float, _aggregate("estimate.value")),
-    "estimate_chance": (float, _aggregate("estimate.chance_ratio")),
-    "estimate_shared": (float, _aggregate("estimate.shared_ratio")),
 }
 """The columns of a history, by their names."""

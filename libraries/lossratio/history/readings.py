@@ -57,16 +57,14 @@ def _results_of_test(rows: Any) -> list[_Result]:
     for entry in rows.select(_OF_READINGS).to_pylist():
         known = by_time.setdefault(entry["started"], entry)
         known["readings"] = known["readings"] or entry["readings"]
-    return [
-        (
-            entry,
-            {
-                _LATENCY: _by_key(latency_readings(entry["latency"] or ())),
-                _TELEMETRY: _by_key(Reading(**reading) for reading in entry["readings"] or ()),
-            },
-        )
-        for _, entry in sorted(by_time.items())
-    ]
+    return [(entry, _by_source(entry)) for _, entry in sorted(by_time.items())]
+
+
+def _by_source(entry: Mapping[str, Any]) -> dict[str, dict[_Key, Reading]]:
+    """The readings of a result: of its latency and of its telemetry."""
+    telemetry = [Reading(**reading) for reading in entry["readings"] or ()]
+    latency = latency_readings(entry["latency"] or ())
+    return {_LATENCY: _by_key(latency), _TELEMETRY: _by_key(telemetry)}
 
 
 def _by_key(readings: Iterable[Reading]) -> dict[_Key, Reading]:

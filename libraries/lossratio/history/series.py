@@ -23,7 +23,7 @@ from lossratio.units import Unit
 
 _NOT_KNOWN = "device not known"
 _KEPT_APART = ("testbed", "test", "quantity", "seconds", "lossratio_version", "latency", "readings")
-_RATES = ("value", "lower_bound", "upper_bound", "most", "estimate")
+_RATES = ("value", "lower_bound", "upper_bound", "most")
 _FIELDS = [name for name in COLUMNS if name not in _KEPT_APART]
 
 
@@ -79,8 +79,6 @@ class Series:
     """Whether its values are readings, whose changes raise no alarm."""
     mark: str = ""
     """What distinguishes it from other series of the same quantity; empty: there are no others."""
-    is_of_nights: bool = False
-    """Whether its values are estimates of soak tests, from which all nights together give the critical load."""
     as_before: tuple[datetime, ...] = ()
     """The times after the newest result at which the test found that the SUT was as before, and did not search."""
 
@@ -222,9 +220,7 @@ def series_of(table: Any, last: int) -> Iterator[Series]:
     table = with_rates_per_interface(table)
     for key, rows in groups_of(table, QUANTITY_COLUMNS):
         lines = (_made_line(key, line, last) for _, line in groups_of(rows, (LINE,)))
-        made = list(_distinguished([line for line in lines if line is not None]))
-        yield from made
-        yield from (nights for one in made if (nights := _nights_of(one)) is not None)
+        yield from _distinguished([line for line in lines if line is not None])
 
 
 def _made_line(key: tuple[str, str, str], line: Any, last: int) -> Series | None:
@@ -238,25 +234,6 @@ def _made_line(key: tuple[str, str, str], line: Any, last: int) -> Series | None
     times = line.column("started").to_pylist()
     after_newest = tuple(times[searched[-1] + 1 :])
     return replace(made_series(key, kept.to_pydict()), as_before=after_newest)
-
-
-def _nights_of(series: Series) -> Series | None:
-    """The series of the estimates of regular soak tests; None: there are no estimates.
-
-    A night that is irregular, or that contradicts its model, does not take part.
-    """
-    indices = [
-        index
-        for index, estimate in enumerate(series["estimate"])
-        if estimate is not None and series["outcome"][index] == MEASURED
-    ]
-    if not indices:
-        return None
-    columns = _taken(series.columns, indices)
-    none = [None] * len(indices)
-    columns |= {"value": columns["estimate"], "unsent_share": none, "most": none}
-    key = replace(series.key, quantity=f"{series.key.quantity} of all nights")
-    return replace(series, key=key, columns=columns, is_of_nights=True, as_before=())
 
 
 def made_series(

@@ -10,7 +10,7 @@ import json
 import os
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime, timedelta, timezone
+from datetime import datetime
 from importlib import import_module
 from importlib.resources import files
 from pathlib import Path
@@ -29,17 +29,12 @@ from lossratio.report import NOTHING_MEASURED
 from lossratio.results import write_whole
 from lossratio.units import and_more, results_counted
 
-_PARTITIONS = ("testbed", "date")
 _NEEDED = ("testbed", "test", "quantity", "started", "outcome", "unit", "lower_is_better")
 """Columns that each entry has."""
 _DIGEST_LENGTH = 32
 _PROBLEMS_SHOWN = 5
-_CLOCKS_DIFFER = timedelta(hours=1)
+_CLOCKS_DIFFER = "1 hour"
 """A result may be dated this much later than the clock of the machine that reads it."""
-_OLDEST_COLUMNS = (
-    *("test", "quantity", "started", "value", "outcome", "doubts"),
-    *("unit", "aggregate_factor", "measured_as", "device"),
-)
 
 
 @dataclass(frozen=True)
@@ -49,7 +44,7 @@ class StoredEntries:
     table: Any
     """A `pyarrow.Table` of the entries, each once, in the order of testbed, test, quantity and time."""
     problems: tuple[str, ...]
-    """Files that cannot be read, and why; and how many results are dated in the future."""
+    """Messages about files that cannot be read, and about results that are dated in the future."""
     unmeasured: tuple[NothingMeasured, ...] = ()
     """Tests that measured nothing, by testbed, test and time. They are not in the table."""
     names: Names = field(default_factory=Names)
@@ -100,26 +95,15 @@ class History:
                 f"trend {shell_word(self.path)} --add DIR"
             )
 
-        dated, problems = _with_days(paths)
-        whole, more = _with_schema(dated)
-        problems += more
-        _check_any(whole, problems)
-        duckdb = required("duckdb")
+        problems: list[str] = []
         try:
-            table, unusable = _query(whole, testbed, readings=readings)
-        except duckdb.Error:
-            # So far, only the end of each file was read, because reading whole files each time would take too long.
-            whole, more = _without_damage(whole)
-            problems += more
-            _check_any(whole, problems)
-            table, unusable = _query(whole, testbed, readings=readings)
+            table, left_out = _query(paths, testbed, readings=readings)
+        except required("duckdb").Error:
+            paths, problems = _readable(paths)
+            _check_any(paths, problems)
+            table, left_out = _query(paths, testbed, readings=readings)
 
-        problems += [
-            f"{file} is left out: it has a row without a name or a time, or with an impossible number."
-            for file in unusable
-        ]
-        table, from_future = self._without_future(table)
-        problems += from_future
+        problems += left_out
         measured = required("pyarrow.compute").not_equal(table.column("quantity"), NOTHING_MEASURED)
         others = table.filter(required("pyarrow.compute").invert(measured))
         annotations = self.path / ANNOTATIONS_NAME
@@ -128,40 +112,12 @@ class History:
 
         return StoredEntries(with_lines(table), tuple(problems), tuple(_unmeasured(others)), names)
 
-    def _without_future(self, table: Any) -> tuple[Any, list[str]]:
-        """The entries without those that are dated in the future, and a message for each testbed that has some."""
-        compute = required("pyarrow.compute")
-        latest = datetime.now(timezone.utc) + _CLOCKS_DIFFER
-        is_later = compute.greater(table.column("started"), latest)
-        later = table.filter(is_later)
-        results: dict[str, set[tuple[str, datetime]]] = {}
-        for row in later.select(["testbed", "test", "started"]).to_pylist():
-            results.setdefault(row["testbed"], set()).add((row["test"], row["started"]))
-
-        problems = []
-        for testbed, dated in results.items():
-            first = min(started for _, started in dated)
-            verb = "is" if len(dated) == 1 else "are"
-            folder = self._folder(testbed, first.date().isoformat()).relative_to(self.path)
-            # An archive's history is read from a mirror, so the folder is named as it is in the archive.
-            problems.append(
-                f"{results_counted(len(dated))} of testbed {testbed} {verb} left out, dated in the future: from "
-                f"{first:%Y-%m-%d %H:%M} UTC on, in the history's folder {folder}. If the clock of this machine is "
-                "right, correct that of the machine that measured, remove the files from the history, and measure "
-                "again."
-            )
-        return table.filter(compute.invert(is_later)), problems
-
-    def _folder(self, testbed: str, day: str) -> Path:
-        """The folder of a testbed's entries of one day."""
-        return self.path / f"testbed={quote(testbed, safe=' ')}" / f"date={day}"
-
     def _write(self, testbed: str, day: str, entries: Sequence[Entry]) -> Path:
         names = _schema().names
         rows = [{name: entry.get(name) for name in names} for entry in entries]
         text = json.dumps(rows, sort_keys=True, default=str)
         digest = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:_DIGEST_LENGTH]
-        path = self._folder(testbed, day) / f"{digest}.parquet"
+        path = self.path / _folder(testbed, day) / f"{digest}.parquet"
         arrow, parquet = required("pyarrow"), required("pyarrow.parquet")
         data = arrow.BufferOutputStream()
         parquet.write_table(
@@ -206,23 +162,6 @@ def continued(table: Any, entries: Sequence[Entry]) -> Any:
     return in_order(arrow.concat_tables([earlier, newest]))
 
 
-def _with_days(paths: Sequence[Path]) -> tuple[list[Path], list[str]]:
-    """The files whose folder is named after a day, and messages about the others."""
-    dated, problems = [], []
-
-    for file in paths:
-        try:
-            datetime.strptime(file.parent.name, "date=%Y-%m-%d")
-        except ValueError:
-            problems.append(
-                f"{file} is left out: its folder is not named after a day, as in date=2026-08-01"
-            )
-        else:
-            dated.append(file)
-
-    return dated, problems
-
-
 def _check_any(readable: Sequence[Path], problems: Sequence[str]) -> None:
     """Checks that a history has a file that can be read.
 
@@ -238,75 +177,76 @@ def _check_any(readable: Sequence[Path], problems: Sequence[str]) -> None:
         )
 
 
-def _with_schema(paths: Sequence[Path]) -> tuple[list[Path], list[str]]:
-    """The files whose ends are whole and whose columns are ours, and messages about the others."""
-    parquet, arrow = required("pyarrow.parquet"), required("pyarrow")
-    ours = _schema()
-    readable, problems = [], []
+def _readable(paths: Sequence[Path]) -> tuple[list[Path], list[str]]:
+    """The files that can be read to the end, and messages about the others.
 
-    for file in paths:
-        try:
-            schema = parquet.read_schema(file)
-        except (OSError, arrow.ArrowException):
-            problems.append(_damaged(file))
-            continue
-
-        missing = [name for name in _OLDEST_COLUMNS if name not in schema.names]
-        other = [
-            field.name
-            for field in ours
-            if field.name in schema.names
-            and schema.field(field.name).type.id not in (field.type.id, arrow.null().id)
-        ]
-        if missing or other:
-            problems.append(
-                f"{file} is left out: it was written by a newer version of lossratio, or is not part of a history. "
-                f"Its columns {', '.join((*missing, *other))} are missing or of another type."
-            )
-        else:
-            readable.append(file)
-
-    return readable, problems
-
-
-def _without_damage(paths: Sequence[Path]) -> tuple[list[Path], list[str]]:
-    """The files that can be read to the end, and messages about the others."""
-    duckdb = required("duckdb")
-    readable, problems = [], []
+    It reads each file separately, which takes too long for a history without damaged files.
+    """
+    readable: list[Path] = []
+    problems: list[str] = []
     for file in paths:
         try:
             _query([file], None, readings=True)
-        except duckdb.Error:
-            problems.append(_damaged(file))
+        except required("duckdb").Error:
+            problems.append(f"{file} is left out: {_damage(file)}")
         else:
             readable.append(file)
     return readable, problems
 
 
-def _damaged(file: Path) -> str:
+def _damage(file: Path) -> str:
+    """Why a file cannot be read, in words."""
     if not file.exists():
-        return f"{file} is left out: it is a symbolic link to a file that does not exist"
+        return "it is a symbolic link to a file that does not exist"
     if not os.access(file, os.R_OK):
-        return f"{file} is left out: you need permission to read it"
-    return f"{file} is damaged, and left out: it is not a whole Parquet file of a history"
+        return "you need permission to read it"
+    return "it is damaged, or a newer version of lossratio wrote it"
 
 
 def _query(paths: Sequence[Path], testbed: str | None, *, readings: bool) -> tuple[Any, list[str]]:
-    """The entries in some files, for one testbed if it is not None, and the files that are left out."""
+    """The entries in some files, for one testbed if it is not None, and messages about what is left out."""
     names = ", ".join(name for name in _schema().names if name != "readings")
     text = files("lossratio.history").joinpath("entries.sql").read_text(encoding="utf-8")
-    found, chosen = text.format(names=names).split(";\n")
+    empty, found, unusable, from_future, chosen = text.format(names=names).split(";\n")
 
     with required("duckdb").connect() as connection:
         # DuckDB gives times in this machine's zone, but all our texts state times in UTC.
         connection.execute("SET TimeZone = 'UTC'")
+        connection.execute(f"SET VARIABLE latest = now() + INTERVAL '{_CLOCKS_DIFFER}'")
         connection.register("all_columns", _schema().empty_table())
+        connection.execute(empty)
         asked = {"files": [str(path) for path in paths], "testbed": testbed, "readings": readings}
         connection.execute(found, asked)
-        unusable = connection.execute(
-            "SELECT DISTINCT file FROM found WHERE NOT is_usable ORDER BY file"
-        ).fetchall()
-        return connection.sql(chosen).to_arrow_table(), [file for (file,) in unusable]
+        left_out = [
+            f"{file} is left out: it has a row without a name or a time, or with an impossible number."
+            for (file,) in connection.execute(unusable).fetchall()
+        ]
+        later = connection.execute(from_future).fetchall()
+        left_out += [_future_in_words(*row) for row in later]
+        return connection.sql(chosen).to_arrow_table(), left_out
+
+
+def _future_in_words(testbed: str, count: int, first: str) -> str:
+    """A message about the results of a testbed that are dated in the future.
+
+    Args:
+        testbed: The testbed.
+        count: The number of its results.
+        first: The first of their times, e.g. ``2026-08-01 14:00``.
+    """
+    verb = "is" if count == 1 else "are"
+    # An archive's history is read from a mirror, so the folder is named as it is in the archive.
+    folder = _folder(testbed, first[:10])
+    return (
+        f"{results_counted(count)} of testbed {testbed} {verb} left out, dated in the future: from {first} UTC on, in "
+        f"the history's folder {folder}. If the clock of this machine is right, correct the clock of the machine that "
+        "measured, remove the files from the history, and measure again."
+    )
+
+
+def _folder(testbed: str, day: str) -> Path:
+    """The folder of a testbed's entries of one day, in a history."""
+    return Path(f"testbed={quote(testbed, safe=' ')}", f"date={day}")
 
 
 def required(module: str) -> Any:
@@ -326,7 +266,7 @@ def required(module: str) -> Any:
 
 def _schema() -> Any:
     """The columns of files, as Arrow describes them; a folder has the name of the testbed."""
-    types = {name: _type(kind) for name, (kind, _) in COLUMNS.items() if name not in _PARTITIONS}
+    types = {name: _type(kind) for name, (kind, _) in COLUMNS.items() if name != "testbed"}
     return required("pyarrow").schema(types)
 
 

@@ -5,13 +5,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from enum import Enum
+from itertools import pairwise
 
 import numpy as np
 
 from lossratio.history.annotations import KnownChange
 from lossratio.history.bands import Bands, bands_in
 from lossratio.history.entries import FAILED
-from lossratio.history.nights import AllNights, all_nights, night_starts
 from lossratio.history.series import Series, SeriesKey
 from lossratio.history.steps import group_starts
 from lossratio.report import Difference, difference_at_most, real_change
@@ -71,13 +71,6 @@ class Step:
     upper: float | None = None
     """Level of the upper band; None: no value is in it."""
 
-    @property
-    def levels(self) -> tuple[float, ...]:
-        """Its mean; with bands, both levels."""
-        if self.upper is None:
-            return (self.mean,)
-        return (self.mean, self.upper)
-
 
 @dataclass(frozen=True)
 class Change:
@@ -136,8 +129,6 @@ class Trend:
     """Only for the tester's own test: the trends that changed because the tester did."""
     successor: SeriesKey | None = None
     """The series that began after this one ended, of another test that measures the same; None: there is none."""
-    nights: AllNights | None = None
-    """The critical load of all nights together; None: the series has no estimates of soak tests, or only one."""
 
     @property
     def is_alarm(self) -> bool:
@@ -205,31 +196,18 @@ def trends_of(
     series: Sequence[Series], known: Sequence[KnownChange] = (), rules: TrendRules = _USUAL
 ) -> list[Trend]:
     """Computes the trends of some series. Known changes explain alarms."""
-    alike = [whole.like_newest() for whole in series]
-    indices = [np.flatnonzero(np.isfinite(part.values)) for part in alike]
-    finite = [part.values[index] for part, index in zip(alike, indices, strict=True)]
     trends = []
-    for part, index, begins in zip(alike, indices, group_starts(finite), strict=True):
-        starts = begins
-        if part.is_of_nights:
-            starts = night_starts(part, index)
-        trends.append(_trend(_Judged(part, index, starts), known, rules))
-
-    whole_trends = []
-    for trend, whole in zip(trends, series, strict=True):
-        nights = None
-        if whole.is_of_nights:
-            nights = all_nights(trend.series)
+    for whole in series:
+        trend = _trend(_Judged(whole.like_newest()), known, rules)
         added = replace(
             trend,
             left_out=len(whole.times) - len(trend.series.times),
             begins=_begins(whole, trend.series),
             notes=tuple(_notes(trend, known)),
             shares=_shares(trend, rules.fresh),
-            nights=nights,
         )
-        whole_trends.append(added)
-    return whole_trends
+        trends.append(added)
+    return trends
 
 
 def _begins(whole: Series, series: Series) -> str:
@@ -251,23 +229,21 @@ def _notes(trend: Trend, known: Sequence[KnownChange]) -> Iterator[KnownChange]:
 class _Judged:
     """A series with its steps, or with its bands if these explain it better."""
 
-    def __init__(self, series: Series, indices: np.ndarray, starts: Sequence[int]) -> None:
+    def __init__(self, series: Series) -> None:
+        indices = np.flatnonzero(np.isfinite(series.values))
         values = series.values[indices]
-        bands = None
-        if not series.is_of_nights:
-            bands = bands_in(values, starts, series.resolution)
+        starts: Sequence[int] = group_starts(values)
+        bands = bands_in(values, starts, series.resolution)
         if bands is not None:
             starts = bands.starts
             values = bands.lowered(values)
 
         steps = []
-        for start, end in zip(starts, [*starts, len(indices)][1:], strict=True):
+        for start, end in pairwise([*starts, len(indices)]):
             mean = float(values[start:end].mean())
+            upper = None
             if bands is not None and bands.in_upper[start:end].any():
                 upper = mean * bands.ratio
-            else:
-                upper = None
-
             steps.append(Step(int(indices[start]), int(indices[end - 1]), mean, upper))
 
         self.series = series
@@ -314,11 +290,7 @@ def _trend(judged: _Judged, known: Sequence[KnownChange], rules: TrendRules) -> 
     series = judged.series
     indices = judged.indices
     steps = judged.steps
-    least_change = series.least_change(rules.least_change)
-    if series.is_of_nights:
-        # A step between nights has its own proof, however small it is.
-        least_change = 0.0
-    rules = replace(rules, least_change=least_change)
+    rules = replace(rules, least_change=series.least_change(rules.least_change))
     earlier = series.kinds[-1 - rules.fresh : -1]
     # The first result of a series has changed from nothing.
     new_kinds = tuple(sorted(series.kinds[-1].difference(*earlier))) if earlier else ()

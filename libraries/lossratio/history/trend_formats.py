@@ -2,38 +2,36 @@
 
 import json
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
+from enum import Enum
 from typing import Any
 
 import numpy as np
 
 from lossratio.history.analysis import Analysis
 from lossratio.history.bands import Bands
-from lossratio.history.nights import AllNights
 from lossratio.history.trend import NO_VERDICT, Change, Trend, TrendVerdict
 from lossratio.history.trend_words import describe_trend, sentence_of
 from lossratio.history.unmeasured import describe_nothing_measured
-from lossratio.report import Case, of_stream
+from lossratio.report import Case, of_stream, verdicts_counted
 from lossratio.results import quick_goals_in
-from lossratio.units import and_more, counted, printable, results_counted
+from lossratio.units import counted, printable, results_counted
 
 FORMAT = "lossratio-trend/2"
-_COUNTED = {
-    TrendVerdict.NO_VALUE: "without a value",
-    TrendVerdict.TESTER: "from the tester",
-    TrendVerdict.NOT_OFFERED: "whose load was not offered",
-    TrendVerdict.UNCONFIRMED: "with one bad result",
-    TrendVerdict.ONE_OTHER: "with one other result",
-    TrendVerdict.TOO_FEW: "with too few results",
+# Table: the names of verdicts in counts.
+_NAMES: Mapping[Enum, tuple[str, str]] = {
+    TrendVerdict.REGRESSION: ("regression", "regressions"),
+    TrendVerdict.NO_VALUE: ("without a value", "without a value"),
+    TrendVerdict.TESTER: ("from the tester", "from the tester"),
+    TrendVerdict.NOT_OFFERED: ("whose load was not offered", "whose load was not offered"),
+    TrendVerdict.UNCONFIRMED: ("with one bad result", "with one bad result"),
+    TrendVerdict.EXPLAINED: ("known change", "known changes"),
+    TrendVerdict.PROGRESSION: ("progression", "progressions"),
+    TrendVerdict.ONE_OTHER: ("with one other result", "with one other result"),
+    TrendVerdict.TOO_FEW: ("with too few results", "with too few results"),
 }
-"""How verdicts are counted, if not by their names."""
-_SEVERAL = {
-    TrendVerdict.REGRESSION: "regressions",
-    TrendVerdict.EXPLAINED: "known changes",
-    TrendVerdict.PROGRESSION: "progressions",
-}
-"""The words for several of these verdicts, if they differ."""
+"""How one and how several of a verdict are counted, if not by its name."""
 _QUIET = (TrendVerdict.STEADY, TrendVerdict.TOO_FEW)
 """Verdicts that alone are not worth a line."""
 
@@ -65,37 +63,17 @@ def _is_worth_a_line(trend: Trend) -> bool:
     """Whether a trend says more than that nothing is known to have changed."""
     if trend.verdict not in _QUIET:
         return True
-    return bool(trend.new_kinds or trend.bands or trend.nights or trend.successor)
-
-
-def _begun_anew(trends: Sequence[Trend]) -> Iterator[str]:
-    """A line for each change of a device that restarts series, if their trends have no lines of their own."""
-    told = {describe_trend(trend) for trend in trends if trend.begins} & set(_lines(trends))
-    series: dict[str, list[Trend]] = {}
-    for trend in trends:
-        if trend.begins and describe_trend(trend) not in told:
-            series.setdefault(trend.begins, []).append(trend)
-    for change, begun in series.items():
-        first = min(begun, key=lambda trend: trend.series.times[0])
-        more = and_more(len(begun) - 1)
-        yield f"begins anew, {first.series.times[0]:%Y-%m-%d %H:%M} UTC: {change}: {first.series}{more}"
-
-
-def _counted(verdict: TrendVerdict, number: int) -> str:
-    word = _COUNTED.get(verdict, verdict.value)
-    return counted(number, word, _SEVERAL.get(verdict, word))
+    return bool(trend.new_kinds or trend.bands or trend.successor)
 
 
 def _verdicts(trends: Sequence[Trend]) -> str:
     """How often each verdict was given, e.g. ``1 regression, 2 with one bad result``."""
-    counts = Counter(trend.verdict for trend in trends)
-    words = [_counted(verdict, counts[verdict]) for verdict in TrendVerdict if verdict in counts]
-    return ", ".join(words) or "no series"
+    given = (trend.verdict for trend in trends)
+    return verdicts_counted(given, TrendVerdict, _NAMES) or "no series"
 
 
 def _summary(analysis: Analysis) -> Iterator[str]:
     results = sum(len(trend.series.times) for trend in analysis.trends)
-    yield from _begun_anew(analysis.trends)
     yield (
         f"{len(analysis.trends)} series of {results_counted(results)}: "
         f"{_verdicts(analysis.trends)}. Rates are per interface."
@@ -104,6 +82,9 @@ def _summary(analysis: Analysis) -> Iterator[str]:
     banded = sum(trend.bands is not None for trend in analysis.trends)
     if banded:
         yield f"Two bands: {banded} of these series, whose values flip between two levels; real changes move both."
+    begun_anew = Counter(trend.begins for trend in analysis.trends if trend.begins)
+    for change, count in begun_anew.items():
+        yield f"begins anew: {change}: {count} of these series"
     old = sum(trend.is_old for trend in analysis.trends)
     if old:
         yield f"Old: {old} of these series have not been measured lately; their verdicts are just as old."
@@ -165,7 +146,6 @@ def _trend(trend: Trend) -> dict[str, Any]:
         "is_alarm": trend.is_alarm,
         "text": describe_trend(trend),
         "change": None if trend.change is None else _change(trend.change),
-        "nights": None if trend.nights is None else _nights(trend.nights),
         "bands": None if trend.bands is None else _bands(trend.bands),
         "builds": trend.builds,
         "notes": [str(note) for note in trend.notes],
@@ -187,10 +167,6 @@ def _change(change: Change) -> dict[str, Any]:
         "began": change.began.isoformat(),
         "known": None if change.known is None else str(change.known),
     }
-
-
-def _nights(nights: AllNights) -> dict[str, Any]:
-    return {**asdict(nights), "since": nights.since.isoformat()}
 
 
 def _bands(bands: Bands) -> dict[str, Any]:

@@ -47,12 +47,10 @@ def sentence_of(trends: Sequence[Trend]) -> str:
 def _undecided(few: Sequence[Trend], trends: Sequence[Trend]) -> str:
     """Why no series has a verdict, and what to do about it."""
     if not trends:
-        return "Undecided: there is no series."
+        return "Undecided: there are no results yet. Add a run."
     if few:
         return f"Undecided: {_among(few, trends)} {_have(few)} fewer than {LEAST_RESULTS} values. Measure again."
-    return (
-        "Undecided: the generator did not send the loads of the newest results. Measure them again."
-    )
+    return "Undecided: the generator sent too few frames in the newest results. Measure again."
 
 
 def _among(some: Sequence[Trend], trends: Sequence[Trend]) -> str:
@@ -103,8 +101,6 @@ def _of_change(trend: Trend) -> Iterator[str]:
             f"since {change.began:%Y-%m-%d %H:%M} UTC"
         )
 
-    if trend.nights is not None:
-        yield trend.nights.in_words(unit)
     if known is not None:
         yield f"known: {known}"
     yield from (f"noted: {note}" for note in trend.notes)

@@ -41,10 +41,7 @@ def in_connections(finding: Finding) -> Finding:
     """The finding with its rates in connections per second."""
     names = ("value", "lower_bound", "upper_bound", "deviation")
     rates: dict[str, Any] = {name: number_of(getattr(finding, name)) for name in names}
-    estimate = finding.estimate
-    if estimate is not None:
-        estimate = replace(estimate, value=number_of(estimate.value) or 0.0)
-    return replace(finding, **rates, estimate=estimate)
+    return replace(finding, **rates)
 
 
 def as_cps(exported: Any) -> Any:

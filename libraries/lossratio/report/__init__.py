@@ -10,6 +10,7 @@ from lossratio.report.comparison import (
     comparison_table,
     difference_at_most,
     real_change,
+    verdicts_counted,
 )
 from lossratio.report.csit import csit_export, write_csit
 from lossratio.report.failures import (

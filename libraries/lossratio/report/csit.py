@@ -111,12 +111,12 @@ def csit_names(result: TestResult) -> CsitNames:
     parts = _TEST.fullmatch(test.name.lower().replace(" ", "_"))
     if parts is None:
         raise CsitNameError(
-            f"The test {test.name!r} is not named as in CSIT, for example "
+            f"CSIT cannot read the name of the test {test.name!r}. Name it like this: "
             "'64B-1c-ethip4-ip4base-ndrpdr'."
         )
     if parts["type"] not in TEST_TYPES:
         raise CsitNameError(
-            f"The name of {test.full_name} does not end with one of CSIT's types: {', '.join(TEST_TYPES)}."
+            f"The name of {test.full_name} must end with one of CSIT's types: {', '.join(TEST_TYPES)}."
         )
 
     folders = [part.replace(" ", "_") for part in test.suite.lower().split(".")]
@@ -174,11 +174,12 @@ def _kept_suite(
     body = named["body"]
     if body != parts["body"] and not body.endswith(f"-{parts['body']}"):
         raise CsitNameError(
-            f"The test {test.name!r} does not contain the name of its suite {folders[-1]!r}."
+            f"The test {test.name!r} and its suite {folders[-1]!r} name different features. Rename one of them."
         )
     if named["type"] != parts["type"]:
         raise CsitNameError(
-            f"The names of {test.full_name} end with two types, {named['type']} and {parts['type']}."
+            f"The suite of {test.full_name} has the type {named['type']}, but the test has the type {parts['type']}. "
+            "Rename one of them."
         )
     return _Suite(".".join(folders), named["links"], named["code"] + named["nic"], body)
 
@@ -272,8 +273,8 @@ def _nic_code(test: TestIdentity, conditions: Conditions) -> str:
             )
 
     raise CsitNameError(
-        f"{test.full_name} does not name the NIC of its DUT, and CSIT's names begin with it. Add "
-        "model: and speed: to the DUT's interfaces in the topology file."
+        f"The result of {test.full_name} lacks the NIC of its DUT, which CSIT's names begin with. Add model: and "
+        "speed: to the DUT's interfaces in the topology file."
     )
 
 
@@ -315,7 +316,7 @@ def csit_export(result: TestResult) -> CsitExport:
     if view.csit_type not in (None, names.test_type):
         raise CsitExportError(
             f"{result.test.full_name} is named {names.test_type}, but its result is "
-            f"{view.csit_type}."
+            f"{view.csit_type}. Rename the test."
         )
 
     generator = result.conditions.generator
@@ -324,13 +325,16 @@ def csit_export(result: TestResult) -> CsitExport:
     version = generator.get("version", result.conditions.controller.lossratio_version)
     if not (kind and version):
         raise CsitExportError(
-            f"{result.test.full_name} does not name the kind and version of its generator."
+            f"The result of {result.test.full_name} lacks the kind or version of its generator, which CSIT's files "
+            "need."
         )
 
     dut_kind = _dut_kind(result)
     dut_version = next((version for _, version in dut_versions(result)), None)
     if dut_version is None:
-        raise CsitExportError(f"{result.test.full_name} does not name the version of its DUT.")
+        raise CsitExportError(
+            f"The result of {result.test.full_name} lacks the version of its DUT, which CSIT's files need."
+        )
 
     # A node on this machine appears with its name.
     hosts = {
@@ -390,8 +394,8 @@ def write_csit(
     """
     if job is not None and not _JOB.fullmatch(job):
         raise CsitNameError(
-            f"The job {job!r} is not named as in CSIT, for example "
-            "'csit-vpp-perf-ndrpdr-daily-master-x-2n-lab': its dashboards read no other names."
+            f"CSIT's dashboards cannot read the name of the job {job!r}. Name it like this: "
+            "'csit-vpp-perf-ndrpdr-daily-master-x-2n-lab'."
         )
 
     files: dict[Path, Mapping[str, Any]] = {}
@@ -444,7 +448,9 @@ def _dut_kind(result: TestResult) -> str:
         (str(dut.get("csit_type", dut["kind"])) for dut in duts.values() if dut.get("kind")), ""
     )
     if not kind:
-        raise CsitExportError(f"{result.test.full_name} does not name the kind of its DUT.")
+        raise CsitExportError(
+            f"The result of {result.test.full_name} lacks the kind of its DUT, which CSIT's files need."
+        )
     return kind
 
 

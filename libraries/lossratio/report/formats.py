@@ -26,8 +26,6 @@ FORMATS = plugin_group(
         "md": "markdown:MARKDOWN",
         "junit": "junit:JUNIT",
         "openmetrics": "metrics:OPENMETRICS",
-        "otlp": "metrics:OTLP",
-        "bencher": "metrics:BENCHER",
     },
 )
 """All formats."""

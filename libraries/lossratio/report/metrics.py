@@ -1,10 +1,9 @@
-"""Results as metrics: OpenMetrics for Prometheus, OTLP as JSON for OpenTelemetry, and Bencher's format.
+"""Results as metrics: OpenMetrics for Prometheus.
 
 Irregular values are left out, because a chart would not show that they are irregular. Samples of findings have the unit
 in their names, as Prometheus requires. Rates are aggregates. CSIT's telemetry has the same samples of the DUTs.
 """
 
-import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -292,65 +291,6 @@ def openmetrics_report(runs: Sequence[Run]) -> str:
     return text.decode()
 
 
-def otlp_report(runs: Sequence[Run]) -> str:
-    """The runs' samples as OTLP in JSON (opentelemetry-proto 1), for a collector's ``/v1/metrics``."""
-    resources = []
-    for run in runs:
-        gauges: dict[str, dict[str, Any]] = {}
-        for sample in samples_of(run):
-            gauge = gauges.setdefault(
-                sample.name,
-                {"name": sample.name, "description": sample.help, "gauge": {"dataPoints": []}},
-            )
-            gauge["gauge"]["dataPoints"].append(
-                {
-                    "timeUnixNano": str(round(sample.time.timestamp() * 1e9)),
-                    "asDouble": float(sample.value),
-                    "attributes": [_attribute(name, text) for name, text in sample.labels.items()],
-                }
-            )
-
-        scope = {"scope": {"name": "lossratio"}, "metrics": list(gauges.values())}
-        resource = {"attributes": [_attribute("service.name", "lossratio")]}
-        resources.append({"resource": resource, "scopeMetrics": [scope]})
-
-    return json.dumps({"resourceMetrics": resources}, indent=2) + "\n"
-
-
-def bencher_report(runs: Sequence[Run]) -> str:
-    """The runs' values in Bencher's metric format: benchmarks with their measures, each with its bounds."""
-    benchmarks: dict[str, dict[str, dict[str, float]]] = {}
-    for run in runs:
-        for row in run.rows:
-            value = aggregate_of(row.quoted)
-            if value is None:
-                continue
-
-            lower = aggregate_of(row.lower_bound)
-            upper = aggregate_of(row.upper_bound)
-            # The lower bound is a load. A conditional throughput with loss is smaller, and would lie below such a band.
-            bounds = {
-                "lower_value": lower if lower is None or lower <= value else None,
-                "upper_value": upper,
-            }
-            measure = {
-                "value": value,
-                **{name: bound for name, bound in bounds.items() if bound is not None},
-            }
-            name = f"{row.quantity} ({row.unit.name})"
-            benchmarks.setdefault(_benchmark_of(row.result), {})[name] = measure
-
-    return json.dumps(benchmarks, indent=2) + "\n"
-
-
-def _benchmark_of(result: TestResult) -> str:
-    """Bencher's name for a test. It includes the device, because Bencher compares all values of one name."""
-    device = result.conditions.measured_on
-    if device is None:
-        return result.test.full_name
-    return f"{result.test.full_name} ({device})"
-
-
 def _labels(run: str, result: TestResult) -> dict[str, str]:
     return {
         "testbed": result.conditions.testbed.name,
@@ -362,13 +302,5 @@ def _labels(run: str, result: TestResult) -> dict[str, str]:
     }
 
 
-def _attribute(name: str, text: str) -> dict[str, Any]:
-    return {"key": name, "value": {"stringValue": text}}
-
-
 OPENMETRICS = ReportFormat("lossratio.prom", openmetrics_report)
 """All values with their bounds as metrics, for Prometheus."""
-OTLP = ReportFormat("lossratio.otlp.json", otlp_report)
-"""The same metrics in JSON, for collectors of OpenTelemetry."""
-BENCHER = ReportFormat("lossratio.bencher.json", bencher_report)
-"""The values in Bencher's metric format."""

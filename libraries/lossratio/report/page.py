@@ -47,8 +47,6 @@ PAGE_NAME = "lossratio.html"
 _FEW_TESTS = 12
 # Quotes are not escaped, because the text is never in an attribute.
 _as_text = partial(html.escape, quote=False)
-_MANY_TESTS, _MANY_TRIALS = 200, 8_000
-"""In a page with more tests or trials, everything below the numbers to quote is compressed, and a script shows it."""
 # Table: for each filter, its label, and the text of a row that it filters by.
 _FILTERS: Mapping[str, tuple[str, Callable[[Finding], str]]] = {
     "goal": ("Goal", attrgetter("quantity")),
@@ -69,9 +67,6 @@ def report_page(runs: Sequence[Run], title: str) -> str:
         filters = {"run": ("Run", run_of), **_FILTERS}
 
     results = [result for run in runs for result in run.results]
-    is_large = (
-        len(results) > _MANY_TESTS or sum(len(result.trials) for result in results) > _MANY_TRIALS
-    )
     sections = _sections(runs)
     overviews: list[str] = []
 
@@ -94,8 +89,6 @@ def report_page(runs: Sequence[Run], title: str) -> str:
     return overview.page(
         "page.html.jinja",
         sections,
-        is_large=is_large,
-        data={},
         title=title,
         sentences=_sentences(runs, rows),
         headline=_headline(runs),

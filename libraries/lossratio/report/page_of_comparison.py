@@ -31,7 +31,6 @@ from lossratio.report.run import Run
 from lossratio.results import build_of
 from lossratio.units import FRAMES_PER_SECOND, range_in_words
 
-_FEW, _MANY = 3, 200
 _KINDS = {
     Verdict.REGRESSION: "alarm",
     Verdict.SEEMS_WORSE: "undecided",
@@ -168,7 +167,7 @@ def comparison_page(
         rates=FRAMES_PER_SECOND,
     )
     sections = [(row.link, f"{row.test}, {row.quantity}", (body(row=row),)) for row in rows]
-    overview = drawing.Overview(rows, _COLUMNS, _FILTERS, only="Only changed", few=_FEW)
+    overview = drawing.Overview(rows, _COLUMNS, _FILTERS, only="Only changed")
     if names[0] != names[1]:
         title = f"{names[0]} and {names[1]}"
     else:
@@ -177,8 +176,6 @@ def comparison_page(
     return overview.page(
         "comparison.html.jinja",
         sections,
-        is_large=len(rows) > _MANY,
-        data={},
         title=title,
         sentences=[sentence_of(comparison)],
         headline=_headline(comparison, before, after, names),

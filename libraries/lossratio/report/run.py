@@ -187,7 +187,7 @@ def _runs_in_results(path: Path) -> list[Path]:
 
 def _runs_below(path: Path) -> list[Path]:
     """The run directories in a directory, or in its folder `results`."""
-    runs = sorted(child for child in path.iterdir() if child.is_dir() and is_run(child))
+    runs = sorted(child for child in path.glob("*") if child.is_dir() and is_run(child))
     return runs or _runs_in_results(path)
 
 
@@ -217,31 +217,32 @@ def read_run(path: str | Path) -> Run:
     """
     path = as_path(ReportError, "The directory of a run", path)
     parts = _parts_of(path)
-    if path.is_file():
-        raise ReportError(
-            f"{path} is not the directory of a run: it is a file. Name the directory that 'lossratio run' wrote."
-        )
-    if not path.is_dir():
-        raise ReportError(
-            f"{path} is not the directory of a run: there is no such directory. Name the directory of a run, or one "
-            "with runs below it."
-        )
-
     if not parts:
-        below = _runs_below(path)
-        if below:
-            named = ", ".join(map(str, below[:_MOST_NAMED]))
-            raise ReportError(
-                f"{path} is not the directory of a run. Name one that is in it: {named}"
-                f"{and_more(len(below[_MOST_NAMED:]))}."
-            )
-        raise ReportError(
-            f"{path} is not the directory of a run: it has no directory 'results' or 'trials'."
-        )
-
+        raise _no_run(path)
     if parts == [path]:
         return _read(path)
     return _joined(path, [_read(part) for part in parts])
+
+
+def _no_run(path: Path) -> ReportError:
+    """Says why a path is not the directory of a run, and which one to name."""
+    below = _runs_below(path)
+    if below:
+        named = ", ".join(map(str, below[:_MOST_NAMED]))
+        more = and_more(len(below[_MOST_NAMED:]))
+        return ReportError(
+            f"{path} is not the directory of a run. Name one that is in it: {named}{more}."
+        )
+    if path.is_dir():
+        why = "it has no directory 'results' or 'trials', and neither has any folder in it"
+    elif path.exists():
+        why = "it is a file"
+    else:
+        why = "there is no such directory"
+
+    return ReportError(
+        f"{path} is not the directory of a run: {why}. Name the directory that 'lossratio run' wrote."
+    )
 
 
 def _joined(path: Path, parts: Sequence[Run]) -> Run:
@@ -403,17 +404,7 @@ def runs_in(path: str | Path) -> list[Path]:
     path = as_path(ReportError, "The directory of runs", path)
     if is_run(path):
         return [path]
-
-    if not path.exists():
-        raise ReportError(
-            f"{path} is not the directory of a run: there is no such directory. Name the directory of a run, or one "
-            "with runs below it."
-        )
-
-    runs = _runs_below(path) if path.is_dir() else []
+    runs = _runs_below(path)
     if not runs:
-        raise ReportError(
-            f"{path} is neither the directory of a run nor a folder of such directories: there is "
-            "no directory 'results' or 'trials' in it or one level below."
-        )
+        raise _no_run(path)
     return runs

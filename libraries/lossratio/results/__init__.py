@@ -117,7 +117,6 @@ from lossratio.results.offered import (
 )
 from lossratio.results.pictures import Picture as Picture
 from lossratio.results.quantity import (
-    Estimate as Estimate,
     Finding as Finding,
     QuestionBefore as QuestionBefore,
     Shown as Shown,

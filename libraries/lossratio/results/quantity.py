@@ -28,18 +28,6 @@ class QuestionBefore:
 
 
 @dataclass(frozen=True)
-class Estimate:
-    """An estimate of a quantity, with the uncertainty that matters between nights."""
-
-    value: Rate | float
-    """The estimate, a rate or a plain number."""
-    chance_ratio: float
-    """Standard deviation by chance, as a share of the value: nights differ by this."""
-    shared_ratio: float
-    """Standard deviation of what all nights have in common, such as the model's error."""
-
-
-@dataclass(frozen=True)
 class Finding:
     """One quantity of one test: one row of tables, comparisons, trends and exports."""
 
@@ -83,8 +71,6 @@ class Finding:
     """Whether there was no search because the SUT is as before; such a finding neither has nor needs a value."""
     question: QuestionBefore | None = None
     """The question before the search; None: the test does not ask it."""
-    estimate: Estimate | None = None
-    """An estimate beside the value, for comparisons of nights; None: there is none."""
     run: Path | None = None
     """The directory of the run that measured it; None, as for all that follows: only the result is known."""
     find_doubts: Callable[[], tuple[Note, ...]] = field(default=tuple, compare=False, repr=False)

@@ -63,8 +63,75 @@ def faults_from(data: object) -> FrameFaults:
         )
         raise ValueError(
             f"The SUT's faults cannot be read: {problems}. "
-            "The faults are 'duplicated' and 'corrupted': shares of the frames."
+            "Give 'duplicated' and 'corrupted' as shares of the frames."
         ) from error
+
+
+class _Suts:
+    """The running SUTs of all directions: one that carries them all together, or one for each direction."""
+
+    def __init__(
+        self, models: Sequence[StartsSut], directions: int, rng: np.random.Generator
+    ) -> None:
+        self._running: tuple[RunningSut, ...] = tuple(model.start(rng) for model in models)
+        self._directions = directions
+        self._rng = rng
+
+    @property
+    def minds_resets(self) -> bool:
+        """Whether a reset changes what the SUTs forward."""
+        return any(
+            isinstance(sut, LocatingSut) and type(sut).reset is not LocatingSut.reset
+            for sut in self._running
+        )
+
+    def reset(self, now: float) -> None:
+        """Resets the SUTs; most models are not affected."""
+        for sut in self._running:
+            if isinstance(sut, LocatingSut):
+                sut.reset(now)
+
+    def located(self, traffic: Traffic) -> list[list[Loss]]:
+        """The losses of each direction, in time."""
+        if len(self._running) == self._directions:
+            return [losses_of(sut, traffic) for sut in self._running]
+
+        losses: list[list[Loss]] = [[] for _ in range(self._directions)]
+        for loss in losses_of(
+            self._running[0], replace(traffic, frames=traffic.frames * self._directions)
+        ):
+            # The directions alternate, frame by frame.
+            places = [loss.first + number for number in range(self._directions)]
+            ends = [
+                (
+                    place // self._directions,
+                    (loss.last - place % self._directions) // self._directions,
+                )
+                for place in places
+            ]
+            shares = self._shares(loss.frames, [last - first + 1 for first, last in ends])
+
+            for place, (first, last), lost in zip(places, ends, shares, strict=True):
+                if lost:
+                    losses[place % self._directions].append(Loss(first, last, lost))
+
+        return losses
+
+    def lost(self, traffic: Traffic) -> list[int]:
+        """Frames lost in each direction. A SUT that carries all directions does not distinguish them."""
+        if len(self._running) == self._directions:
+            return [sut(traffic) for sut in self._running]
+        sent = traffic.frames
+        lost = self._running[0](replace(traffic, frames=sent * self._directions))
+        return self._shares(lost, [sent] * self._directions)
+
+    def _shares(self, lost: int, frames: Sequence[int]) -> list[int]:
+        shares = []
+        for number, most in enumerate(frames):
+            drawn = int(self._rng.binomial(lost, 1.0 / (len(frames) - number)))
+            shares.append(max(lost - sum(frames[number + 1 :]), min(most, drawn)))
+            lost -= shares[-1]
+        return shares
 
 
 @checked(SearchError)
@@ -110,7 +177,7 @@ class SimulatedMeasurer:
             )
         if max_rate is not None and not max_rate > 0:
             raise SearchError(
-                f"max_rate must be positive, not {max_rate!r}; None is a generator without limit."
+                f"max_rate must be positive, not {max_rate!r}. Give None for a generator without limit."
             )
 
         self.now = 0.0
@@ -121,7 +188,7 @@ class SimulatedMeasurer:
         self._max_rate = math.inf if max_rate is None else max_rate
         self._rng = np.random.default_rng(seed)
         self._faults = faults
-        self._suts: tuple[RunningSut, ...] = tuple(model.start(self._rng) for model in suts)
+        self._suts = _Suts(suts, self._directions, self._rng)
 
     @checked(SearchError)
     def measure(self, trial: TrialInput) -> TrialOutput:
@@ -143,7 +210,9 @@ class SimulatedMeasurer:
             # Losses at a load that the generator cannot send may be the generator's fault.
             counters = [
                 self._counters(number, intended, sent, lost, trial.duration)
-                for number, lost in enumerate(self._lost(Traffic(self.now, trial.duration, sent)))
+                for number, lost in enumerate(
+                    self._suts.lost(Traffic(self.now, trial.duration, sent))
+                )
             ]
             self.now += trial.duration
             return self._output(trial, counters)
@@ -171,7 +240,9 @@ class SimulatedMeasurer:
                 frames - sent, math.ceil(max(WATCH_SECONDS, WATCH_SHARE * begun) / per_frame)
             )
             traffic = Traffic(self.now + begun, part * per_frame, part, continues=sent > 0)
-            lost = [before + more for before, more in zip(lost, self._lost(traffic), strict=True)]
+            lost = [
+                before + more for before, more in zip(lost, self._suts.lost(traffic), strict=True)
+            ]
             sent += part
 
         duration = trial.duration if sent == frames else sent * per_frame
@@ -188,7 +259,7 @@ class SimulatedMeasurer:
         """Sends a part of a trial's traffic, adds it to the directions' courses, and advances the clock by it."""
         intended, sent = self._frames(step.load, step.duration)
         traffic = Traffic(self.now, step.duration, sent)
-        for course, losses in zip(courses, self._located(traffic), strict=True):
+        for course, losses in zip(courses, self._suts.located(traffic), strict=True):
             course.add(traffic, intended, losses)
         self.now += step.duration
 
@@ -212,16 +283,11 @@ class SimulatedMeasurer:
     @property
     def minds_resets(self) -> bool:
         """Whether a reset changes what the SUT forwards."""
-        return any(
-            isinstance(sut, LocatingSut) and type(sut).reset is not LocatingSut.reset
-            for sut in self._suts
-        )
+        return self._suts.minds_resets
 
     def reset_sut(self) -> None:
         """Resets the SUT now; most models are not affected."""
-        for sut in self._suts:
-            if isinstance(sut, LocatingSut):
-                sut.reset(self.now)
+        self._suts.reset(self.now)
 
     def rest(self) -> None:
         """Passes the time without traffic after a trial."""
@@ -278,47 +344,6 @@ class SimulatedMeasurer:
         if self._faults is None:
             return counters
         return self._faults.examined(counters, self._rng)
-
-    def _located(self, traffic: Traffic) -> list[list[Loss]]:
-        if len(self._suts) == self._directions:
-            return [losses_of(sut, traffic) for sut in self._suts]
-
-        losses: list[list[Loss]] = [[] for _ in range(self._directions)]
-        for loss in losses_of(
-            self._suts[0], replace(traffic, frames=traffic.frames * self._directions)
-        ):
-            # The directions alternate, frame by frame.
-            places = [loss.first + number for number in range(self._directions)]
-            ends = [
-                (
-                    place // self._directions,
-                    (loss.last - place % self._directions) // self._directions,
-                )
-                for place in places
-            ]
-            shares = self._shares(loss.frames, [last - first + 1 for first, last in ends])
-
-            for place, (first, last), lost in zip(places, ends, shares, strict=True):
-                if lost:
-                    losses[place % self._directions].append(Loss(first, last, lost))
-
-        return losses
-
-    def _lost(self, traffic: Traffic) -> list[int]:
-        """Frames lost in each direction. A SUT that carries all directions does not distinguish them."""
-        if len(self._suts) == self._directions:
-            return [sut(traffic) for sut in self._suts]
-        sent = traffic.frames
-        lost = self._suts[0](replace(traffic, frames=sent * self._directions))
-        return self._shares(lost, [sent] * self._directions)
-
-    def _shares(self, lost: int, frames: Sequence[int]) -> list[int]:
-        shares = []
-        for number, most in enumerate(frames):
-            drawn = int(self._rng.binomial(lost, 1.0 / (len(frames) - number)))
-            shares.append(max(lost - sum(frames[number + 1 :]), min(most, drawn)))
-            lost -= shares[-1]
-        return shares
 
 
 def _name(number: int) -> str:

@@ -58,7 +58,7 @@ class OneWayLatency(Observed):
 
     def __post_init__(self) -> None:
         if (self.error is None) != (None not in (self.least_us, self.mean_us, self.most_us)):
-            raise ValueError("a direction has either latencies or an error")
+            raise ValueError("a direction has either all latencies (least, mean, most) or an error")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -291,7 +291,7 @@ def _checked(direction: DirectionCounters, least_expected: int) -> DirectionCoun
     if negative:
         raise CountersError(
             f"Counts of {direction.name} are negative: {', '.join(negative)}. "
-            "The generator's counters cannot be trusted."
+            "Its generator cannot be trusted: restart it, and measure again."
         )
     if direction.sent_frames - direction.intended_frames > max(
         _FEW_FRAMES, MOST_EXCESS * direction.intended_frames

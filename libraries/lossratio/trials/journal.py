@@ -164,7 +164,7 @@ class Journal(AbstractContextManager["Journal"]):
         standing = len(contents.entries) + len(contents.unproved)
         if trials > standing:
             raise SearchError(
-                f"{path} has {trials_counted(standing)} in use; {trials} cannot be withdrawn."
+                f"{path} uses {trials_counted(standing)}, so {trials} cannot be withdrawn. Withdraw at most {standing}."
             )
         with cls._at(path, contents) as journal:
             journal._append(withdrawal, "A withdrawal")

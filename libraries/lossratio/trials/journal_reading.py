@@ -107,7 +107,7 @@ def read_good_part(path: str | Path) -> tuple[JournalContents, DamagedJournalErr
         )
     if not lines:
         raise SearchError(
-            f"{path} is not a journal, or was cut off in its header: it has no whole line."
+            f"{path} has no whole line: it is no journal, or was cut off in its header. Name another file."
         )
 
     try:
@@ -181,7 +181,8 @@ class _Reading:
         elif isinstance(line, Late):
             if not 1 <= line.trial <= len(self._trials):
                 raise ValueError(
-                    f"late frames of trial {line.trial}, but only {len(self._trials)} came before"
+                    f"it counts late frames of trial {line.trial}, but the last trial before it is number "
+                    f"{len(self._trials)}"
                 )
             self._late[line.trial - 1] += line.frames
         elif isinstance(line, Withdrawal):

@@ -31,9 +31,7 @@ def read_counts(text: str) -> tuple[int, ...]:
 
     count, rest = divmod(len(data), _COUNT_BYTES)
     if rest:
-        raise ValueError(
-            f"{len(data)} bytes are not a multiple of {_COUNT_BYTES}, the bytes of a number"
-        )
+        raise ValueError(f"it has {len(data)} bytes, but each count takes {_COUNT_BYTES}")
     return unpack(f"<{count}I", data)
 
 

@@ -72,7 +72,9 @@ class TrialResult:
             SearchError: If it is not known how many frames of the stream came back.
         """
         if self.is_early:
-            raise SearchError("A trial that an early verdict ended does not say what streams lost.")
+            raise SearchError(
+                "This trial was ended early, so it is not known what each stream lost. Measure without certain_above."
+            )
         for direction in self.output.directions:
             if direction.name == name:
                 return self._of_direction(direction)
@@ -89,9 +91,9 @@ class TrialResult:
 
         if not sent:
             raise SearchError(
-                f"The trial at {self.load:.10g} frames/s does not say how many frames of the stream {name!r} came "
-                "back. Look at its counters: the profile must have such a stream, and frames that came back changed or "
-                "twice make it unknown (with integrity=off they do not)."
+                f"It is not known how many frames of the stream {name!r} came back in the trial at {self.load:.10g} "
+                "frames/s. Check that the traffic profile has this stream. If frames came back changed or twice, "
+                "measure with integrity=off."
             )
 
         output = TrialOutput(

@@ -128,8 +128,8 @@ class TrialInput(Observed):
             0.0 <= self.certain_above < 1.0 and not self.has_timelines
         ):
             raise SearchError(
-                f"A trial's certain_above must be at least 0 and below 1, not {self.certain_above!r}; a burst or a "
-                "schedule has none."
+                f"certain_above must be at least 0 and below 1, not {self.certain_above!r}. Leave it out for a burst "
+                "or a schedule."
             )
 
         sums = [] if self.frames is None else [float(self.frames)]

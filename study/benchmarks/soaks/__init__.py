@@ -1,1 +1,1 @@
-"""Devices, nights and real frames for `soak.py`."""
+"""Devices and real frames for `soak.py`."""

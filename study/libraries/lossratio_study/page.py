@@ -21,7 +21,6 @@ from lossratio.simulation import Recorded
 from lossratio.units import FRAMES_PER_SECOND, range_in_words
 
 _FEW = 4
-_MANY = 200
 LEAST_TRIALS = 10
 """Minimum number of trials at each load around the bounds for a record to say how well a goal repeats. With fewer
 trials, each search meets the same trials."""
@@ -136,8 +135,6 @@ def replay_page(searches: Any, titles: Mapping[str, str], title: str, suts: Mapp
     return overview.page(
         "page.html.jinja",
         cards,
-        is_large=len(records) > _MANY,
-        data={},
         package=str(__package__),
         title=title,
         sentences=[],

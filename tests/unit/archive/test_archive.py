@@ -397,7 +397,7 @@ def test_an_early_python_3_11_also_unpacks_a_run_and_nothing_outside_of_it(
         assert read_run(fetched).results == read_run(run).results
         return
     packed.write_bytes(damage(packed.read_bytes()))
-    with pytest.raises(ArchiveError, match=r"tar\.gz is damaged: it must not contain "):
+    with pytest.raises(ArchiveError, match=r"tar\.gz is damaged: .* does not belong in it"):
         fetch_newest(store, "simulated", 1, tmp_path / "before")
     assert list((tmp_path / "before").iterdir()) == []
 

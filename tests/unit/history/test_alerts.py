@@ -1,6 +1,6 @@
 import datetime
 import json
-import socket
+import os
 import ssl
 import sys
 import threading
@@ -8,6 +8,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
+import yaml
 from aiosmtpd.controller import Controller
 from aiosmtpd.smtp import AuthResult
 from click.testing import CliRunner
@@ -18,8 +19,7 @@ from history_examples import entry
 from ports import free_port
 
 from lossratio.commands.trend import ack, trend
-from lossratio.history.alerts import Alerts
-from lossratio.history.sinks import SINKS
+from lossratio.history.alerts import Alert, Alerts
 from lossratio.history.store import History
 
 STEADY = [100e3, 100.2e3, 99.9e3, 100.1e3, 99.8e3, 100.0e3, 100.1e3, 99.9e3]
@@ -313,21 +313,21 @@ def test_a_mail_server_with_an_unknown_certificate_gets_no_password(night, mail_
     ("text", "problem"),
     [
         ("alerts: []", r"alerts\.yaml:1: alerts: there is no alert"),
-        ("alerts:\n- {name: a}", "one of apprise, command, email and webhook, but this one has 0"),
+        ("alerts:\n- {name: a}", "one of webhook, email and command, but this one has 0"),
         ("alerts:\n- {name: a, command: x, webhook: {url: 'http://h'}}", "this one has 2"),
         ("alerts:\n- {name: a, command: ''}", "command"),
         # The list itself is right, and "str" is no field of the file.
         ("alerts:\n- {name: a, command: [false]}", r"^[^:]*:2: alerts\.0\.command\.0: must be text, not false[^\n]*$"),
         (
             "alerts:\n- {name: a, command: x, colour: red}",
-            r"alerts\.yaml:2: alerts\.0\.colour: unknown field\. The fields here are apprise, command, ",
+            r"alerts\.yaml:2: alerts\.0\.colour: unknown field\. The fields here are ",
         ),
         ("alerts:\n- {name: a, webhook: {url: 'ftp://h'}}", "http://, https:// or the"),
         ("alerts:\n- {name: a, webhook: {url: 'https://u:p@h/'}}", "a password does not belong in a file"),
         ("alerts:\n- {name: a, webhook: {url: $NO_SUCH}}", "environment variable NO_SUCH is not set"),
         ("alerts:\n- {name: a, command: x}\n- {name: a, command: y}", "another alert is called 'a'"),
         ("alerts:\n- {name: a, email: {host: h, from: x, to: [b@c]}}", "email.from"),
-        ("alerts:\n- {name: a, email: {host: h, from: a@b, to: []}}", "needs a recipient"),
+        ("alerts:\n- {name: a, email: {host: h, from: a@b, to: []}}", "the mail has no recipient"),
         ("alerts:\n- {name: a, email: {host: h, from: a@b, to: [b@c], password: p}}", "email.password"),
         ("alerts:\n- {name: a, email: {host: h, from: a@b, to: [b@c], user: u}}", "'user' and 'password_from'"),
         (
@@ -361,12 +361,10 @@ def test_a_memory_that_cannot_be_written_hides_no_result(night, tmp_path):
 
 
 def test_the_file_in_the_how_to_can_be_read(monkeypatch, tmp_path):
-    pytest.importorskip("apprise")
     file = tmp_path / "alerts.yaml"
     file.write_text(example("yaml"))
     for variable in ("CHAT_URL", "MAIL_PASSWORD"):
         monkeypatch.setenv(variable, "https://chat.example/hook")
-    monkeypatch.setenv("TEAM_CHAT", "ntfy://lossratio-alerts")
     assert [alert.name for alert in Alerts.load(file).alerts] == ["chat", "mail", "pager", "team"]
 
 
@@ -374,99 +372,23 @@ def example(language):
     return PAGE.split(f"```{language}\n")[1].split("```")[0]
 
 
-def test_the_page_has_every_sink_and_a_file_can_have_every_one():
-    assert [name for name in SINKS.names() if f"| `{name}` |" not in PAGE] == []
+def test_the_page_has_every_field_of_an_alert():
+    assert [name for name in Alert.model_fields if f"`{name}" not in PAGE] == []
 
 
-@pytest.fixture
-def service(monkeypatch, webhook):
-    """An alert by apprise to the web server; its address has a secret."""
+@pytest.mark.whole
+@pytest.mark.parametrize(("status", "said"), [(200, "was sent: 1 change"), (403, "was not sent and will be tried")])
+def test_apprise_as_in_the_how_to_gets_the_text(night, webhook, monkeypatch, status, said):
     pytest.importorskip("apprise")
-    address = webhook.url.replace("http://", "json://lab:s3cret@").replace("/hook", "/t0ken")
-    monkeypatch.setenv("TEAM_CHAT", address)
-    return {"name": "team", "apprise": "$TEAM_CHAT"}
-
-
-@pytest.mark.whole
-def test_apprise_gets_subject_and_text(night, webhook, service):
-    answer = night(FALLEN, service)
-    assert "Alert 'team' was sent: 1 change." in answer.stderr
-    ((path, _, body),) = webhook.posted
-    assert path == "/t0ken"
-    assert body["title"].startswith("lossratio: regression of")
-    assert "How sure: " in body["message"]
-
-
-@pytest.mark.whole
-@pytest.mark.parametrize(("status", "said"), [(403, "JSON answered with 403 Forbidden"), (302, "answered with 302 ")])
-def test_what_apprise_could_not_send_is_one_line_without_its_address(night, webhook, service, status, said):
     webhook.answer = status
-    answer = night(FALLEN, service)
-    assert (
-        f"Alert 'team' was not sent and will be tried again next time: apprise: JSON {said.removeprefix('JSON ')}"
-        in (answer.stderr)
-    )
+    monkeypatch.setenv("APPRISE_URLS", webhook.url.replace("http://", "json://lab:s3cret@").replace("/hook", "/t0ken"))
+    monkeypatch.setenv("PATH", f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}")
+    team = next(alert for alert in yaml.safe_load(example("yaml"))["alerts"] if alert["name"] == "team")
+    answer = night(FALLEN, team)
+    assert f"Alert 'team' {said}" in answer.stderr
     assert "s3cret" not in answer.output
     assert "t0ken" not in answer.output
-    assert len(webhook.posted) == 1
-
-
-@pytest.mark.whole
-def test_apprise_has_its_seconds_as_a_whole(night, service, monkeypatch):
-    with socket.create_server(("127.0.0.1", 0)) as silent:
-        monkeypatch.setenv("TEAM_CHAT", f"json://127.0.0.1:{silent.getsockname()[1]}/t0ken")
-        answer = night(FALLEN, service | {"timeout": 0.5})
-    assert "apprise took longer than 0.5 s" in answer.stderr
-
-
-@pytest.mark.whole
-@pytest.mark.parametrize("address", ["nowhere://s3cret", "s3cret", "json://"])
-def test_an_address_that_apprise_does_not_understand_is_an_error_before_anything_is_read(
-    night, service, monkeypatch, address
-):
-    monkeypatch.setenv("TEAM_CHAT", address)
-    answer = night(FALLEN, service)
-    assert "alerts.0: apprise does not understand this address" in str(answer.exception)
-    assert "s3cret" not in str(answer.exception)
-
-
-@pytest.mark.whole
-def test_apprise_that_is_not_installed_is_an_error_with_the_way_to_get_it(night, monkeypatch):
-    monkeypatch.setattr("lossratio.history.sinks.service.find_spec", lambda name: None)
-    answer = night(FALLEN, {"name": "team", "apprise": "ntfy://alerts"})
-    assert "apprise is not installed: pip install 'robotframework-lossratio[alerts]'" in str(answer.exception)
-
-
-@pytest.mark.whole
-def test_another_package_adds_a_sink(night, install_package, tmp_path):
-    header, entry = example("toml").strip().splitlines()
-    assert header == '[project.entry-points."lossratio.alert_sink"]'
-    install_package("our_sinks", {"lossratio.alert_sink": [entry.replace('"', "")]}, our_sinks=example("python"))
-    answer = night(FALLEN, {"name": "a", "spool": {"folder": str(tmp_path)}})
-    assert "Alert 'a' was sent: 1 change." in answer.stderr
-    assert (tmp_path / "alert.txt").read_text().startswith("lossratio: regression of")
-    answer = night(FALLEN, {"name": "b", "spool": {"folder": str(tmp_path / "missing")}})
-    assert "Alert 'b' was not sent and will be tried again next time" in answer.stderr
-    assert "No such file or directory" in answer.stderr
-    answer = night(FALLEN, {"name": "c", "spool": {}})
-    assert "alerts.0.spool.folder: " in str(answer.exception)
-
-
-@pytest.mark.whole
-@pytest.mark.parametrize(
-    ("target", "problem"),
-    [
-        ("no_such_module:Any", "cannot be loaded: ModuleNotFoundError"),
-        ("broken_sinks:number", "is not a subclass of lossratio.history.sinks.Sink"),
-        ("broken_sinks:Nothing", "lacks what every way to send alerts has: send"),
-    ],
-)
-def test_a_broken_sink_is_an_error_for_those_who_use_it_only(night, install_package, tmp_path, target, problem):
-    source = (
-        "import pydantic\nfrom lossratio.history.sinks import Sink\nnumber = 1\n"
-        "class Nothing(pydantic.BaseModel, Sink):\n    pass\n"
-    )
-    install_package("broken_sinks", {"lossratio.alert_sink": [f"spool = {target}"]}, broken_sinks=source)
-    assert "Alert 'note' was sent" in night(FALLEN, command(tmp_path / "sent")).stderr
-    answer = night(FALLEN, {"name": "a", "spool": {}})
-    assert f"the way to send alerts 'spool' of broken_sinks 1.0 ({target}) {problem}" in str(answer.exception)
+    ((path, _, body),) = webhook.posted
+    assert path == "/t0ken"
+    assert body["title"] == "lossratio"
+    assert "How sure: " in body["message"]

@@ -70,10 +70,10 @@ def test_a_flip_over_one_width_is_no_bands():
 def test_a_flip_of_values_without_a_known_width_is_found():
     randomness = np.random.default_rng(6)
     values = steady(randomness, 0.002) * np.where(randomness.random(NIGHTS) < 0.5, 1.0, 0.97)
-    assert bands_in(values, group_starts([values])[0]) is not None
+    assert bands_in(values, group_starts(values)) is not None
     # Exact values, as of a policer, that are farther apart than any search is wide.
     exact = np.where(randomness.random(NIGHTS) < 0.5, 1e6, 0.9e6)
-    assert bands_in(exact, group_starts([exact])[0]) is not None
+    assert bands_in(exact, group_starts(exact)) is not None
 
 
 def test_the_counts_are_those_of_the_levels_that_are_printed():
@@ -124,7 +124,7 @@ def test_noise_as_large_as_the_width_is_no_bands():
     width = 0.05
     randomness = np.random.default_rng(1)
     found = [on_grid(steady(randomness, width), width) for _ in range(150)]
-    assert [values for values in found if bands_in(values, group_starts([values])[0], width) is not None] == []
+    assert [values for values in found if bands_in(values, group_starts(values), width) is not None] == []
 
 
 @pytest.mark.parametrize("is_upper", [True, False])

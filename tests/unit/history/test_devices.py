@@ -46,7 +46,7 @@ def test_many_tests_that_begin_anew_for_one_reason_are_one_line(tmp_path):
         filled(tmp_path, range(10, 20), device=FAST, test=test)
     answer = said(tmp_path)
     assert answer.output.count("begins anew") == 1
-    assert "and 2 more" in answer.output
+    assert "3 of these series" in answer.output
 
 
 @pytest.mark.whole

@@ -207,7 +207,7 @@ def test_a_page_has_the_top_nodes_and_a_pattern_chooses_among_readings(tmp_path)
     assert "clocks per packet, DUT1 node-19" in readings
     analysis, _ = found(history)
     page = trend_page(analysis, "lab")
-    assert f"2 series of 10 results, none of them with an alarm · {2 * TOP_NODES + 2} of latency and telemetry" in page
+    assert f"{2 * TOP_NODES + 4} series · testbed" in page
     assert page.index(">PDR</td>") < page.index(">clocks per packet, DUT1")
     assert page.count('data-of="latency and telemetry"') == 2 * TOP_NODES + 2
     assert "clocks per packet, DUT1" not in trend_page(analyse(history, TrendRequest()), "lab")

@@ -12,7 +12,6 @@ from report_examples import RESULT, as_json, mrr, throughput
 from waiting import wait_until
 
 from lossratio.commands.report import compare as compare_command
-from lossratio.report import page_of_comparison as page_module
 from lossratio.report.comparison import compare, comparison_table
 from lossratio.report.page_of_comparison import comparison_page
 from lossratio.report.run import Run
@@ -107,7 +106,7 @@ def test_the_command_writes_the_page(tmp_path):
 @pytest.mark.parametrize("is_large", [False, True], ids=["plain", "compressed"])
 def test_a_browser_shows_what_changed_and_each_value(text, is_large, tmp_path, monkeypatch):
     if is_large:
-        monkeypatch.setattr(page_module, "_MANY", 0)
+        monkeypatch.setattr("lossratio.drawing.overview.LARGE", 0)
         before, after = sides()
         text = comparison_page(compare(before, after), before, after)
     file = tmp_path / "compare.html"

@@ -234,11 +234,11 @@ def test_every_test_of_the_shipped_suites_that_csit_has_gets_a_name():
 @pytest.mark.parametrize(
     ("test", "reason"),
     [
-        (identity(name="Bridge"), "The test 'Bridge' is not named as in CSIT"),
-        (identity(name="64B-1c-ethip6-ip6base-ndrpdr"), "does not contain the name of its suite"),
-        (identity("latency"), "does not end with one of CSIT's types"),
-        (identity("mrr", suite=f"{SUITE}Ndrpdr"), "end with two types, ndrpdr and mrr"),
-        (our(), r"does not name the NIC of its DUT.* Add model: and speed:"),
+        (identity(name="Bridge"), "cannot read the name of the test 'Bridge'"),
+        (identity(name="64B-1c-ethip6-ip6base-ndrpdr"), "name different features"),
+        (identity("latency"), "must end with one of CSIT's types"),
+        (identity("mrr", suite=f"{SUITE}Ndrpdr"), "has the type ndrpdr, but the test has the type mrr"),
+        (our(), r"lacks the NIC of its DUT.* Add model: and speed:"),
     ],
 )
 def test_names_that_cannot_be_mapped_are_refused_with_the_reason(test, reason):
@@ -313,7 +313,7 @@ def test_results_with_another_meaning_are_refused_with_the_reason(result, reason
 
 def test_a_dut_of_unknown_version_is_refused():
     result = throughput().model_copy(update={"test": identity()})
-    with pytest.raises(ReportError, match="does not name the version of its DUT"):
+    with pytest.raises(ReportError, match="lacks the version of its DUT"):
         csit_export(result)
 
 
@@ -336,7 +336,7 @@ def test_a_job_has_what_the_dashboards_take_from_its_name():
 
 
 def test_a_job_that_the_dashboards_do_not_read_is_refused(tmp_path):
-    with pytest.raises(ReportError, match="The job 'nightly' is not named as in CSIT"):
+    with pytest.raises(ReportError, match="cannot read the name of the job 'nightly'"):
         write_csit(tmp_path, [csit_export(named(mrr(), identity("mrr")))], job="nightly", build=1)
 
 
@@ -353,4 +353,4 @@ def test_the_command_writes_what_it_can_and_names_the_rest(tmp_path):
     jsonschema.validate(json.loads(gzip.decompress(file.read_bytes())), SCHEMA)
     whole = json.loads(gzip.decompress((build / "tests" / "suite.info.json.gz").read_bytes()))
     assert (whole["version"], whole["duration"], whole["suite_name"]) == ("1.5.1", 40.0, "Tests")
-    assert "Not exported: Performance.Linux Bridge.64B-1c-eth-l2bdbase-mrr does not name the NIC" in answer.stderr
+    assert "Not exported: The result of Performance.Linux Bridge.64B-1c-eth-l2bdbase-mrr lacks the NIC" in answer.stderr

@@ -150,8 +150,7 @@ def test_junit_counts_failures_as_errors_and_irregular_results_as_skipped(whole)
     assert float(ndr.get("value")) == pytest.approx(299_540, abs=1)
 
 
-# Bencher's format has benchmarks with values only; the command names the rest, and fails.
-@pytest.mark.parametrize("chosen", [chosen for chosen in FORMATS.names() if chosen != "bencher"])
+@pytest.mark.parametrize("chosen", FORMATS.names())
 def test_a_run_that_is_not_whole_is_marked_in_every_format(cut_off, chosen):
     text = render(chosen, [read_run(cut_off)])
     assert "Suite.killed" in text

@@ -13,7 +13,7 @@ from prometheus_client.openmetrics.parser import text_string_to_metric_families
 from report_examples import mrr, run, throughput
 from test_csit_export import telemetry_trial
 
-from lossratio.report.metrics import bencher_report, device_metrics, openmetrics_report, otlp_report
+from lossratio.report.metrics import device_metrics, openmetrics_report
 from lossratio.report.run import Run
 
 
@@ -136,18 +136,6 @@ def test_two_runs_are_two_values_of_a_label(tmp_path):
 
 def test_a_run_without_results_is_no_metric(tmp_path):
     assert openmetrics_report([Run(tmp_path, ())]) == "# EOF\n"
-    assert json.loads(bencher_report([Run(tmp_path, ())])) == {}
-
-
-def test_a_collector_gets_the_same_points(tmp_path):
-    whole = a_run(tmp_path)
-    (resource,) = json.loads(otlp_report([whole]))["resourceMetrics"]
-    (scope,) = resource["scopeMetrics"]
-    sent = {metric["name"]: len(metric["gauge"]["dataPoints"]) for metric in scope["metrics"]}
-    assert sent == {name: len(samples) for name, samples in families(openmetrics_report([whole])).items()}
-    point = scope["metrics"][0]["gauge"]["dataPoints"][0]
-    assert int(point["timeUnixNano"]) == round(whole.results[0].ended.timestamp() * 1e9)
-    assert {"key": "quantity", "value": {"stringValue": "NDR"}} in point["attributes"]
 
 
 def test_an_irregular_value_is_no_metric(tmp_path):
@@ -155,20 +143,6 @@ def test_an_irregular_value_is_no_metric(tmp_path):
     samples = families(openmetrics_report([irregular]))
     assert "lossratio_result_frames_per_second" not in samples
     assert {sample.value for sample in samples["lossratio_measured"]} == {0.0}
-    assert json.loads(bencher_report([irregular])) == {}
-
-
-def test_bencher_gets_values_and_no_failed_test(tmp_path):
-    whole = a_run(tmp_path)
-    benchmarks = json.loads(bencher_report([whole]))
-    names = [f"{result.test.full_name} (linux_bridge)" for result in whole.results[:2]]
-    assert benchmarks.keys() == set(names)
-    ndr = benchmarks[names[0]]["NDR (fps)"]
-    assert ndr["lower_value"] <= ndr["value"] <= ndr["upper_value"]
-    pdr = benchmarks[names[0]]["PDR (fps)"]
-    lower = whole.results[0].goals[1].result.relevant_lower_bound.aggregate_fps
-    assert pdr["value"] < min(lower, pdr["upper_value"])
-    assert "lower_value" not in pdr
 
 
 DASHBOARD = Path(__file__).parents[3] / "resources" / "grafana-dashboard.json"

@@ -11,7 +11,7 @@ from browser import browser, faults_for_readers, needs_browser
 from report_examples import mrr, throughput
 from waiting import wait_until
 
-from lossratio.report import page as page_module, render
+from lossratio.report import render
 from lossratio.report.run import read_run
 from lossratio.results.machines import NodeFacts
 from lossratio.results.run_directory import RunDirectory
@@ -81,7 +81,7 @@ def chromium():
 def page(request, run, chromium, tmp_path, monkeypatch):
     """The page, opened, as of few and of many tests."""
     if request.param == "compressed":
-        monkeypatch.setattr(page_module, "_MANY_TESTS", 0)
+        monkeypatch.setattr("lossratio.drawing.overview.LARGE", 0)
     file = tmp_path / "lossratio.html"
     file.write_text(render("html", [run]))
     chromium.faults.clear()

@@ -15,7 +15,6 @@ from report_examples import conditions, counted_trial, mrr, throughput, throughp
 from lossratio.measurements.mrr import NOTHING_LOST
 from lossratio.measurements.throughput.limits import MAX_LOAD_OF_GENERATOR
 from lossratio.mlrsearch import NDR
-from lossratio.report import page as page_module
 from lossratio.report.overview import COLUMNS, NOTHING, bounds_in_words, describe_frame_size
 from lossratio.report.page import report_page
 from lossratio.report.run import Run
@@ -90,7 +89,7 @@ def test_a_page_needs_nothing_but_itself(results):
 
 
 def test_a_page_of_many_tests_has_each_text_once_and_all_results(results, monkeypatch):
-    monkeypatch.setattr(page_module, "_MANY_TESTS", 0)
+    monkeypatch.setattr("lossratio.drawing.overview.LARGE", 0)
     page = page_of(*results, *(result.model_copy(update={"trials": ()}) for result in results[-1:]))
     assert Page(page).open == []
     data = {

@@ -117,7 +117,7 @@ def test_a_directory_whose_results_are_a_run_is_a_folder_of_runs(tmp_path):
 def test_what_is_no_run_is_said_to_be_missing_or_empty(tmp_path):
     with pytest.raises(ReportError, match="there is no such directory"):
         runs_in(tmp_path / "missing")
-    with pytest.raises(ReportError, match="neither the directory of a run nor a folder"):
+    with pytest.raises(ReportError, match="no directory 'results' or 'trials', and neither has any folder in it"):
         runs_in(tmp_path)
 
 

@@ -75,15 +75,6 @@ def test_a_critical_load_is_found_between_its_bounds():
     assert "critical load (loss ratio 1e-7 in trials of 2 s and 20 s):" in message(soak())
 
 
-def test_the_estimate_for_comparisons_of_nights_is_between_the_loads_and_as_uncertain_as_they_are_apart():
-    (finding,) = findings_of([soak()])
-    estimate = finding.estimate
-    assert MEAN < estimate.value.per_interface_fps < MEAN + STDEV
-    assert estimate.chance_ratio == estimate.shared_ratio == pytest.approx(STDEV / MEAN / 3.92, rel=0.01)
-    (open_ended,) = findings_of([soak(contradicted=None)])
-    assert open_ended.estimate is None
-
-
 def test_the_page_quotes_no_load_that_lacks_frames_without_saying_so():
     note = "extrapolated: there are too few frames at the load to verify it"
     page = report_page([Run(Path("a-run"), (soak(found=lacking_frames()),))], "a run")

@@ -50,5 +50,5 @@ def test_a_simulated_testbed_shows_what_becomes_of_a_dut_with_faults(tmp_path):
 
 
 def test_faults_that_nobody_knows_are_refused(tmp_path):
-    with pytest.raises(TopologyError, match=r"reordered: .*The faults are 'duplicated' and 'corrupted'"):
+    with pytest.raises(TopologyError, match=r"reordered: .*Give 'duplicated' and 'corrupted'"):
         measured(tmp_path, "{reordered: 1 %}")

@@ -141,8 +141,7 @@ def test_fields_with_few_values_make_classes():
 
 
 @pytest.mark.parametrize(
-    ("text", "problem"),
-    [("no base 64!", "base64"), ("AAAA", "list of counts"), ("eJxjAAAAAQAB", "not a multiple of 4")],
+    ("text", "problem"), [("no base 64!", "base64"), ("AAAA", "list of counts"), ("eJxjAAAAAQAB", "each count takes 4")]
 )
 def test_counts_that_are_none_are_refused(text, problem):
     with pytest.raises(ValueError, match=problem):

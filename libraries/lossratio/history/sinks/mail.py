@@ -43,7 +43,7 @@ class Email(FileModel, Sink):
     @model_validator(mode="after")
     def _is_safe(self) -> "Email":
         if not self.to:
-            raise ValueError("a mail needs a recipient in 'to'")
+            raise ValueError("the mail has no recipient; add at least one address to 'to'")
         if (self.user is None) != (self.password_from is None):
             raise ValueError(
                 "a log-in needs both 'user' and 'password_from' (the name of an environment variable)"

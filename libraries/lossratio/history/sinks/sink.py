@@ -45,10 +45,6 @@ class Sink(ABC):
         """Names of the environment variables that it needs."""
         return ()
 
-    def problem(self) -> str | None:
-        """The reason why it cannot be used even though all variables are set; None: it can be used. Nothing is sent."""
-        return None
-
     @abstractmethod
     def send(self, message: Message, timeout: float) -> None:
         """Sends a message in at most `timeout` seconds.

@@ -47,7 +47,7 @@ class Webhook(FileModel, Sink):
         url = callouts.with_variables(self.url)
         if not _ADDRESS.match(url):
             raise NotSentError(
-                "the address of the webhook begins with neither http:// nor https://"
+                "the address of the webhook must begin with http:// or https://; correct its environment variable"
             )
 
         headers = {name: callouts.with_variables(value) for name, value in self.headers.items()}

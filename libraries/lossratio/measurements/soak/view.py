@@ -27,7 +27,6 @@ from lossratio.records import Rate
 from lossratio.results import (
     OF_ALL_KINDS,
     OVER_TIME,
-    Estimate,
     Finding,
     NoteKind,
     Outcome,
@@ -69,8 +68,6 @@ _KNEE_MARGIN, _LEAST_MARGIN = 1.0, 0.01
 """Margins of the range around the critical load, as multiples of it and as a share of the load."""
 _RARE = 300.0
 """Seconds between losses that a soak test should be long enough to see. Jobs often run every five minutes."""
-_INTERVAL = 2.0 * 1.96
-"""Width of a normal distribution's 95 % interval, in standard deviations."""
 _LONG_RUN = (
     "not known. Everything stated here is about trials of {:.3g} s, in which a bucket or a buffer would let more "
     "through than in the long run"
@@ -230,7 +227,6 @@ class SoakView(View[SoakResult]):
                 found.verified,
                 found.contradicted,
                 is_at_limit=found.limit is LimitReached.AT_LEAST,
-                estimate=_estimate(result, found),
             )
 
     def aspects(self, result: SoakResult, finding: Finding) -> Mapping[str, JsonValue]:
@@ -303,18 +299,6 @@ def _width(found: CriticalLoad) -> float:
     if found.verified is None or found.contradicted is None:
         return FINE
     return found.contradicted.per_interface_fps / found.verified.per_interface_fps - 1.0
-
-
-def _estimate(result: SoakResult, found: CriticalLoad) -> Estimate | None:
-    """The middle between the verified and the contradicted load, for comparisons between nights.
-
-    Which part of its uncertainty all nights share is not known, so each of the two parts is the whole.
-    """
-    if found.verified is None or found.contradicted is None or found.reason is not None:
-        return None
-    low, high = found.verified.per_interface_fps, found.contradicted.per_interface_fps
-    uncertainty = math.log(high / low) / _INTERVAL
-    return Estimate(result.conditions.rate(math.sqrt(low * high)), uncertainty, uncertainty)
 
 
 def draw_soak(result: SoakResult) -> str:

@@ -1,6 +1,8 @@
 """A comparison in words: one sentence, a table of text or of Markdown, JUnit cases, and the lines of its summary."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from enum import Enum
 from operator import itemgetter
 
 from lossratio import results
@@ -27,15 +29,16 @@ _STATES = {
     Verdict.TOO_FEW: "skipped",
     Verdict.NOT_COMPARABLE: "skipped",
 }
-_COUNTED = {
-    Verdict.SEEMS_WORSE: "apparently worse",
-    Verdict.SEEMS_BETTER: "apparently better",
-    Verdict.UNCHANGED: "unchanged",
-    Verdict.TOO_FEW: "with too few results",
+# Table: the names of verdicts in counts.
+_NAMES: Mapping[Enum, tuple[str, str]] = {
+    Verdict.REGRESSION: ("regression", "regressions"),
+    Verdict.PROGRESSION: ("progression", "progressions"),
+    Verdict.SEEMS_WORSE: ("apparently worse", "apparently worse"),
+    Verdict.SEEMS_BETTER: ("apparently better", "apparently better"),
+    Verdict.UNCHANGED: ("unchanged", "unchanged"),
+    Verdict.TOO_FEW: ("with too few results", "with too few results"),
 }
-"""How verdicts are counted, if not by their names."""
-_SEVERAL = {Verdict.REGRESSION: "regressions", Verdict.PROGRESSION: "progressions"}
-"""The words for several of these verdicts, if they differ."""
+"""How one and how several of a verdict are counted, if not by its name."""
 _UNKNOWN = "-"
 _NO_SPREAD = (
     "All values on each side are equal, so nothing shows how much they vary by chance: repeat the "
@@ -251,16 +254,29 @@ def _p_value_in_words(compared: ComparedQuantity) -> str:
     return f"{compared.p_value:.2g} ({difference.test})"
 
 
-def _counted(verdict: Verdict, number: int) -> str:
-    word = _COUNTED.get(verdict, verdict.value)
-    return counted(number, word, _SEVERAL.get(verdict, word))
+def verdicts_counted(
+    verdicts: Iterable[Enum], order: Iterable[Enum], names: Mapping[Enum, tuple[str, str]]
+) -> str:
+    """How often each verdict was given, e.g. ``1 regression, 2 unchanged``; empty: there are none.
+
+    Args:
+        verdicts: The verdicts that were given.
+        order: All verdicts, in the order in which they are counted.
+        names: How one and how several of a verdict are counted, if not by its name.
+    """
+    counts = Counter(verdicts)
+    words = []
+    for verdict in order:
+        if counts[verdict]:
+            one, several = names.get(verdict, (verdict.value, verdict.value))
+            words.append(counted(counts[verdict], one, several))
+    return ", ".join(words)
 
 
 def summary_of(comparison: Comparison) -> Iterator[str]:
     """Lines that count the quantities by verdict, have the notes on each, and name what is missing."""
-    counts = {verdict: len(comparison.having(verdict)) for verdict in Verdict}
-    summary = ", ".join(_counted(verdict, count) for verdict, count in counts.items() if count)
-
+    verdicts = (one.verdict for one in comparison.quantities)
+    summary = verdicts_counted(verdicts, Verdict, _NAMES)
     yield (
         f"Testbed {comparison.testbed}: {summary}. "
         "Rates are per interface; p is adjusted for the number of comparisons."
