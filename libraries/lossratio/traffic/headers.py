@@ -315,8 +315,6 @@ class TunnelHeader(FileModel):
 
     port: ClassVar[int]
     """Destination port of UDP."""
-    start: ClassVar[bytes]
-    """The bytes before the network identifier."""
     source_port: PortRange = PortRange(first=49152)
     """Source ports of the outer UDP header."""
     inner: TunnelledHeaders
@@ -332,7 +330,6 @@ class Vxlan(TunnelHeader):
     """VXLAN (RFC 7348), in UDP without a checksum."""
 
     port = VXLAN.number
-    start = b"\x08\0\0\0"
     vni: int = Field(default=1, ge=0, lt=1 << 24)
     """The VXLAN network identifier."""
 
@@ -341,7 +338,6 @@ class Geneve(TunnelHeader):
     """GENEVE (RFC 8926) without options, in UDP with a checksum, to a device that ends tunnels and routes packets."""
 
     port = 6081
-    start = b"\0\0\x65\x58"
     vni: Range = Range(first=1)
     """Virtual network identifiers, below 65,536."""
     destination_mac: Annotated[

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The headers of frames, field by field: one table of names, bits, defaults, notations, and of what fields depend on.
 
-Bytes, comparisons, classes of flows, filters, and the notations of other generators are made from it.
+Bytes, comparisons, classes of flows, filters, captures, and the notations of other generators are made from it, and
+`headers_of` finds the headers of a frame.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from functools import cached_property
 from ipaddress import IPv4Address, IPv6Address
 from typing import Any, Callable, Iterator, Mapping, NamedTuple
 
-from .wire import MAC_BYTES, TCP_PROTOCOL, UDP_PROTOCOL
+from .wire import MAC_BYTES, TCP_PROTOCOL, UDP_PROTOCOL, WORD_BYTES
 
 
 @dataclass(frozen=True)
@@ -77,14 +78,16 @@ class HeaderField(NamedTuple):
         return str(self.notation.write(self.value(data)))
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Header:
     """A header."""
 
     fields: tuple[HeaderField, ...]
     """Its fields, which fill it."""
     number: int = 0
-    """Its identifier in the previous header: an EtherType, or the number of a protocol above IP."""
+    """Its identifier in the previous header: an EtherType, the number of a protocol above IP, or a port."""
+    name: str = ""
+    """Its name in front of its fields' names; empty: these say enough."""
     counts_from: int = 0
     """The byte from which its length is counted."""
     addresses: int = 0
@@ -121,11 +124,12 @@ class Header:
             bits |= values.get(name, field.default) << place
         return bits.to_bytes(self.length, "big")
 
-    def behind(self, place: int, prefix: str) -> Iterator[HeaderField]:
-        """Its fields in a frame, where it begins at a place, with names that begin like this."""
+    def at(self, place: int, prefix: str = "") -> Iterator[HeaderField]:
+        """Its fields in a frame, where it begins at a place, with its name and a prefix in front of theirs."""
         for field in self.fields:
             if not field.is_joint:
-                yield field._replace(name=prefix + field.name, start=8 * place + field.start)
+                name = " ".join(part for part in (prefix, self.name, field.name) if part)
+                yield field._replace(name=name, start=8 * place + field.start)
 
 
 _LAYOUT = re.compile(
@@ -162,7 +166,7 @@ ETHERNET = Header(_fields("destination MAC address:48@mac, source MAC address:48
 """IEEE 802.3."""
 VLAN = Header(_fields("VLAN priority:3, VLAN drop eligibility:1, VLAN:12, ethertype:16=0xFFFF!next"), 0x8100)
 """IEEE 802.1Q, from behind its own EtherType on."""
-MPLS = Header(_fields("label:20, traffic class:3, bottom of stack:1, time to live:8~"), 0x8847)
+MPLS = Header(_fields("label:20, traffic class:3, bottom of stack:1, time to live:8~"), 0x8847, "MPLS")
 """RFC 3032."""
 IPV4 = Header(
     _fields(
@@ -171,6 +175,7 @@ IPV4 = Header(
         "protocol:8=61!next, header checksum:16!checksum~, source address:32@ipv4, destination address:32@ipv4"
     ),
     0x0800,
+    "IPv4",
     addresses=12,
 )
 """RFC 791, without options."""
@@ -180,11 +185,14 @@ IPV6 = Header(
         "hop limit:8=64~, source address:128@ipv6, destination address:128@ipv6"
     ),
     0x86DD,
+    "IPv6",
     counts_from=40,
     addresses=8,
 )
 """RFC 8200, without extension headers."""
-UDP = Header(_fields("source port:16, destination port:16, length:16!length, checksum:16!checksum"), UDP_PROTOCOL)
+UDP = Header(
+    _fields("source port:16, destination port:16, length:16!length, checksum:16!checksum"), UDP_PROTOCOL, "UDP"
+)
 """RFC 768."""
 TCP = Header(
     _fields(
@@ -193,7 +201,65 @@ TCP = Header(
         "flag RST:1, flag SYN:1, flag FIN:1, window:16, checksum:16!checksum, urgent pointer:16"
     ),
     TCP_PROTOCOL,
+    "TCP",
 )
 """RFC 9293, without options."""
-VXLAN = Header(_fields("flags:32=0x08000000, network identifier:24, reserved byte:8"), 4789)
+VXLAN = Header(_fields("flags:32=0x08000000, network identifier:24, reserved byte:8"), 4789, "VXLAN")
 """RFC 7348."""
+SERVICE_TAG = 0x88A8
+"""The EtherType of IEEE 802.1ad's service tags."""
+_BEHIND_MACS = {SERVICE_TAG: VLAN, **{header.number: header for header in (VLAN, MPLS, IPV4, IPV6)}}
+_BEHIND_IP = {header.number: header for header in (TCP, UDP)}
+# Table: the field that says which header follows, and the headers that may follow, by its values.
+_FOLLOWERS: Mapping[Header, tuple[str, Mapping[int, Header]]] = {
+    ETHERNET: ("ethertype", _BEHIND_MACS),
+    VLAN: ("ethertype", _BEHIND_MACS),
+    IPV4: ("protocol", _BEHIND_IP),
+    IPV6: ("next header", _BEHIND_IP),
+    UDP: ("destination port", {VXLAN.number: VXLAN}),
+}
+
+
+class PlacedHeader(NamedTuple):
+    """A header of a frame."""
+
+    header: Header
+    """The header."""
+    place: int
+    """Where it begins, in bytes."""
+    end: int
+    """Where its options end."""
+
+
+def headers_of(frame: bytes) -> Iterator[PlacedHeader]:
+    """The headers of a frame from the outside in, as far as they are known; a frame is in at most one tunnel.
+
+    The last one may go beyond the frame's end.
+    """
+    header: Header | None = ETHERNET
+    place = 0
+    is_inside = False
+    while header is not None and not (header is VXLAN and is_inside):
+        end = place + header.length
+        if header is IPV4:
+            # RFC 791: options fill the header up to its length.
+            end = max(end, place + WORD_BYTES * IPV4.field("header length").value(frame[place:]))
+        yield PlacedHeader(header, place, end)
+        is_inside |= header is VXLAN
+        header = _following(header, frame[place:end], frame[end:])
+        place = end
+
+
+def _following(header: Header, data: bytes, rest: bytes) -> Header | None:
+    """What follows a header with these bytes, in front of the rest of the frame."""
+    if header is VXLAN:
+        return ETHERNET
+    if header is MPLS:
+        if not header.field("bottom of stack").value(data) and len(rest) >= MPLS.length:
+            return MPLS
+        # Nothing but the packet's version says what it is.
+        return IPV6 if rest[:1] >= b"\x60" else IPV4
+    if header not in _FOLLOWERS:
+        return None
+    name, followers = _FOLLOWERS[header]
+    return followers.get(header.field(name).value(data))
