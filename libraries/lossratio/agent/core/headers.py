@@ -102,34 +102,24 @@ class Header:
     def _named(self) -> dict[str, HeaderField]:
         return {field.name: field for field in self.fields}
 
-    @cached_property
-    def _places(self) -> list[tuple[str, int, int]]:
-        """The name of each field, with how far its last bit is from the header's, and with its bits there."""
-        bits = 8 * self.length
-        return [(each.name, bits - each.start - each.bits, (1 << each.bits) - 1) for each in self.fields]
-
     def field(self, name: str) -> HeaderField:
         """The field of a name."""
         return self._named[name]
 
-    def values(self, data: bytes) -> dict[str, int]:
-        """The values of its fields, by name, in data that begins with it."""
-        number = int.from_bytes(data[: self.length], "big")
-        return {name: number >> place & mask for name, place, mask in self._places}
-
     def packed(self, values: Mapping[str, int]) -> bytes:
         """Its bytes, with the values of some fields and the defaults of others."""
         bits = 0
-        for field, (name, place, _) in zip(self.fields, self._places):
-            bits |= values.get(name, field.default) << place
+        for field in self.fields:
+            behind = 8 * self.length - field.start - field.bits
+            bits |= values.get(field.name, field.default) << behind
         return bits.to_bytes(self.length, "big")
 
     def at(self, place: int, prefix: str = "") -> Iterator[HeaderField]:
         """Its fields in a frame, where it begins at a place, with its name and a prefix in front of theirs."""
         for field in self.fields:
             if not field.is_joint:
-                name = " ".join(part for part in (prefix, self.name, field.name) if part)
-                yield field._replace(name=name, start=8 * place + field.start)
+                name = f"{prefix} {self.name} {field.name}".split()
+                yield field._replace(name=" ".join(name), start=8 * place + field.start)
 
 
 _LAYOUT = re.compile(
@@ -232,20 +222,15 @@ class PlacedHeader(NamedTuple):
 
 
 def headers_of(frame: bytes) -> Iterator[PlacedHeader]:
-    """The headers of a frame from the outside in, as far as they are known; a frame is in at most one tunnel.
-
-    The last one may go beyond the frame's end.
-    """
+    """The headers of a frame from the outside in, as far as they are known. The last one may go beyond its end."""
     header: Header | None = ETHERNET
     place = 0
-    is_inside = False
-    while header is not None and not (header is VXLAN and is_inside):
+    while header is not None:
         end = place + header.length
         if header is IPV4:
             # RFC 791: options fill the header up to its length.
             end = max(end, place + WORD_BYTES * IPV4.field("header length").value(frame[place:]))
         yield PlacedHeader(header, place, end)
-        is_inside |= header is VXLAN
         header = _following(header, frame[place:end], frame[end:])
         place = end
 
