@@ -205,9 +205,9 @@ class Conversation:
     def _garbled(self, line: str, reason: str = "") -> TrafficError:
         self.close()
         return TrafficError(
-            f"Node {self.node_name}: the traffic agent's output was {line[:200]!r} instead of an answer{reason}. "
-            "Another program on the node writes there (a log-in script?), or this is not lossratio's agent. It was "
-            "stopped."
+            f"Node {self.node_name}: the traffic agent's output was {line[:200]!r} instead of an "
+            f"answer{reason}, so it was stopped. Remove what a log-in script on the node writes, or correct "
+            "the generator's 'python' in the topology file."
         )
 
 

@@ -112,7 +112,7 @@ class TwoEnds:
 
             if not all("meet" in message for message in said.values()):
                 raise NodeError(
-                    f"Node {' and '.join(said)}: the agents at both ends are out of step."
+                    f"Node {' and '.join(said)}: the agents at both ends of the path are out of step. Measure again."
                 )
             self._introduce({node: message["meet"] for node, message in said.items()})
 

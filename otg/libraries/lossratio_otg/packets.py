@@ -124,18 +124,19 @@ def _values(field: HeaderField, pattern: Mapping[str, Any], where: str) -> Seque
         else:
             raise FieldError(where, f"{choice!r} is not supported; possible: value, values, increment, decrement")
     except (ValueError, TypeError, AttributeError, OverflowError) as error:
-        raise FieldError(where, f"{str(chosen)[:100]!r} is not such a value") from error
+        raise FieldError(where, f"{str(chosen)[:100]!r} is not a value of this field") from error
 
     is_counting = isinstance(values, range) and values.step == 1
     if len(values) > (MOST_COUNTED if is_counting else MOST_LISTED):
         raise FieldError(
             where,
-            f"it has {len(values):,} values; possible are {MOST_LISTED:,}, or {MOST_COUNTED:,} that count up by 1",
+            f"it has {len(values):,} values, but may have at most {MOST_LISTED:,}, or {MOST_COUNTED:,} that "
+            "count up by 1",
         )
 
     extremes = (values[0], values[-1]) if isinstance(values, range) else values
     if not all(0 <= value < most for value in extremes):
-        raise FieldError(where, f"its values must have {field.bits} bits")
+        raise FieldError(where, f"its values must fit into {field.bits} bits")
     return values
 
 
@@ -177,7 +178,7 @@ def _stepping(
         lowest, highest = min(whole), max(whole)
 
     if lowest >> 8 * _WIDEST != highest >> 8 * _WIDEST or (highest - lowest) >> _LISTED_BITS:
-        raise ValueError(f"its values differ in more than the last {_LISTED_BITS} bits")
+        raise ValueError(f"its values may differ in the last {_LISTED_BITS} bits only")
 
     if end - first > _WIDEST:
         # The first bytes are the same in all frames.
@@ -185,7 +186,7 @@ def _stepping(
         first = end - _WIDEST
 
     if any(own.offset < start + end and start + first < own.offset + own.width for own in others):
-        raise ValueError("another field in the same byte changes, too")
+        raise ValueError("another field in the same byte also changes, and only one of them can")
 
     mask = (1 << 8 * (end - first)) - 1
     if isinstance(whole, range):

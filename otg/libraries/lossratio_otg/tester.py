@@ -187,7 +187,7 @@ class Tester:
             ports = {port["name"]: port["location"] for port in self.config.get("ports", ())}
             names = wanted.get("port_names") or list(ports)
             if not ports.keys() >= set(names):
-                raise FieldError("port.port_names", f"there are {', '.join(ports) or 'none'}")
+                raise FieldError("port.port_names", f"there is no such port; there are {', '.join(ports) or 'none'}")
 
             made = [self._port_metric(name, ports[name]) for name in names]
             chosen = columns(made, wanted.get("column_names"))
@@ -254,8 +254,8 @@ class Tester:
             where = "captures" if self._captures.settings else "flows"
             raise FieldError(
                 where,
-                "the generator xdp captures nothing, and its flows last equally long. Start the server with "
-                "--generator auto or afpacket",
+                "the generator xdp cannot capture frames, and all of its flows must last equally long. Start the "
+                "server with --generator auto or afpacket",
             )
         return "afpacket"
 
@@ -272,7 +272,7 @@ class Tester:
         if not all(set(run.flows) <= set(flows) for run in runs):
             raise FieldError(
                 "traffic.flow_transmit.flow_names",
-                "flows that last equally long, and were started together, stop together",
+                "other flows were started together with these, and last equally long: stop all of them together",
             )
         for run in runs:
             run.stop()

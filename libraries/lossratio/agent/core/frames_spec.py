@@ -205,7 +205,9 @@ class FramesSpec:
         least = self.tag_offset + TAG_BYTES + FCS_BYTES
         smallest = min(size for size, _ in self.sizes)
         if smallest < least:
-            raise unsupported(f"A frame of {smallest} bytes is too small: these headers need {least}.")
+            raise unsupported(
+                f"The smallest frame has {smallest} bytes, but these headers need {least}. Use larger frames."
+            )
 
     @property
     def max_size(self) -> int:

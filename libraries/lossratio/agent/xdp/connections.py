@@ -173,7 +173,7 @@ class ConnectingGenerator(KernelGenerator[OwnDirection]):
                 check_can_send(port)
                 if is_sending_unknown(port):
                     unknown = f"whether the driver of {port.name} sends frames of programs"
-                    raise unsupported(f"The kernel does not say {unknown}.")
+                    raise unsupported(f"The kernel does not say {unknown}. Use 'kind: afpacket'.")
             self._cards = described([source, sink])
 
     def _perform(self, plan: Plan, control: Control) -> Answer:
@@ -188,7 +188,10 @@ class ConnectingGenerator(KernelGenerator[OwnDirection]):
         check_openable(self._configuration, exchange)
         passes = passes_of(exchange, is_tcp=False)
         if len(passes) > MOST_PASSES:
-            raise unsupported(f"At most {MOST_PASSES} frames go over each connection. Use fewer data_frames.")
+            raise unsupported(
+                f"The generator xdp sends at most {MOST_PASSES} frames over each connection, but these "
+                f"connections need {len(passes)}. Use fewer data_frames."
+            )
         if exchange.answers != "opened":
             return self._answer_again(load, exchange, check)
 
@@ -259,8 +262,8 @@ class ConnectingGenerator(KernelGenerator[OwnDirection]):
         sent = self._pass(load, count, counts, check, is_forward=True, tag=tag)
         if self._memory.shared.other_macs:
             raise unsupported(
-                f"Connections came to {self._direction.receive} from several MAC addresses, and inside the kernel all "
-                "are answered to one. Use 'kind: afpacket'."
+                f"Connections came to {self._direction.receive} from several MAC addresses, but programs inside "
+                "the kernel answer all of them to one. Use 'kind: afpacket'."
             )
 
         late, copies = self._late_ones.of_earlier()

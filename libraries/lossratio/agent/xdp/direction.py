@@ -262,7 +262,9 @@ class ActiveDirection(OwnDirection):
         if not self.sends_here:
             return latency_answers.unknown(self.name, frames, _NO_TIMES)
         if not self._direction.frames.is_numbered:
-            return latency_answers.unknown(self.name, frames, "The frames have no room for sequence numbers.")
+            return latency_answers.unknown(
+                self.name, frames, "The frames have no room for sequence numbers. Use larger frames."
+            )
         answer = latency_answers.known(self.name, frames, received.latencies)
         if answer["error"] is not None:
             return answer

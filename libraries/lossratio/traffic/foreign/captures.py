@@ -87,7 +87,7 @@ def _frames(content: bytes) -> Iterator[bytes]:
     order = _MAGIC.get(content[:4])
     if order is None or len(content) < _GLOBAL_BYTES:
         way_out = "Name a capture, e.g. one that tcpdump -w has written"
-        raise ForeignFieldError("the capture", "it is in no format of libpcap", way_out=way_out)
+        raise ForeignFieldError("the capture", "it is not in a format of libpcap", way_out=way_out)
     (link,) = struct.unpack_from(f"{order}I", content, _GLOBAL_BYTES - 4)
     if link != _ETHERNET:
         problem = f"it has no Ethernet frames (link type {link})"
