@@ -140,9 +140,14 @@ class TwoEnds:
         timeout: float,
         meanwhile: Callable[[], object] | None,
     ) -> Message:
-        """The error of the end that cannot continue, by its name; the other end is released."""
-        for node in said:
-            if "meet" in said[node]:
+        """The error of the end that cannot continue, by its name; the other end is stopped, or released."""
+        stop = {"id": self._request["id"], "op": "stop"}
+        for node, message in said.items():
+            if self._request["op"] == "run" and "result" in message:
+                # It may have begun traffic without an end.
+                self._processes[node].write_line(json.dumps(stop))
+                message = self._next(node, timeout, meanwhile)
+            if "meet" in message:
                 self._processes[node].write_line(json.dumps({"op": "met"}))
                 self._next(node, timeout, meanwhile)
 

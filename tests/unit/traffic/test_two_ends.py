@@ -120,6 +120,15 @@ def test_an_end_that_cannot_begin_is_named_and_the_other_one_is_let_go():
     assert client.told[-1] == {"op": "met"}
 
 
+def test_an_end_that_holds_traffic_is_stopped_at_once_if_the_other_one_cannot():
+    refusal = {"error": {"kind": "interface_down", "message": "Interface eth1 is down."}}
+    cannot = {"error": {"kind": "other_end", "message": "It cannot go on."}}
+    client = ScriptedAgent({"result": {}}, {"meet": {"sent": {}}}, cannot)
+    answer = asked(client, ScriptedAgent(refusal), op="run", plan={"steps": [[9.0, None]]})
+    assert answer["error"]["message"] == "at SERVER: Interface eth1 is down."
+    assert client.told[1:] == [{"id": 1, "op": "stop"}, {"op": "met"}]
+
+
 def test_an_end_that_dies_is_named():
     client = ScriptedAgent(ready(7))
     server = ScriptedAgent(NodeError("Node SERVER: the agent was ended by a signal."))
