@@ -165,6 +165,18 @@ def check_fields(data: Any, table: Any, where: str = "") -> Iterator[str]:
             yield from check_fields(part, table[name], place)
 
 
+def check_request(table: Any, *requests: Any) -> list[str]:
+    """Checks a request, as it was sent and as the models read it; returns warnings about the latter.
+
+    Raises:
+        FieldError: If a field or a value is not supported.
+    """
+    warnings: list[str] = []
+    for each in requests:
+        warnings = list(check_fields(each, table))
+    return warnings
+
+
 @dataclass(frozen=True)
 class Flow:
     """A flow of a configuration."""
