@@ -220,9 +220,6 @@ class ActiveDirection(OwnDirection):
         strayed, foreign = self._reception.others(*self._numbers)
         due = sum(part.sent + part.unsent for part in parts)
         wanted = intended(trial, direction)
-        late, copies = self._returns.late_of_earlier()
-        self._returns.end(sent, received.arrived)
-
         dropped = self._dropped(after)
         flowed = ended_after or max(trial.duration, *(part.last for part in parts))
         losses = None
@@ -238,9 +235,7 @@ class ActiveDirection(OwnDirection):
             "unsent_frames": max(0, due - sent),
             "refused_frames": refused,
             "generator_drop_frames": dropped,
-            "late_frames": sum(late[:1]),
-            "earlier_late_frames": late[1:],
-            "foreign_frames": copies + foreign,
+            **self._returns.counted(sent, received.arrived, foreign),
             "elapsed_s": flowed,
             "lateness_s": max(part.lateness for part in parts),
             "load_ratio": direction.load_share,
