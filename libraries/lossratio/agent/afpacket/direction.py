@@ -228,7 +228,9 @@ class ReceivingEnd:
 
     def reception(self) -> Reception | None:
         """When frames arrived; None: this was not noted."""
-        return None if self._arrivals is None else self._arrivals.reception()
+        if self._arrivals is None:
+            return None
+        return self._arrivals.reception()
 
     def _losses(self, sent: Sent) -> Message | None:
         """Where lost frames are, if frames were examined: see `lossratio.trials.Losses`."""

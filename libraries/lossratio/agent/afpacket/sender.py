@@ -376,7 +376,10 @@ def _transmit(output: _Output, order: SendOrder, permit: Permit, progress: Progr
         if order.is_complete:
             catch_up = math.inf
         note = progress.note if order.is_watched else None
-        steps = _sent_steps(output.offer if log is None else log.offer, order, must_stop, catch_up, note)
+        offer = output.offer
+        if log is not None:
+            offer = log.offer
+        steps = _sent_steps(offer, order, must_stop, catch_up, note)
     except AgentError as error:
         return error
     if must_stop.is_abandoned:

@@ -74,7 +74,9 @@ def changed_fields(
         for checksum in spec.checksums
         if checksum.end is not None and folded(word_sum(rest[checksum.start : checksum.end])) != 0xFFFF
     )
-    whole = len(got) if length is None else length
+    whole = len(got)
+    if length is not None:
+        whole = length
     longer = whole - got_behind - (len(wanted) - behind)
     is_padding = direction.may_be_padded and len(wanted) < LEAST_LENGTH == whole
     if longer and not is_padding:

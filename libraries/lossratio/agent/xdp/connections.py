@@ -189,8 +189,7 @@ class ConnectingGenerator(KernelGenerator[OwnDirection]):
         passes = passes_of(exchange, is_tcp=False)
         if len(passes) > MOST_PASSES:
             raise unsupported(
-                f"The generator xdp sends at most {MOST_PASSES} frames over each connection, but these "
-                f"connections need {len(passes)}. Use fewer data_frames."
+                f"The generator sends at most {MOST_PASSES} frames over each connection. Use fewer data_frames."
             )
         if exchange.answers != "opened":
             return self._answer_again(load, exchange, check)

@@ -309,7 +309,9 @@ class ActiveDirection(OwnDirection):
         from .fates import fates_of
 
         fates = fates_of(self._logs, self.sending.by_stream(), lost)
-        return None if fates is None else self._loss_tables.of(fates, 0, duration)
+        if fates is None:
+            return None
+        return self._loss_tables.of(fates, 0, duration)
 
     def _left(self, sent: int) -> list[int]:
         """How many of its frames left in each share; the shares of refused frames are not known."""
