@@ -188,9 +188,7 @@ class ConnectingGenerator(KernelGenerator[OwnDirection]):
         check_openable(self._configuration, exchange)
         passes = passes_of(exchange, is_tcp=False)
         if len(passes) > MOST_PASSES:
-            raise unsupported(
-                f"The generator sends at most {MOST_PASSES} frames over each connection. Use fewer data_frames."
-            )
+            raise unsupported(f"At most {MOST_PASSES} frames go over each connection. Use fewer data_frames.")
         if exchange.answers != "opened":
             return self._answer_again(load, exchange, check)
 
