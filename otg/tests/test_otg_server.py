@@ -91,7 +91,7 @@ def test_snappi_itself_reads_the_answers(server):
             "flows[0].packet[0].ethernet.pfc_queue: this is not supported",
         ),
         ({"flows": [flow(), flow()]}, "flows: two of them have the same name"),
-        ({"flows": [flow(str(number)) for number in range(MOST_FLOWS + 1)]}, "flows: there are 17; 16 are possible"),
+        ({"flows": [flow(str(number)) for number in range(MOST_FLOWS + 1)]}, "flows: there are 17, but there may be at most 16"),
         (
             {"flows": [flow(metrics={"enable": True, "latency": {"enable": True}})]},
             "flows[0].metrics.latency: latency can be measured only of flows that end by themselves (fixed_packets",
@@ -176,10 +176,10 @@ def nested(levels):
 @pytest.mark.parametrize(
     ("contents", "error"),
     [
-        ({"ports": [{"name": str(number)} for number in range(40_000)]}, "ports: there are 40000; 64 are possible"),
+        ({"ports": [{"name": str(number)} for number in range(40_000)]}, "ports: there are 40000, but there may be at most 64"),
         ({"devices": [{"vxlan": [{}] * 60}] * 60}, "a request may have at most 2048 objects and lists"),
         (nested(200), "a request may have at most 2048 objects and lists, nested at most 32 deep"),
-        (dict.fromkeys(map(str, range(100))), "the request: there are 100; 64 are possible"),
+        (dict.fromkeys(map(str, range(100))), "the request: there are 100, but there may be at most 64"),
         ({"flows": [{"tx_rx": {"port": {"rx_names": ["b"] * 65}}}]}, "flows[0].tx_rx.port.rx_names: there are 65"),
     ],
 )
@@ -383,7 +383,7 @@ def test_the_kernels_generator_leaves_nothing_for_captures(server):
     assert [generator.kind for generator in server.tester._generators] == ["auto"]
     server.tester._kind = "xdp"
     status, answer = configure(server, flow(), captures=captures)
-    assert (status, answer["errors"][0][:40]) == (400, "captures: the generator xdp cannot captur")
+    assert (status, answer["errors"][0][:40]) == (400, "captures: the generator xdp cannot captu")
 
 
 def test_a_flow_that_nobody_receives_has_no_count_of_what_arrived(server):
