@@ -65,13 +65,15 @@ def attached_program(interface: int) -> int | None:
     return int(struct.unpack("=I", number)[0]) or None
 
 
-def ask_netlink(protocol: int, kind: int, payload: bytes, *, dump: bool = False) -> list[bytes]:
+def ask_netlink(protocol: int, kind: int, payload: bytes, *, dump: bool = False, flags: int = 0) -> list[bytes]:
     """The answers to a request over netlink, without their headers: the first one, or all of a dump.
+
+    If a request has further `flags`, such as ``NLM_F_ACK``, the kernel only confirms that it was fulfilled.
 
     Raises:
         OSError: If the kernel refuses the request.
     """
-    flags = _NLM_F_REQUEST | (_NLM_F_DUMP if dump else 0)
+    flags |= _NLM_F_REQUEST | (_NLM_F_DUMP if dump else 0)
     bodies: list[bytes] = []
     with socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, protocol) as netlink:
         netlink.send(struct.pack("=IHHII", _NETLINK_HEADER + len(payload), kind, flags, 1, 0) + payload)
@@ -81,6 +83,8 @@ def ask_netlink(protocol: int, kind: int, payload: bytes, *, dump: bool = False)
                     return bodies
                 if answered == _NLMSG_ERROR:
                     code = -struct.unpack_from("=i", body)[0]
+                    if not code:
+                        return bodies
                     raise OSError(code, os.strerror(code))
                 bodies.append(body)
             if not dump:

@@ -1,13 +1,11 @@
 import math
 from itertools import cycle
 
-import numpy as np
 import pytest
 from at_least_one import at_least_one
 from hypothesis import example, given, strategies as st
 
 from lossratio.agent.afpacket.receive import check_countable
-from lossratio.agent.afpacket.transmit import free_slots
 from lossratio.agent.core.pacing import (
     BATCH,
     CATCH_UP,
@@ -314,21 +312,3 @@ def test_a_patient_sender_gives_up_after_twice_its_time():
     done = world.transmit(100_000.0, 0.05, is_patient=True)
     assert done.sent < done.intended == 5000
     assert done.elapsed < 2 * 0.05 + LONGEST_STALL + 0.2
-
-
-def test_slots_are_counted_while_the_kernel_empties_them(monkeypatch):
-    status = np.array([0, 0, 1, 0, 1], dtype=np.uint32)
-    look = np.flatnonzero
-
-    def look_while_a_frame_leaves(array):
-        counted = np.count_nonzero(array)
-        status[2] = 0
-        if np.count_nonzero(array) != counted:
-            raise RuntimeError("number of non-zero array elements changed during function execution.")
-        return look(array)
-
-    monkeypatch.setattr(np, "flatnonzero", look_while_a_frame_leaves)
-    assert free_slots(status) == 2
-    assert free_slots(status) == 4
-    status[:] = 0
-    assert free_slots(status) == 5

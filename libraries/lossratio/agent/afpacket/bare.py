@@ -16,11 +16,11 @@ from ..core.comparison import FieldChange, changed_fields, without
 from ..core.configuration import Direction
 from ..core.frames_spec import COMPENSATION_BYTES, SEQUENCE_BYTES, TAG_BYTES, FramesSpec, TagPlace, stream_tag, tag_bits
 from ..core.links import Link
-from ..core.packets import ETH_P_ALL, SOL_PACKET, open_packets, overlooked, receive_whole
+from ..core.packets import ETH_P_ALL, open_packets, overlooked, receive_whole
 from ..core.protocol import Message
 from ..core.wire import FCS_BYTES, LEAST_LENGTH, MACS_BYTES, TAG_ETHERTYPES, VLAN_TAG_BYTES, folded, word_sum
 from .filters import NOTHING, Sample, let_nothing_through, let_sample_through
-from .transmit import MAX_BATCH, PACKET_QDISC_BYPASS, FrameSocket, ProbeSocket, SenderSetup
+from .transmit import MAX_BATCH, FrameSocket, ProbeSocket, SenderSetup
 
 MOST_EXAMINED = 1 << 10
 """The approximate maximum number of frames of a trial and direction that are chosen for examination."""
@@ -106,7 +106,6 @@ class BareOutput(FrameSocket):
 
     def __init__(self, setup: SenderSetup) -> None:
         super().__init__(setup)
-        self._socket.setsockopt(SOL_PACKET, PACKET_QDISC_BYPASS, 1)
         self.latency_frames = ProbeSocket(setup)
         self._frames = cast(BareFrames, setup.frames)
         self._tag = self._number = self.first = 0

@@ -10,6 +10,7 @@ import mmap
 import multiprocessing
 import os
 import signal
+import socket
 import time
 from array import array
 from contextlib import suppress
@@ -24,6 +25,7 @@ from ..core.processes import die_with
 from ..core.protocol import AgentError
 from .bare import BareOutput
 from .frames import Numbers
+from .kernel_pace import Queue, can_be_paced, transmit_ahead
 from .transmit import MixedOutput, SenderSetup
 
 _PR_SET_TIMERSLACK = 29
@@ -76,6 +78,13 @@ class SendOrder:
     """How many headers from the memory of replies are sent; 0: this is not a reply."""
     length: int = 0
     """Bytes of each reply, without FCS."""
+
+    @property
+    def is_steady(self) -> bool:
+        """Whether it is one load for a duration, and neither single frames nor the progress matter."""
+        is_special = self.steps or self.ramp or self.probes or self.exchange or self.replies
+        is_watched = self.is_watched or self.is_logged or self.is_complete or self.is_patient
+        return not is_special and not is_watched
 
     @property
     def locates(self) -> bool:
@@ -304,7 +313,7 @@ class Sender:
                 self._process.kill()
 
     def close(self) -> None:
-        """Ends the process, and with it all traffic."""
+        """Ends the process, and with it all traffic; its interface sends as before."""
         self.stop()
         with suppress(OSError):
             self.connection.send(None)
@@ -343,8 +352,20 @@ def _work(orders: Connection, permit: Permit, progress: Progress, setup: SenderS
         orders.send(error)
         return
     orders.send(is_realtime)
-    while (order := orders.recv()) is not None:
-        orders.send(_transmit(output, order, permit, progress, setup.catch_up))
+    queue = Queue(socket.if_nametoindex(setup.interface))
+    # On a virtual link, a frame leaves the queue as it arrives; hardware has its own queues.
+    may_queue = HAS_NUMPY and setup.drops_beyond and not is_realtime
+    try:
+        while (order := orders.recv()) is not None:
+            duration = order.duration if may_queue and order.is_steady else None
+            is_paced = duration is not None and can_be_paced(order.load, duration, setup.catch_up)
+            is_paced = is_paced and queue.begin(order.load)
+            if not is_paced:
+                queue.remove()
+            output.bypass_queue(not is_paced)
+            orders.send(_transmit(output, order, permit, progress, setup.catch_up, queue if is_paced else None))
+    finally:
+        queue.remove()
 
 
 class _MustStop:
@@ -365,7 +386,9 @@ class _MustStop:
         return is_over
 
 
-def _transmit(output: _Output, order: SendOrder, permit: Permit, progress: Progress, catch_up: float) -> _Answer:
+def _transmit(
+    output: _Output, order: SendOrder, permit: Permit, progress: Progress, catch_up: float, queue: Queue | None
+) -> _Answer:
     must_stop = _MustStop(permit)
     probes = output.latency_frames
     dropped_before = output.dropped_beyond + probes.dropped_beyond
@@ -375,11 +398,15 @@ def _transmit(output: _Output, order: SendOrder, permit: Permit, progress: Progr
         progress.first = output.first
         if order.is_complete:
             catch_up = math.inf
-        note = progress.note if order.is_watched else None
-        offer = output.offer
-        if log is not None:
-            offer = log.offer
-        steps = _sent_steps(offer, order, must_stop, catch_up, note)
+        if queue is None or order.duration is None:
+            note = progress.note if order.is_watched else None
+            steps = _sent_steps(output.offer if log is None else log.offer, order, must_stop, catch_up, note)
+        else:
+            began = time.monotonic()
+            done = transmit_ahead(
+                cast(MixedOutput, output), queue.make_up_for_delays, order.load, order.duration, must_stop, catch_up
+            )
+            steps = [SentStep(began, done)]
     except AgentError as error:
         return error
     if must_stop.is_abandoned:

@@ -16,6 +16,7 @@ from ..core.frames_spec import TagPlace, least_common_multiple
 from ..core.packets import SOL_PACKET, ring_socket
 from ..core.protocol import AgentError, unsupported
 from .frames import SLOT_HEADER_BYTES, FrameCycle, Numbering, Replies, column, slot_bytes, slots_per_block, tag_bytes
+from .kernel_pace import STAMPED, have_stamps, read_stamps
 
 if TYPE_CHECKING:
     from .bare import BareFrames
@@ -23,8 +24,7 @@ if TYPE_CHECKING:
 _PACKET_TX_RING = 13
 _PACKET_LOSS = 14
 _PACKET_VNET_HDR = 15
-PACKET_QDISC_BYPASS = 20
-"""The option of a packet socket that sends past the queue of its interface."""
+_PACKET_QDISC_BYPASS = 20
 _SO_SNDBUFFORCE = 32
 _AVAILABLE, _SEND_REQUEST = 0, 1
 _VNET_HEADER = struct.Struct("=BBHHHH")
@@ -94,6 +94,7 @@ class TransmitRing:
         # Whole cycles, and whole blocks.
         slots = least_common_multiple(len(cycle.lengths), slots_per_block(slot))
         self._socket = _open(setup.interface, slot, slots)
+        self._with_frame: list[tuple[int, int, bytes]] = []
         memory = np.frombuffer(mmap.mmap(self._socket.fileno(), slots * slot), dtype=np.uint8).reshape(slots, slot)
         lengths = np.resize(cycle.lengths, slots)
         self._status: NDArray[np.uint32] = memory.view(np.uint32)[:, 0]
@@ -126,6 +127,26 @@ class TransmitRing:
         self._lengths[:] = lengths + _VNET_HEADER.size
         self._header_lengths[:] = length
 
+    def bypass_queue(self, bypasses: bool) -> None:
+        """Sends past the interface's queue, or through it."""
+        self._socket.setsockopt(SOL_PACKET, _PACKET_QDISC_BYPASS, int(bypasses))
+
+    def offer_stamped(self) -> int:
+        """Sends the next frame, for which the kernel reports when it left; returns how many were taken: 1 or 0."""
+        self._with_frame = STAMPED
+        try:
+            return self.offer(1)
+        finally:
+            self._with_frame = []
+
+    def waiting(self) -> int:
+        """How many frames that were taken have not left yet."""
+        return int(np.count_nonzero(self._status))
+
+    def stamps(self) -> list[float]:
+        """When stamped frames left since the last call: times in seconds, in order."""
+        return read_stamps(self._socket)
+
     def offer(self, count: int) -> int:
         """Sends the next frames, as many as fit into a batch; returns how many left: none if the interface was busy."""
         count = min(count, MAX_BATCH, len(self._status) - self._head)
@@ -157,7 +178,7 @@ class TransmitRing:
         dropped: list[int] = []
         while True:
             try:
-                taken = self._socket.send(b"", socket.MSG_DONTWAIT)
+                taken = self._socket.sendmsg([b""], self._with_frame, socket.MSG_DONTWAIT)
                 if taken == self._ends[end] - self._ends[place]:
                     error_number = 0
                 else:
@@ -203,7 +224,7 @@ def _failure(setup: SenderSetup, error_number: int) -> AgentError:
 
 def _open(interface: str, slot: int, slots: int) -> socket.socket:
     ring = ring_socket()
-    ring.setsockopt(SOL_PACKET, PACKET_QDISC_BYPASS, 1)
+    ring.setsockopt(SOL_PACKET, _PACKET_QDISC_BYPASS, 1)
     # With this header, the kernel copies whole frames. Otherwise frames in flight would share the ring's memory (the
     # next trial's tag would be written into them), and sending small ones would cost twice the time.
     ring.setsockopt(SOL_PACKET, _PACKET_VNET_HDR, 1)
@@ -217,6 +238,7 @@ def _open(interface: str, slot: int, slots: int) -> socket.socket:
 
     block = max(slot, mmap.PAGESIZE)
     ring.setsockopt(SOL_PACKET, _PACKET_TX_RING, struct.pack("=4I", block, slots * slot // block, slot, slots))
+    have_stamps(ring)
     ring.bind((interface, 0))
     return ring
 
@@ -246,6 +268,10 @@ class FrameSocket:
         self._setup = setup
         self._socket = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, 0)
         self._socket.bind((setup.interface, 0))
+
+    def bypass_queue(self, bypasses: bool) -> None:
+        """Sends past the interface's queue, or through it."""
+        self._socket.setsockopt(SOL_PACKET, _PACKET_QDISC_BYPASS, int(bypasses))
 
     def send(self, frame: bytearray) -> int:
         """Sends a frame, and returns how many frames left the generator: one, or none if it was busy."""
