@@ -91,7 +91,10 @@ def test_snappi_itself_reads_the_answers(server):
             "flows[0].packet[0].ethernet.pfc_queue: this is not supported",
         ),
         ({"flows": [flow(), flow()]}, "flows: two of them have the same name"),
-        ({"flows": [flow(str(number)) for number in range(MOST_FLOWS + 1)]}, "flows: there are 17, but there may be at most 16"),
+        (
+            {"flows": [flow(str(number)) for number in range(MOST_FLOWS + 1)]},
+            "flows: there are 17, but there may be at most 16",
+        ),
         (
             {"flows": [flow(metrics={"enable": True, "latency": {"enable": True}})]},
             "flows[0].metrics.latency: latency can be measured only of flows that end by themselves (fixed_packets",
@@ -176,7 +179,10 @@ def nested(levels):
 @pytest.mark.parametrize(
     ("contents", "error"),
     [
-        ({"ports": [{"name": str(number)} for number in range(40_000)]}, "ports: there are 40000, but there may be at most 64"),
+        (
+            {"ports": [{"name": str(number)} for number in range(40_000)]},
+            "ports: there are 40000, but there may be at most 64",
+        ),
         ({"devices": [{"vxlan": [{}] * 60}] * 60}, "a request may have at most 2048 objects and lists"),
         (nested(200), "a request may have at most 2048 objects and lists, nested at most 32 deep"),
         (dict.fromkeys(map(str, range(100))), "the request: there are 100, but there may be at most 64"),
