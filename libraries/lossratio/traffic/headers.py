@@ -385,6 +385,7 @@ class Headers(InnerHeaders):
             raise ValueError(
                 f"ethernet: each side has at most {_MAC_HOSTS} MAC addresses; use fewer"
             )
+
         if self.vxlan is not None and self.geneve is not None:
             raise ValueError("frames can be in one tunnel only; leave out 'vxlan' or 'geneve'")
         if self.tunnel is not None and (self.udp is not None or self.tcp is not None):

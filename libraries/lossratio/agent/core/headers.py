@@ -198,8 +198,8 @@ VXLAN = Header(_fields("flags:32=0x08000000, network identifier:24, reserved byt
 """RFC 7348."""
 SERVICE_TAG = 0x88A8
 """The EtherType of IEEE 802.1ad's service tags."""
-_BEHIND_MACS = {SERVICE_TAG: VLAN, **{header.number: header for header in (VLAN, MPLS, IPV4, IPV6)}}
-_BEHIND_IP = {header.number: header for header in (TCP, UDP)}
+_BEHIND_MACS = {SERVICE_TAG: VLAN, VLAN.number: VLAN, MPLS.number: MPLS, IPV4.number: IPV4, IPV6.number: IPV6}
+_BEHIND_IP = {TCP.number: TCP, UDP.number: UDP}
 # Table: the field that says which header follows, and the headers that may follow, by its values.
 _FOLLOWERS: Mapping[Header, tuple[str, Mapping[int, Header]]] = {
     ETHERNET: ("ethertype", _BEHIND_MACS),

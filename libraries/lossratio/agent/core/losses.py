@@ -245,10 +245,10 @@ def _classes_of_streams(spec: FramesSpec, order: StreamOrder) -> list[Message]:
 
 def _fields_of_tags(frame: bytes) -> Iterator[HeaderField]:
     for header, place, _ in headers_of(frame):
-        if header is not VLAN and header is not ETHERNET:
-            return
         if header is VLAN:
             yield from islice(VLAN.at(place), 3)
+        if header.addresses:
+            return
 
 
 def _hashes(spec: FramesSpec, flows: int) -> Numbers:
