@@ -95,7 +95,7 @@ def test_a_certificate_that_cannot_be_used_is_an_error_of_the_command(arguments,
 
 def test_a_page_in_a_browser_cannot_ask_for_traffic(server):
     status, answer = ask(server, "POST", "/config", {}, Content_Type="text/plain")
-    assert (status, answer["errors"]) == (415, ["requests have the Content-Type application/json"])
+    assert (status, answer["errors"]) == (415, ["a request needs the Content-Type application/json"])
 
 
 @pytest.mark.parametrize(("length", "status"), [(None, 411), ("-1", 411), (str(MOST_BYTES + 1), 413), ("9" * 99, 413)])
@@ -145,7 +145,7 @@ def test_an_interface_that_is_not_there_is_refused_at_the_start():
 
 def test_without_snappi_the_error_names_the_extra(monkeypatch):
     monkeypatch.setitem(sys.modules, "snappi", None)
-    with pytest.raises(TopologyError, match=r"It is the extra 'otg': pip install 'robotframework-lossratio\[otg\]'"):
+    with pytest.raises(TopologyError, match=r"Install the extra 'otg': pip install 'robotframework-lossratio\[otg\]'"):
         OtgServer(Tester({}, "afpacket", 0.1, print), ("127.0.0.1", 0))
 
 

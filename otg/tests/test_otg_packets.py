@@ -96,7 +96,10 @@ def test_a_field_that_is_no_whole_byte_steps_beside_constant_bits():
         ([*IPV4, {"choice": "gre"}], r"packet\[2\]: 'gre' cannot be here; possible: tcp, udp"),
         ([IPV4[0], {"choice": "udp"}], r"packet\[1\]: 'udp' cannot be here"),
         (udp_from({"choice": "random", "random": {}}), r"packet\[2\]\.udp\.src_port: 'random' is not supported"),
-        (udp_from({"choice": "value", "value": 65_536}), r"packet\[2\]\.udp\.src_port: its values must have 16 bits"),
+        (
+            udp_from({"choice": "value", "value": 65_536}),
+            r"packet\[2\]\.udp\.src_port: its values must fit into 16 bits",
+        ),
         (
             udp_from({"choice": "values", "values": list(range(0, 2 * MOST_LISTED + 2, 2))}),
             r"packet\[2\]\.udp\.src_port: it has 65,537 values",
@@ -107,11 +110,11 @@ def test_a_field_that_is_no_whole_byte_steps_beside_constant_bits():
         ),
         (
             [IPV4[0], {"choice": "ipv4", "ipv4": {"src": {"choice": "value", "value": "10.0.0"}}}],
-            r"packet\[1\]\.ipv4\.src: '10\.0\.0' is not such a value",
+            r"packet\[1\]\.ipv4\.src: '10\.0\.0' is not a value of this field",
         ),
         (
             [IPV4[0], {"choice": "ipv6", "ipv6": {"src": {"choice": "values", "values": ["2001:2::1", "2001:3::1"]}}}],
-            r"packet\[1\]\.ipv6\.src: its values differ in more than the last 32 bits",
+            r"packet\[1\]\.ipv6\.src: its values may differ in the last 32 bits only",
         ),
         (
             [
@@ -124,7 +127,7 @@ def test_a_field_that_is_no_whole_byte_steps_beside_constant_bits():
                     },
                 },
             ],
-            "another field in the same byte changes, too",
+            "another field in the same byte also changes",
         ),
     ],
 )

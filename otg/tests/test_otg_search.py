@@ -131,7 +131,7 @@ def test_a_check_shows_the_tester_and_what_is_wrong_with_it(otg, topology):
         (", mac_address: 02:00:00:00:00:02", "", "the port's 'mac_address' is needed"),
         ("link: west, mac", "link: west, address: 198.18.0.1/24, mac", "a tester's flows do not answer"),
         ("http://127.0.0.1:8080", "127.0.0.1:8080", "it must be an address such as https://10.0.0.5:8443"),
-        ("http://127", "http://me:secret@127", "a user or password does not belong in a file"),
+        ("http://127", "http://me:secret@127", "it must not contain a user or a password"),
     ],
 )
 def test_mistakes_of_the_file_are_named_before_anything_is_touched(topology, old, new, problem):

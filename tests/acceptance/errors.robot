@@ -36,7 +36,7 @@ Frame Size That Is No Ethernet Frame
     *20 is not between 64 and 9000 bytes.
     ...    Find NDR And PDR    20B
 Frame Size That The Headers Do Not Fit In
-    *frames of 90 bytes are too small, these headers need 96 bytes.
+    *frames of 90 bytes are too small: these headers need 96 bytes.
     ...    Find NDR And PDR    90B    ethip4vxlan-ip4base
 Maximum Load Below Minimum Load
     *The minimum load (20.000 kfps) is above the maximum load (10.000 kfps).

@@ -21,7 +21,21 @@ from .core.frames_spec import (
     size_pattern,
 )
 from .core.generator import Generator, program_module
-from .core.headers import ETHERNET, IPV4, IPV6, MAC, MPLS, TCP, UDP, VLAN, VXLAN, Header, HeaderField
+from .core.headers import (
+    ETHERNET,
+    IPV4,
+    IPV6,
+    MAC,
+    MPLS,
+    SERVICE_TAG,
+    TCP,
+    UDP,
+    VLAN,
+    VXLAN,
+    Header,
+    HeaderField,
+    headers_of,
+)
 from .core.links import Link
 from .core.neighbours import Question
 from .core.pacing import frames_within

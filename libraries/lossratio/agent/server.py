@@ -136,7 +136,9 @@ class Agent(Control):
     def _hello(self, asked: Hello) -> Message:
         if asked.protocol != PROTOCOL:
             raise AgentError(
-                "protocol", f"This agent speaks protocol {PROTOCOL}, but the request is for {asked.protocol}."
+                "protocol",
+                f"This agent speaks protocol {PROTOCOL}, but the request is for {asked.protocol}. Use the same "
+                "version of lossratio everywhere.",
             )
         with open("/proc/cpuinfo", encoding="utf-8", errors="replace") as file:
             models = [line.partition(":")[2].strip() for line in file if line.startswith("model name")]

@@ -1,7 +1,7 @@
 """The agent's answers, read and checked.
 
-Each reader takes an answer and the names of the directions that it must cover, in their order, because loss in a
-missing direction would go unnoticed. It raises a KeyError, TypeError or ValueError if it is not such an answer.
+Readers of counters take the names of the directions that an answer must cover, in their order, because loss in a
+missing direction would go unnoticed. A reader raises a KeyError, TypeError or ValueError if it is not such an answer.
 """
 
 import json
@@ -193,7 +193,7 @@ def by_traffic(counts: Iterable[Sequence[int]]) -> list[int]:
     return [sum(each) for each in zip_longest(*counts, fillvalue=0)]
 
 
-def read_probe(answer: Mapping[str, Any], _names: Sequence[str]) -> ProbeAnswer:
+def read_probe(answer: Mapping[str, Any]) -> ProbeAnswer:
     """An answer to ``probe``."""
     arrivals = tuple(
         Arrival(str(port), bytes.fromhex(head), int(length), int(count))

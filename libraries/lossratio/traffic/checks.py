@@ -182,7 +182,7 @@ def _slowly_alive(
         cause = "The device may start slowly, lose nearly all frames, or drop some flows; it"
 
     return (
-        f"Node {agent.node_name}: at first the path let nothing through in direction {seen}. {cause} is measured "
+        f"Node {agent.node_name}: at first, nothing came through in direction {seen}. {cause} is measured "
         "nevertheless."
     )
 

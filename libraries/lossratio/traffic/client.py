@@ -205,9 +205,9 @@ class Conversation:
     def _garbled(self, line: str, reason: str = "") -> TrafficError:
         self.close()
         return TrafficError(
-            f"Node {self.node_name}: the traffic agent's output was {line[:200]!r} instead of an answer{reason}. "
-            "Another program on the node writes there (a log-in script?), or this is not lossratio's agent. It was "
-            "stopped."
+            f"Node {self.node_name}: the traffic agent's output was {line[:200]!r} instead of an "
+            f"answer{reason}, so it was stopped. Remove what a log-in script on the node writes, or correct "
+            "the generator's 'python' in the topology file."
         )
 
 
@@ -239,6 +239,7 @@ class AgentClient(AbstractContextManager["AgentClient"]):
         self.node_name = node_name
         self._conversation = Conversation(node_name, process, patience)
         self._ask = self._conversation.ask
+        self._read = self._conversation.read
         self.settle_time = 0.0
         self.see: Callable[[int, int], None] | None = None
         self._directions: tuple[str, ...] = ()
@@ -365,7 +366,7 @@ class AgentClient(AbstractContextManager["AgentClient"]):
         taken = None if through is None else Through(**through)
         request = Resolve(seconds, taken, self.loads_default_route, tuple(questions))
         return self._read(
-            lambda answer, _: tuple(tuple(map(str, macs)) for macs in answer["macs"]),
+            lambda answer: tuple(tuple(map(str, macs)) for macs in answer["macs"]),
             self._ask("resolve", request, seconds),
         )
 
@@ -406,7 +407,9 @@ class AgentClient(AbstractContextManager["AgentClient"]):
 
     def _observed(self, answer: Mapping[str, Any], plan: Plan) -> answers.Answer:
         """What an answer to a plan says."""
-        observed = self._read(partial(answers.read_answer, plan=plan), answer)
+        observed = self._read(
+            partial(answers.read_answer, names=self._directions, plan=plan), answer
+        )
         if plan.locates:
             return replace(observed, timelines=self._timelines(answer, observed.directions))
         return observed
@@ -418,11 +421,11 @@ class AgentClient(AbstractContextManager["AgentClient"]):
         readings = []
         for _ in range(_CLOCK_READINGS):
             before = time.monotonic()
-            now = self._read(lambda answer, _: float(answer["now"]), self._ask("clock", Clock()))
+            now = self._read(lambda answer: float(answer["now"]), self._ask("clock", Clock()))
             after = time.monotonic()
             readings.append(answers.AgentClock((before + after) / 2 - now, (after - before) / 2))
         clock = min(readings, key=attrgetter("error"))
-        return self._read(lambda answer, _: answers.read_timelines(answer, counters, clock), answer)
+        return self._read(lambda answer: answers.read_timelines(answer, counters, clock), answer)
 
     def _hello(self) -> AgentFacts:
         answer = self._ask("hello", Hello(PROTOCOL), START_SECONDS, _IF_IT_NEVER_STARTED)
@@ -434,13 +437,8 @@ class AgentClient(AbstractContextManager["AgentClient"]):
             )
         names = [field.name for field in fields(AgentFacts)]
         return self._read(
-            lambda answer, _: AgentFacts(**{name: answer[name] for name in names}), answer
+            lambda answer: AgentFacts(**{name: answer[name] for name in names}), answer
         )
-
-    def _read(
-        self, read: Callable[[Mapping[str, Any], Sequence[str]], AnswerT], answer: Mapping[str, Any]
-    ) -> AnswerT:
-        return self._conversation.read(lambda answer: read(answer, self._directions), answer)
 
 
 def _note_in(line: str) -> tuple[int, int] | None:

@@ -18,6 +18,7 @@ from lossratio.agent import (
     TCP,
     UDP,
     UDP_PROTOCOL,
+    VXLAN,
     WORD_BYTES,
     ChecksumField,
     FramesSpec,
@@ -52,6 +53,8 @@ _MOST_HOSTS = 1 << 20
 _LOCAL_MAC = 0x02 << 20
 _STEPPING_BYTES = 8
 _TCP_WINDOW = 8192
+_GENEVE_START = b"\0\0\x65\x58\0"
+"""The bytes of GENEVE before the lower 16 bits of its network identifier: it holds Ethernet frames."""
 _TAG_OPTION = bytes([1, 1, 254, 4 + TAG_BYTES + COMPENSATION_BYTES]) + b"LR"
 """Bytes before the tag: two options without a meaning, which align the tag, and an experimental one (RFC 6994)."""
 
@@ -224,13 +227,13 @@ class _Frame(FrameHeaders):
         """
         start = len(self.data)
         pseudo_header = (*self.covered, UDP_PROTOCOL)
-        self._add_field(2, tunnel.source_port.first, tunnel.source_port)
-        self.data += tunnel.port.to_bytes(2, "big") + bytes(4) + tunnel.start
-        self.lengths.append(LengthField(start + 4, start))
+        self._add_field(PORT_BYTES, tunnel.source_port.first, tunnel.source_port)
+        self.data += UDP.packed({"destination port": tunnel.port})[PORT_BYTES:]
+        self.lengths.append(LengthField(start + UDP.field("length").first, start))
         source, destination = self._sides
 
         if isinstance(tunnel, Vxlan):
-            self.data += tunnel.vni.to_bytes(3, "big") + b"\0"
+            self.data += VXLAN.packed({"network identifier": tunnel.vni})
             if of_device:
                 self._leave_choices(start)
             else:
@@ -252,7 +255,7 @@ class _Frame(FrameHeaders):
                 self.rewritable = outer
             return
 
-        self.data += b"\0"
+        self.data += _GENEVE_START
         self._add_field(2, tunnel.vni.first, tunnel.vni)
         self.data += b"\0" + mac_bytes(tunnel.destination_mac)[:4]
         self._add_field(2, 0, tunnel.vni)
@@ -260,22 +263,18 @@ class _Frame(FrameHeaders):
         self.addresses = []
         self.add_headers(tunnel.inner, _inner_mac(source))
         # The last one to be computed, because it covers the others.
-        self.checksums.append(ChecksumField(start + 6, start, pseudo_header=pseudo_header))
+        checksum = start + UDP.field("checksum").first
+        self.checksums.append(ChecksumField(checksum, start, pseudo_header=pseudo_header))
 
-    def _leave_choices(self, start: int) -> None:
-        """Leaves out the parts of outer headers that a tunnel's first device chooses; `start` is where UDP is."""
-        addresses, _ = self.covered
-        if start - addresses == 2 * _IPV4_ADDRESS_BYTES:
-            # The identification, and the flag 'don't fragment'.
-            ip = addresses - 12
-            self.rewritable.append((ip + 4, ip + 7))
-        else:
-            # The flow label.
-            ip = addresses - 8
-            self.rewritable.append((ip + 1, ip + 4))
+    def _leave_choices(self, udp: int) -> None:
+        """Leaves out the parts of outer headers that a tunnel's first device chooses; `udp` is where UDP is.
 
-        # The source port, which is a hash of the flow, and the checksum, which may be zero.
-        self.rewritable += [(start, start + 2), (start + 6, start + 8)]
+        The source port is a hash of the flow, and the checksum may be zero.
+        """
+        addresses, end = self.covered
+        ip = IPV4 if end - addresses == 2 * _IPV4_ADDRESS_BYTES else IPV6
+        self._leave(ip, addresses - ip.addresses, "identification", "don't fragment", "flow label")
+        self._leave(UDP, udp, "source port", "checksum")
 
     def _add_ethertype(self, version: int, labels: bytes) -> None:
         """The ethertype of IP, or that of MPLS and its labels."""
@@ -285,22 +284,21 @@ class _Frame(FrameHeaders):
 
         self.data += MPLS.number.to_bytes(2, "big")
         for place in range(0, len(labels), MPLS.length):
-            self._leave_rewritten(MPLS, self.add(MPLS, labels[place : place + MPLS.length]))
+            self._leave(MPLS, self.add(MPLS, labels[place : place + MPLS.length]))
 
-    def _leave_rewritten(self, header: Header, start: int) -> None:
-        """Leaves out the fields that every router writes."""
-        self.rewritable += [
-            (start + each.first, start + each.end) for each in header.fields if each.is_rewritten
-        ]
+    def _leave(self, header: Header, start: int, *names: str) -> None:
+        """Leaves out some fields of a header at a place; without names, those that every router writes."""
+        for each in header.fields:
+            if each.name in names or (each.is_rewritten and not names):
+                self.rewritable.append((start + each.first, start + each.end))
 
     def _add_ip(self, header: Header, ip: Ipv4 | Ipv6, values: dict[str, int]) -> None:
-        dscp = header.field("DSCP")
         options = bytes.fromhex(ip.options) if isinstance(ip, Ipv4) else b""
         first = header.packed({**values, "DSCP": ip.dscp})[: header.addresses]
         start = self.add(header, first, len(options))
-        self._leave_rewritten(header, start)
+        self._leave(header, start)
         if ip.is_marked:
-            self.rewritable.append((start + dscp.first, start + dscp.end))
+            self._leave(header, start, "DSCP")
         self.addresses.append(self.covered)
         self._add_addresses(ip)
         self.data += options

@@ -104,6 +104,6 @@ def _check_mix(name: str, weights: Mapping[int, int]) -> None:
     pattern = sum(weights.values()) // gcd(*weights.values())
     if pattern > LONGEST_PATTERN:
         raise ValueError(
-            f"mix {name}: its pattern is {pattern} frames long, but may be at most {LONGEST_PATTERN} (the sum of the "
-            "weights without their common divisor)"
+            f"mix {name}: its sizes repeat only after {pattern} frames, and the limit is {LONGEST_PATTERN}. "
+            "Use smaller weights, or weights with a common divisor"
         )

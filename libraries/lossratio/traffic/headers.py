@@ -194,7 +194,9 @@ class TcpHeader(PortHeader):
     @model_validator(mode="after")
     def _has_own_flags(self) -> "TcpHeader":
         if self.connects and self.flags is not None:
-            raise ValueError("flags: a connection ('connects') has the flags of its handshake")
+            raise ValueError(
+                "flags: leave them out, because a connection ('connects') has the flags of its handshake"
+            )
         return self
 
     @property
@@ -228,7 +230,9 @@ class InnerHeaders(FileModel):
         if self.udp is not None and self.tcp is not None:
             raise ValueError("frames have one of 'udp' and 'tcp'; leave out the other one")
         if self.ipv4 is not None and self.ipv4.options and self.udp is None:
-            raise ValueError("ipv4: 'options' can only be in front of a 'udp' header")
+            raise ValueError(
+                "ipv4: 'options' need a 'udp' header after them; add one, or leave the options out"
+            )
         return self
 
     @property
@@ -315,8 +319,6 @@ class TunnelHeader(FileModel):
 
     port: ClassVar[int]
     """Destination port of UDP."""
-    start: ClassVar[bytes]
-    """The bytes before the network identifier."""
     source_port: PortRange = PortRange(first=49152)
     """Source ports of the outer UDP header."""
     inner: TunnelledHeaders
@@ -332,7 +334,6 @@ class Vxlan(TunnelHeader):
     """VXLAN (RFC 7348), in UDP without a checksum."""
 
     port = VXLAN.number
-    start = b"\x08\0\0\0"
     vni: int = Field(default=1, ge=0, lt=1 << 24)
     """The VXLAN network identifier."""
 
@@ -341,7 +342,6 @@ class Geneve(TunnelHeader):
     """GENEVE (RFC 8926) without options, in UDP with a checksum, to a device that ends tunnels and routes packets."""
 
     port = 6081
-    start = b"\0\0\x65\x58"
     vni: Range = Range(first=1)
     """Virtual network identifiers, below 65,536."""
     destination_mac: Annotated[
@@ -382,9 +382,12 @@ class Headers(InnerHeaders):
             self.ethernet
             and max(self.ethernet.source.last, self.ethernet.destination.last) >= _MAC_HOSTS
         ):
-            raise ValueError(f"a side has {_MAC_HOSTS} MAC addresses; use fewer")
+            raise ValueError(
+                f"ethernet: each side has at most {_MAC_HOSTS} MAC addresses; use fewer"
+            )
+
         if self.vxlan is not None and self.geneve is not None:
-            raise ValueError("frames are in one tunnel: 'vxlan' or 'geneve'")
+            raise ValueError("frames can be in one tunnel only; leave out 'vxlan' or 'geneve'")
         if self.tunnel is not None and (self.udp is not None or self.tcp is not None):
             name = "vxlan" if self.geneve is None else "geneve"
             raise ValueError(
@@ -475,7 +478,7 @@ def why_wrong_sizes(headers: Headers, sizes: Collection[int], longer: int = 0) -
     smallest = min(sizes)
     needed = _needed_size(headers)
     if smallest < needed:
-        return f"frames of {smallest} bytes are too small, these headers need {needed} bytes"
+        return f"frames of {smallest} bytes are too small: these headers need {needed} bytes"
     return None
 
 

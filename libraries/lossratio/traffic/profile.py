@@ -89,7 +89,8 @@ class ProfileFile(Headers):
         for name in mixes:
             if name.casefold() in RESERVED_NAMES or not name[:1].isalpha():
                 raise ValueError(
-                    f"{name!r} cannot be the name of a mix: it is in use, or does not begin with a letter"
+                    f"{name!r} cannot be the name of a mix: it is in use, or does not begin with a letter. Choose "
+                    "another name"
                 )
         return mixes
 
@@ -150,7 +151,7 @@ class TrafficProfile(ProfileFile):
         shares = [direction.load_share for direction in self.directions]
         if max(shares) != 1:
             raise ValueError(
-                f"load_share: one direction's must be 1, and the largest is {max(shares):g}"
+                f"load_share: one direction must have 1, but the largest is {max(shares):g}"
             )
 
         for direction in self.directions:
@@ -170,7 +171,7 @@ class TrafficProfile(ProfileFile):
             raise ValueError(problem)
         if direction.flows > MOST_FLOWS:
             raise ValueError(
-                f"these ranges make {direction.flows} flows, but there may be at most {MOST_FLOWS}"
+                f"these ranges make {direction.flows} flows, but there may be at most {MOST_FLOWS}; use fewer"
             )
         if direction.received is not None:
             check_received(direction.headers, direction.received)

@@ -48,7 +48,8 @@ class Range(FileModel):
     def _can_be_listed(self) -> "Range":
         if self.frames > _LARGEST_COUNT:
             raise ValueError(
-                f"it repeats after {self.frames} frames; the limit is {_LARGEST_COUNT}"
+                f"it repeats only after {self.frames} frames, and the limit is {_LARGEST_COUNT}; use fewer "
+                "values, or a smaller 'repeat'"
             )
         if not self.values:
             return self

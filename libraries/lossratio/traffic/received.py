@@ -76,7 +76,9 @@ def check_received(sent: Headers, received: Headers) -> None:
         return
 
     if isinstance(received.tunnel, Geneve):
-        raise ValueError("received: it can have 'vxlan' but not 'geneve'")
+        raise ValueError(
+            "received: leave out 'geneve', which cannot be expected here; only 'vxlan' can"
+        )
     if any(each.count > 1 for each in (received.ip.source, received.ip.destination)):
         raise ValueError(
             "received: a tunnel has one address at each end. If frames are sent from several tunnel ends, set "

@@ -110,8 +110,9 @@ class TrafficStream(FileModel):
     def _repeats_soon(self) -> "TrafficStream":
         if self.period > LONGEST_ORDER:
             raise ValueError(
-                f"streams: {self.name} has {self.headers.flows} flows in {len(self.size_weights)} sizes, which repeat "
-                f"after {self.period} frames; the limit is {LONGEST_ORDER}"
+                f"streams: {self.name} has {self.headers.flows} flows in {len(self.size_weights)} sizes, which "
+                f"repeat only after {self.period} frames, and the limit is {LONGEST_ORDER}. Use fewer flows or "
+                "sizes"
             )
         return self
 
@@ -151,7 +152,7 @@ def check_streams(streams: Sequence[StreamFields]) -> None:
 
     if len(streams) > MOST_STREAMS:
         raise ValueError(
-            f"streams: there are {len(streams)}, but there may be at most {MOST_STREAMS}"
+            f"streams: there are {len(streams)}, but there may be at most {MOST_STREAMS}; use fewer"
         )
     for stream in streams:
         if stream.share is None and stream.rate is None:
@@ -201,7 +202,7 @@ def check_layout(streams: Sequence[TrafficStream]) -> None:
     ]
     if connecting:
         raise ValueError(
-            f"streams: {connecting[0]} has 'connects', but streams cannot open connections"
+            f"streams: {connecting[0]} has 'connects', but streams cannot open connections: leave it out"
         )
 
     total = sum(stream.weight for stream in streams)

@@ -163,7 +163,8 @@ class TrexServer:
             # If the node was lost, the question to it raises the same error.
             if self.is_running():
                 raise TrafficError(
-                    f"{self._where}: the TRex server does not end. Look at it on the node ({self._plan.state}/pid)."
+                    f"{self._where}: the TRex server does not end. Kill the process whose id is in "
+                    f"{self._plan.state}/pid."
                 ) from None
         self.is_ours = False
 

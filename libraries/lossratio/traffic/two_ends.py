@@ -112,7 +112,7 @@ class TwoEnds:
 
             if not all("meet" in message for message in said.values()):
                 raise NodeError(
-                    f"Node {' and '.join(said)}: the agents at both ends are out of step."
+                    f"Node {' and '.join(said)}: the agents at both ends of the path are out of step. Measure again."
                 )
             self._introduce({node: message["meet"] for node, message in said.items()})
 
@@ -140,9 +140,14 @@ class TwoEnds:
         timeout: float,
         meanwhile: Callable[[], object] | None,
     ) -> Message:
-        """The error of the end that cannot continue, by its name; the other end is released."""
-        for node in said:
-            if "meet" in said[node]:
+        """The error of the end that cannot continue, by its name; the other end is stopped, or released."""
+        stop = {"id": self._request["id"], "op": "stop"}
+        for node, message in said.items():
+            if self._request["op"] == "run" and "result" in message:
+                # It may have begun traffic without an end.
+                self._processes[node].write_line(json.dumps(stop))
+                message = self._next(node, timeout, meanwhile)
+            if "meet" in message:
                 self._processes[node].write_line(json.dumps({"op": "met"}))
                 self._next(node, timeout, meanwhile)
 

@@ -31,11 +31,16 @@ _MARKS = (
     "(as ethip4-ip4base-marked has). To compare the mark, too, give it 'received' with its 'dscp'. All other bytes are "
     "compared in both cases."
 )
+_TAGS = (
+    "For a trunk on one side and an access port on the other, give each direction of the profile the tags of the port "
+    "that it leaves from ('reverse' has 'headers'); for another priority, 'is_marked: true' in the tag."
+)
 _WAYS = {
     "DSCP": _MARKS,
     "ECN": _MARKS,
-    "VLAN tag": "For a trunk on one side and an access port on the other, give each direction of the profile the tags "
-    "of the port that it leaves from ('reverse' has 'headers'); for another priority, 'is_marked: true' in the tag.",
+    "VLAN tag": _TAGS,
+    "VLAN": _TAGS,
+    "VLAN priority": _TAGS,
     "ethertype": "For an edge of MPLS or of VXLAN tunnels, give each direction of the profile the headers of the port "
     "that it leaves from ('reverse' has 'headers'), or say what is 'received'.",
     "destination MAC address": "The device must send frames to the address of the port that they come back to: look at "

@@ -99,9 +99,10 @@ class Losses(Observed):
     steps_known: str = ""
     """Known frames by step."""
     rounds_lost: str = ""
-    """Lost frames by the number of earlier frames of the same flow: 0, 1, 2 to 3, 4 to 7, and so on."""
+    """In trials of earlier versions: lost frames by the number of earlier frames of the same flow: 0, 1, 2 to 3, 4 to
+    7, and so on."""
     rounds_known: str = ""
-    """Known frames by the number of earlier frames of the same flow."""
+    """In trials of earlier versions: known frames by the number of earlier frames of the same flow."""
     events: str = ""
     """Loss events by their size: of 1 frame, of 2 to 3, of 4 to 7, and so on."""
     leading_frames: Frames = 0

@@ -70,7 +70,7 @@ def read_captures(config: Mapping[str, Any]) -> dict[str, CaptureSettings]:
             if name not in ports:
                 raise FieldError(where, f"there is no port {name[:100]!r}")
             if name in captures:
-                raise FieldError(where, f"the port {name[:100]!r} has two captures")
+                raise FieldError(where, f"the port {name[:100]!r} has two captures; leave one of them out")
 
             captures[name] = CaptureSettings(
                 format=model.get("format", "pcap"),
@@ -235,7 +235,9 @@ class PortCaptures:
     def _settings_of(self, name: str, where: str) -> CaptureSettings:
         if name not in self.settings:
             there = ", ".join(self.settings) or "none"
-            raise FieldError(where, f"{name[:100]!r} is not in port_names of captures; there are {there}")
+            raise FieldError(
+                where, f"{name[:100]!r} has no capture (port_names of captures); the ports with captures are {there}"
+            )
         return self.settings[name]
 
     def _stop(self, name: str) -> None:

@@ -117,7 +117,7 @@ def check_counts(data: Any) -> None:
         parts += 1
         most = _ENTRIES.get(where.rpartition(".")[2], _MOST_ENTRIES)
         if len(part) > most:
-            raise FieldError(where or "the request", f"there are {len(part)}; {most} are possible")
+            raise FieldError(where or "the request", f"there are {len(part)}, but there may be at most {most}")
         if parts > _MOST_PARTS or depth > _MOST_DEPTH:
             raise FieldError(
                 where, f"a request may have at most {_MOST_PARTS} objects and lists, nested at most {_MOST_DEPTH} deep"
@@ -165,6 +165,18 @@ def check_fields(data: Any, table: Any, where: str = "") -> Iterator[str]:
             yield from check_fields(part, table[name], place)
 
 
+def check_request(table: Any, *requests: Any) -> list[str]:
+    """Checks a request, as it was sent and as the models read it; returns warnings about the latter.
+
+    Raises:
+        FieldError: If a field or a value is not supported.
+    """
+    warnings: list[str] = []
+    for each in requests:
+        warnings = list(check_fields(each, table))
+    return warnings
+
+
 @dataclass(frozen=True)
 class Flow:
     """A flow of a configuration."""
@@ -201,17 +213,21 @@ def read_flows(config: Mapping[str, Any]) -> tuple[Flow, ...]:
     models = config.get("flows", ())
     for what, names in (("ports", ports), ("flows", [flow["name"] for flow in models])):
         if len(set(names)) < len(names):
-            raise FieldError(what, "two of them have the same name")
+            raise FieldError(what, "two of them have the same name; give each its own name")
 
     speeds = {name: layer1.get("speed", "") for layer1 in config.get("layer1", ()) for name in layer1["port_names"]}
     flows = tuple(_flow(model, ports, speeds, f"flows[{number}]") for number, model in enumerate(models))
     if sum(len(field.values) for flow in flows for field in flow.packet.headers.fields) > _MOST_VALUES:
-        raise FieldError("flows", f"their fields list more than {_MOST_VALUES:,} values; take some that count up by 1")
+        raise FieldError(
+            "flows", f"their fields list more than {_MOST_VALUES:,} values; use fewer, or fields that count up by 1"
+        )
 
     for number, flow in enumerate(flows):
         if flow.wants_latency and (flow.duration is None or flow.sink is None):
             raise FieldError(
-                f"flows[{number}].metrics.latency", "it needs flows that have an end, and a port in rx_names"
+                f"flows[{number}].metrics.latency",
+                "latency can be measured only of flows that end by themselves (fixed_packets or fixed_seconds) "
+                "and have a port in rx_names",
             )
 
     return flows
@@ -224,7 +240,7 @@ def _flow(model: Mapping[str, Any], ports: Sequence[str], speeds: Mapping[str, s
         receivers.append(tx_rx["rx_name"])
     if len(receivers) > 1:
         raise FieldError(
-            f"{where}.tx_rx.port.rx_names", f"at most one port receives a flow, and there are {len(receivers)}"
+            f"{where}.tx_rx.port.rx_names", f"there are {len(receivers)}, but at most one port can receive a flow"
         )
 
     ends = [("tx_name", tx_rx.get("tx_name")), *(("rx_names", each) for each in receivers)]
@@ -265,7 +281,7 @@ def _duration(model: Mapping[str, Any], rate: float, where: str) -> tuple[int | 
         seconds = model.get("fixed_seconds", {}).get("seconds", 1.0)
     if seconds is not None and not 0.0 < seconds <= MOST_SECONDS:
         field = "fixed_seconds.seconds" if packets is None else "fixed_packets.packets"
-        raise FieldError(f"{where}.{field}", f"they must last longer than 0 s, and at most {MOST_SECONDS:,.0f} s")
+        raise FieldError(f"{where}.{field}", f"flows must last longer than 0 s, and at most {MOST_SECONDS:,.0f} s")
     return packets, seconds
 
 
@@ -303,12 +319,18 @@ def _sizes(model: Mapping[str, Any], least: int, where: str) -> Iterator[tuple[i
         yield _size(pair.get("size", 64), least, f"{place}.size"), int(weight)
 
     if not 1 <= len(pairs) <= _MOST_SIZES:
-        raise FieldError(f"{where}.weight_pairs.custom", f"there are {len(pairs)}; possible are 1 to {_MOST_SIZES}")
+        raise FieldError(
+            f"{where}.weight_pairs.custom", f"there are {len(pairs)}, but there must be 1 to {_MOST_SIZES}"
+        )
 
 
 def _size(size: int, least: int, where: str) -> int:
     if not least <= size <= LARGEST_FRAME:
-        raise FieldError(where, f"it must be {least} to {LARGEST_FRAME:,} bytes: headers, {TAG_BYTES} of ours, and FCS")
+        raise FieldError(
+            where,
+            f"it must be {least} to {LARGEST_FRAME:,} bytes, because a frame holds its headers, {TAG_BYTES} "
+            "bytes of this tester, and the FCS",
+        )
     return size
 
 

@@ -250,9 +250,12 @@ class LocalHandler(BaseHTTPRequestHandler):
         hosts = self.headers.get_all("Host", [])
         host = _HOST.fullmatch(hosts[0].strip()) if len(hosts) == 1 else None
         if host is None:
-            return HTTPStatus.BAD_REQUEST, "a request names one Host"
+            return HTTPStatus.BAD_REQUEST, "a request needs exactly one Host header"
         if not self.server.is_own(host[1]):
-            return (HTTPStatus.FORBIDDEN, "this is not the server of that name: use the address that it shows")
+            return (
+                HTTPStatus.FORBIDDEN,
+                ("this server does not have the name in the Host header: use the address that it shows when it starts"),
+            )
         if "Origin" in self.headers:
-            return HTTPStatus.FORBIDDEN, "pages of other sites are not answered"
+            return HTTPStatus.FORBIDDEN, "requests of other sites' pages (with an Origin header) are not answered"
         return None

@@ -43,7 +43,7 @@ def read_packet(packet: Sequence[Mapping[str, Any]], where: str) -> Packet:
     if not packet:
         raise FieldError(where, "a flow needs headers; the first one is 'ethernet'")
 
-    reader = _PacketReader()
+    headers = FrameHeaders()
     kinds = [part["choice"] for part in packet]
     allowed: tuple[str, ...] = ("ethernet",)
 
@@ -54,48 +54,44 @@ def read_packet(packet: Sequence[Mapping[str, Any]], where: str) -> Packet:
         allowed = HEADERS[kind].followers
 
     for number, (part, behind) in enumerate(zip(packet, [*kinds[1:], None], strict=True)):
-        reader.add(kinds[number], part.get(kinds[number], {}), behind, f"{where}[{number}].{kinds[number]}")
+        _add(headers, kinds[number], part.get(kinds[number], {}), behind, f"{where}[{number}].{kinds[number]}")
 
     ethernet = packet[0].get("ethernet", {})
-    return Packet(reader.headers, *(ethernet.get(name, {}).get("value") for name in ("src", "dst")))
+    return Packet(headers, *(ethernet.get(name, {}).get("value") for name in ("src", "dst")))
 
 
-class _PacketReader:
-    def __init__(self) -> None:
-        self.headers = FrameHeaders()
+def _add(headers: FrameHeaders, kind: str, model: Mapping[str, Any], behind: str | None, where: str) -> None:
+    """Adds a header from its model; `behind` is the kind of the next one."""
+    header = HEADERS[kind].header
+    start = len(headers.data)
+    bits = 0
+    stepping = []
 
-    def add(self, kind: str, model: Mapping[str, Any], behind: str | None, where: str) -> None:
-        """Adds a header; `behind` is the kind of the next one."""
-        header = HEADERS[kind].header
-        start = len(self.headers.data)
-        bits = 0
-        stepping = []
+    for path, field in HEADERS[kind].fields:
+        place = f"{where}.{path}"
+        pattern = _at(model, path)
+        values: Sequence[int] = (field.default if "." not in path else 0,)
+        if field.computed == "next" and behind is not None:
+            values = (HEADERS[behind].header.number,)
+        if pattern is not None and pattern["choice"] != "auto" and is_given(field):
+            values = _values(field, pattern, place)
 
-        for path, field in HEADERS[kind].fields:
-            place = f"{where}.{path}"
-            pattern = _at(model, path)
-            values: Sequence[int] = (field.default if "." not in path else 0,)
-            if field.computed == "next" and behind is not None:
-                values = (HEADERS[behind].header.number,)
-            if pattern is not None and pattern["choice"] != "auto" and is_given(field):
-                values = _values(field, pattern, place)
+        if len(values) > 1:
+            stepping.append((field, values, place))
+        else:
+            bits |= values[0] << (8 * header.length - field.start - field.bits)
 
-            if len(values) > 1:
-                stepping.append((field, values, place))
-            else:
-                bits |= values[0] << (8 * header.length - field.start - field.bits)
+    data = bytearray(bits.to_bytes(header.length, "big"))
+    for field, values, place in stepping:
+        try:
+            headers.fields.append(_stepping(field, values, data, start, headers.fields))
+        except ValueError as error:
+            raise FieldError(place, str(error)) from error
 
-        data = bytearray(bits.to_bytes(header.length, "big"))
-        for field, values, place in stepping:
-            try:
-                self.headers.fields.append(_stepping(field, values, data, start, self.headers.fields))
-            except ValueError as error:
-                raise FieldError(place, str(error)) from error
-
-        for own in self.headers.fields:
-            if own.offset >= start:
-                data[own.offset - start : own.offset - start + own.width] = bytes(own.width)
-        self.headers.add(header, bytes(data))
+    for own in headers.fields:
+        if own.offset >= start:
+            data[own.offset - start : own.offset - start + own.width] = bytes(own.width)
+    headers.add(header, bytes(data))
 
 
 def _at(model: Mapping[str, Any], path: str) -> Any:
@@ -124,18 +120,19 @@ def _values(field: HeaderField, pattern: Mapping[str, Any], where: str) -> Seque
         else:
             raise FieldError(where, f"{choice!r} is not supported; possible: value, values, increment, decrement")
     except (ValueError, TypeError, AttributeError, OverflowError) as error:
-        raise FieldError(where, f"{str(chosen)[:100]!r} is not such a value") from error
+        raise FieldError(where, f"{str(chosen)[:100]!r} is not a value of this field") from error
 
     is_counting = isinstance(values, range) and values.step == 1
     if len(values) > (MOST_COUNTED if is_counting else MOST_LISTED):
         raise FieldError(
             where,
-            f"it has {len(values):,} values; possible are {MOST_LISTED:,}, or {MOST_COUNTED:,} that count up by 1",
+            f"it has {len(values):,} values, but may have at most {MOST_LISTED:,}, or {MOST_COUNTED:,} that "
+            "count up by 1",
         )
 
     extremes = (values[0], values[-1]) if isinstance(values, range) else values
     if not all(0 <= value < most for value in extremes):
-        raise FieldError(where, f"its values must have {field.bits} bits")
+        raise FieldError(where, f"its values must fit into {field.bits} bits")
     return values
 
 
@@ -177,7 +174,7 @@ def _stepping(
         lowest, highest = min(whole), max(whole)
 
     if lowest >> 8 * _WIDEST != highest >> 8 * _WIDEST or (highest - lowest) >> _LISTED_BITS:
-        raise ValueError(f"its values differ in more than the last {_LISTED_BITS} bits")
+        raise ValueError(f"its values may differ in the last {_LISTED_BITS} bits only")
 
     if end - first > _WIDEST:
         # The first bytes are the same in all frames.
@@ -185,7 +182,7 @@ def _stepping(
         first = end - _WIDEST
 
     if any(own.offset < start + end and start + first < own.offset + own.width for own in others):
-        raise ValueError("another field in the same byte changes, too")
+        raise ValueError("another field in the same byte also changes, and only one of them can")
 
     mask = (1 << 8 * (end - first)) - 1
     if isinstance(whole, range):

@@ -136,7 +136,7 @@ class _Handler(LocalHandler):
     def _contents(self) -> Any:
         # Pages in a browser cannot send this type to another server without asking it.
         if self.headers.get_content_type() != "application/json":
-            raise _RefusalError(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, "requests have the Content-Type application/json")
+            raise _RefusalError(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, "a request needs the Content-Type application/json")
 
         length = self.headers.get("Content-Length", "")
         if not (length.isascii() and length.isdecimal()):
@@ -149,7 +149,7 @@ class _Handler(LocalHandler):
         if len(data) < int(length):
             if self.server.is_late(self.connection):
                 raise _RefusalError(HTTPStatus.REQUEST_TIMEOUT, TOO_SLOW)
-            raise _RefusalError(HTTPStatus.BAD_REQUEST, "its contents are shorter than its Content-Length")
+            raise _RefusalError(HTTPStatus.BAD_REQUEST, "its contents are shorter than its Content-Length says")
         try:
             return parse_json(data)
         except ValueError as error:

@@ -15,7 +15,7 @@ from lossratio_otg.flows import (
     CONTROL_STATE,
     METRICS,
     Flow,
-    check_fields,
+    check_request,
     configuration_of,
     groups_of,
     read_flows,
@@ -104,8 +104,7 @@ class Tester:
             self._problem = None
             self._captures.end()
             self._captures = PortCaptures({}, {}, self._told.tell)
-            list(check_fields(sent, CONFIG))
-            warnings = list(check_fields(config, CONFIG))
+            warnings = check_request(CONFIG, sent, config)
             flows = read_flows(config)
             settings = read_captures(config)
 
@@ -131,8 +130,7 @@ class Tester:
         Raises:
             FieldError: If something in it is not supported.
         """
-        list(check_fields(sent, CONTROL_STATE))
-        list(check_fields(state, CONTROL_STATE))
+        check_request(CONTROL_STATE, sent, state)
         with self._lock:
             if state.get("choice") == "port":
                 self._captures.set_state(state.get("port", {}).get("capture", {}))
@@ -157,8 +155,7 @@ class Tester:
         Raises:
             FieldError: If no capture was started there.
         """
-        list(check_fields(sent, CAPTURE))
-        list(check_fields(request, CAPTURE))
+        check_request(CAPTURE, sent, request)
         with self._lock:
             return self._captures.file(request)
 
@@ -168,8 +165,7 @@ class Tester:
         Raises:
             FieldError: If there is no such port or flow.
         """
-        list(check_fields(sent, METRICS))
-        list(check_fields(request, METRICS))
+        check_request(METRICS, sent, request)
         with self._lock:
             for run in self._runs:
                 run.heard = time.monotonic()
@@ -187,7 +183,7 @@ class Tester:
             ports = {port["name"]: port["location"] for port in self.config.get("ports", ())}
             names = wanted.get("port_names") or list(ports)
             if not ports.keys() >= set(names):
-                raise FieldError("port.port_names", f"there are {', '.join(ports) or 'none'}")
+                raise FieldError("port.port_names", f"there is no such port; there are {', '.join(ports) or 'none'}")
 
             made = [self._port_metric(name, ports[name]) for name in names]
             chosen = columns(made, wanted.get("column_names"))
@@ -254,8 +250,8 @@ class Tester:
             where = "captures" if self._captures.settings else "flows"
             raise FieldError(
                 where,
-                "the generator xdp captures nothing, and its flows last equally long. Start the server with "
-                "--generator auto or afpacket",
+                "the generator xdp cannot capture frames, and all of its flows must last equally long. Start the "
+                "server with --generator auto or afpacket",
             )
         return "afpacket"
 
@@ -272,7 +268,7 @@ class Tester:
         if not all(set(run.flows) <= set(flows) for run in runs):
             raise FieldError(
                 "traffic.flow_transmit.flow_names",
-                "flows that last equally long, and were started together, stop together",
+                "other flows were started together with these, and last equally long: stop all of them together",
             )
         for run in runs:
             run.stop()

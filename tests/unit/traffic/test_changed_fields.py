@@ -27,6 +27,8 @@ PROFILES = {
     "access to trunk": "ipv4: {}\nreverse: {headers: {dot1q: {id: 100}, ipv4: {}}}",
     "any MAC": "ipv4: {}\nudp: {}\nany_mac: true",
     "tunnel": "ipv4: {}\nvxlan: {inner: {ipv4: {}}}",
+    "tags in a tunnel": "ipv4: {}\nvxlan: {inner: {dot1q: {id: 9}, ipv4: {}}}",
+    "labels": "mpls: [{label: 20}, {label: 30}]\nipv4: {}\nudp: {}",
     "QinQ edge": "dot1q: {id: 100}\nipv4: {}\nreverse: {headers: {dot1ad: {id: 7}, dot1q: {id: 100}, ipv4: {}}}",
     "MPLS edge": "ipv4: {}\nudp: {}\nreceived: {mpls: [{label: 20}, {label: 30}], ipv4: {}, udp: {}}",
     "MPLS pop": "mpls: [{label: 20}]\nipv6: {}\nudp: {}\nreverse: {headers: {ipv6: {}, udp: {}}}",
@@ -218,3 +220,26 @@ def test_results_of_earlier_versions_describe_the_same_traffic(name, tmp_path):
     assert "any_mac" not in described
     assert "is_marked" not in (described["ipv6"] or {})
     assert "is_marked" not in (described["dot1q"] or {})
+
+
+@pytest.mark.parametrize("direction", ["tags in a tunnel"], indirect=True)
+def test_a_tag_within_a_tunnel_is_named_by_its_fields(direction):
+    got = bytearray(first_frame(direction.frames))
+    place = got.index(b"\x81\x00\x00\x09")
+    got[place + 2 : place + 4] = bytes([0x60, 7])
+    changes = changes_in(direction, bytes(got))
+    assert [(change.name, change.before, change.after) for change in changes] == [
+        ("inner VLAN priority", "0", "3"),
+        ("inner VLAN", "9", "7"),
+    ]
+    assert "trunk" in ways_to_expect(changes)[0]
+
+
+@pytest.mark.parametrize("direction", ["labels"], indirect=True)
+def test_a_reflector_swaps_the_addresses_behind_labels(direction):
+    sent, back = (bytes.fromhex(spec.header) for spec in (direction.frames, direction.frames.reflected()))
+    first = direction.frames.addresses[0][0]
+    assert back[first : first + 4] == sent[first + 4 : first + 8]
+    assert back[first + 4 : first + 8] == sent[first : first + 4]
+    assert back[:first] == sent[:first]
+    assert back[first + 8 :] == sent[first + 8 :]

@@ -88,7 +88,7 @@ def test_tags_of_a_capture_are_headers(tmp_path):
 @pytest.mark.parametrize(
     ("content", "told"),
     [
-        (b"", "it is in no format of libpcap"),
+        (b"", "it is not in a format of libpcap"),
         (b"\x0a\x0d\x0d\x0a" + bytes(40), "pcapng. Convert it, e.g. with editcap"),
         (capture(), "it has no frames"),
         (capture(udp_frame(53, 60), link=113), "no Ethernet frames (link type 113)"),

@@ -375,7 +375,7 @@ def register():
         ("ip_src_mode='list', ip_src_count=2", "STLHltStream.ip_src_mode: 'list' is not supported"),
         ("length_mode='quad'", "STLHltStream.length_mode: 'quad' is not supported"),
         ("rate_pps=1, rate_bps=1", "STLHltStream.transmit_mode: 'continuous' with ['rate_pps', 'rate_bps']"),
-        ("vlan_protocol_tag_id='88A8'", "STLHltStream.vlan_protocol_tag_id: tags have the EtherType 0x8100"),
+        ("vlan_protocol_tag_id='88A8'", "STLHltStream.vlan_protocol_tag_id: only the EtherType 0x8100 is supported"),
     ],
 )
 def test_an_argument_of_hltapi_that_cannot_be_had_is_refused_with_its_name(tmp_path, argument, told):
@@ -428,8 +428,11 @@ def test_flags_of_tcp_are_in_the_frames(tmp_path, flags, bits):
         ({"udp": {"source_port": {"first": 4, "values": [5, 9]}}}, "with 'values', leave 'first' and 'count' out"),
         ({"udp": {"source_port": {"values": [5, 9], "order": "random"}}}, "'values' are sent in their order"),
         ({"udp": {"source_port": {"values": [5, 70000]}}}, "a port can be at most 65535, not 70000"),
-        ({"tcp": {"flags": "S", "connects": True}}, "flags: a connection ('connects') has the flags of its handshake"),
-        ({"tcp": {}, "ipv4": {"options": "01010100"}}, "'options' can only be in front of a 'udp' header"),
+        (
+            {"tcp": {"flags": "S", "connects": True}},
+            "flags: leave them out, because a connection ('connects') has the flags of",
+        ),
+        ({"tcp": {}, "ipv4": {"options": "01010100"}}, "'options' need a 'udp' header after them"),
         ({"udp": {}, "ipv4": {"options": "0101"}}, "whole words of four bytes in hexadecimal"),
     ],
 )

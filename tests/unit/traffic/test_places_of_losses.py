@@ -87,10 +87,7 @@ def test_the_tables_are_those_of_a_count_frame_by_frame(flows, sizes, first, sen
         assert by_place.tolist() == [places[place] for place in range(len(order.pattern))]
     steps = Counter(int(number / sent / found.step_s) for number in lost)
     assert sum(read_counts(found.steps_lost)) == sum(steps.values())
-    assert sum(read_counts(found.steps_known)) == sum(read_counts(found.rounds_known)) == len(known)
-    rounds = Counter((number // flows).bit_length() for number in lost)
-    by_round = read_counts(found.rounds_lost)
-    assert list(by_round) == [rounds[place] for place in range(len(by_round))]
+    assert sum(read_counts(found.steps_known)) == len(known)
 
 
 def test_blocks_are_parts_of_the_trial_with_as_many_frames_each():

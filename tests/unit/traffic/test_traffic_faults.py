@@ -257,7 +257,7 @@ def test_a_path_that_is_slower_than_was_said_is_measured_where_trials_count_some
     configure(agent, settle_time=0.01)
     east, _ = check_path(agent)
     assert 0 < east.received_frames < east.sent_frames
-    assert "at first the path let nothing through in direction port0>port1" in caplog.text
+    assert "at first, nothing came through in direction port0>port1" in caplog.text
     assert "option 'hold'" in caplog.text
 
 

@@ -254,7 +254,7 @@ def test_a_random_order_has_every_value_once_and_is_the_same_each_time():
 
 def test_more_headers_than_fit_beside_a_ring_are_refused():
     description = replace(spec("ethip6-ip6scale2m", 78), sizes=tuple((size, 1) for size in range(80, 90)))
-    with pytest.raises(AgentError, match="1000000 flows in 10 sizes are more than this generator") as caught:
+    with pytest.raises(AgentError, match="1000000 flows in 10 sizes, but the generator afpacket keeps") as caught:
         cycle(description)
     assert caught.value.kind == "unsupported"
 

@@ -131,9 +131,9 @@ def test_headers_that_do_not_go_together_are_refused(tmp_path, headers, problem)
     ("rest", "frame_size", "problem"),
     [
         ("ipv6: {}", 77, r"frame size 77: 77 is not between 78 and 9000 bytes"),
-        ("ipv6: {}\ntcp: {}", 85, r"frames of 85 bytes are too small, these headers need 86 bytes"),
+        ("ipv6: {}\ntcp: {}", 85, r"frames of 85 bytes are too small: these headers need 86 bytes"),
         ("ipv4: {}\nmixes: {m: {64: 1, 9001: 1}}", "m", r"9001 is not between 64 and 9000"),
-        ("ipv4: {}\nmixes: {m: {64: 4096, 570: 1}}", "m", r"mix m: its pattern is 4097 frames long"),
+        ("ipv4: {}\nmixes: {m: {64: 4096, 570: 1}}", "m", r"mix m: its sizes repeat only after 4097 frames"),
         (
             f"ipv4: {{}}\nmixes: {{m: {dict.fromkeys(range(64, 129), 1)}}}",
             "m",
@@ -141,7 +141,11 @@ def test_headers_that_do_not_go_together_are_refused(tmp_path, headers, problem)
         ),
         ("ipv4: {}\nmixes: {m: {64: 0}}", "m", r"mix m: it needs sizes, each with a weight of 1 or more"),
         ("ipv4: {}\nmixes: {m: {64: 1}}", "n", r"'n' is neither a size .* Known mixes: IMIX_v4_1, m"),
-        ("ipv4: {}\nload_share: 0.5\nreverse: {load_share: 0.4}", 64, r"one direction's must be 1, .* largest is 0\.5"),
+        (
+            "ipv4: {}\nload_share: 0.5\nreverse: {load_share: 0.4}",
+            64,
+            r"one direction must have 1, but the largest is 0\.5",
+        ),
         ("ipv4: {source: {count: 1025}, destination: {count: 4099}}", 64, r"4201475 flows, but .* at most 4194304"),
         ("ipv4: {}\nreverse: {frame_size: 60}", 64, r"60 is not between 64 and 9000"),
         ("ipv4: {}\nreverse: {headers: {ipv6: {}}}", 64, r"64 is not between 78 and 9000"),

@@ -246,7 +246,7 @@ def test_ports_have_the_modes_that_the_topology_asks_for_and_no_others():
 @pytest.mark.parametrize("mode", ["promiscuous", "multicast"])
 def test_a_mode_that_a_card_does_not_take_is_an_error_that_names_the_port(mode):
     server = Server(refused_modes=(mode,))
-    refusal = rf"port 0 \(east, driver net_stand_in\) does not take the mode {mode}"
+    refusal = rf"port 0 \(east, driver net_stand_in\) does not support the mode {mode}"
     with pytest.raises(AgentError, match=refusal) as raised:
         generator(server, modes={mode: True})
     assert raised.value.kind == "unsupported"

@@ -120,6 +120,15 @@ def test_an_end_that_cannot_begin_is_named_and_the_other_one_is_let_go():
     assert client.told[-1] == {"op": "met"}
 
 
+def test_an_end_that_holds_traffic_is_stopped_at_once_if_the_other_one_cannot():
+    refusal = {"error": {"kind": "interface_down", "message": "Interface eth1 is down."}}
+    cannot = {"error": {"kind": "other_end", "message": "It cannot go on."}}
+    client = ScriptedAgent({"result": {}}, {"meet": {"sent": {}}}, cannot)
+    answer = asked(client, ScriptedAgent(refusal), op="run", plan={"steps": [[9.0, None]]})
+    assert answer["error"]["message"] == "at SERVER: Interface eth1 is down."
+    assert client.told[1:] == [{"id": 1, "op": "stop"}, {"op": "met"}]
+
+
 def test_an_end_that_dies_is_named():
     client = ScriptedAgent(ready(7))
     server = ScriptedAgent(NodeError("Node SERVER: the agent was ended by a signal."))
@@ -134,7 +143,7 @@ def test_ends_that_are_not_at_the_same_point_give_no_counters():
 
 def test_an_end_with_another_tag_than_the_other_one_sends_nothing():
     meeting = Meeting(lambda said: {"op": "met", "said": {"ready": said["ready"] + 8}, "at": 0.0})
-    with pytest.raises(AgentError, match="tag 16, but the other end at 24"):
+    with pytest.raises(AgentError, match="tag 16, and the other one at 24"):
         meeting.ready(16)
 
 

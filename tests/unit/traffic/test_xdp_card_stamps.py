@@ -187,7 +187,7 @@ def test_a_real_veth_is_refused_as_it_has_no_clock(wire):
     code = "from lossratio.agent.core.links import read_links; from lossratio.agent.xdp.cards import"
     code += " clock_of; from contextlib import ExitStack; clock_of(read_links()['east'], ExitStack())"
     process = wire.popen("tg", sys.executable, "-c", code, stderr=subprocess.PIPE, text=True)
-    assert "east has no receive stamps: " in process.communicate(timeout=60)[1]
+    assert "The card of east gives programs no receive stamps: " in process.communicate(timeout=60)[1]
 
 
 class Clocks:

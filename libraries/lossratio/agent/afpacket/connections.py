@@ -159,11 +159,15 @@ class Conversation:
         if not count:
             return
 
-        expected = self._answered(self._opened_headers(self._alive))
+        asked = self._answered(self._opened_headers(self._alive))
+        expected = asked
         if is_unasked:
             self._responder.make_next(count, lambda rows: self._completed(self._from_elsewhere(rows), self._passes[1]))
-            asked = expected
-            expected = lambda numbers: self._from_elsewhere(asked(numbers))  # noqa: E731
+
+            def elsewhere(numbers: Numbers) -> Bytes:
+                return self._from_elsewhere(asked(numbers))
+
+            expected = elsewhere
 
         tag = next_tag()
         self._begin_passes()

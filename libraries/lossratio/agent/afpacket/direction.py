@@ -202,9 +202,6 @@ class ReceivingEnd:
             AgentError: If this many frames cannot be counted.
         """
         check_countable(self._direction.name, sent.frames)
-        late, copies = self.returns.late_of_earlier()
-        self.returns.end(sent.frames, received)
-        foreign = self._foreign.read() + copies
         examination = None
         if self._examiner is not None and self._is_examined:
             examination = self._examiner.examine(sent.first, sent.frames)
@@ -212,9 +209,7 @@ class ReceivingEnd:
         return {
             "received_frames": received,
             "generator_drop_frames": dropped,
-            "late_frames": sum(late[:1]),
-            "earlier_late_frames": late[1:],
-            "foreign_frames": foreign,
+            **self.returns.counted(sent.frames, received, self._foreign.read()),
             "examination": examination,
             "losses": None if dropped or received >= sent.frames else self._losses(sent),
             "by_stream": self._by_stream(sent),
@@ -233,7 +228,9 @@ class ReceivingEnd:
 
     def reception(self) -> Reception | None:
         """When frames arrived; None: this was not noted."""
-        return None if self._arrivals is None else self._arrivals.reception()
+        if self._arrivals is None:
+            return None
+        return self._arrivals.reception()
 
     def _losses(self, sent: Sent) -> Message | None:
         """Where lost frames are, if frames were examined: see `lossratio.trials.Losses`."""

@@ -299,9 +299,9 @@ def build_frames(spec: FramesSpec, source_mac: bytes, destination_mac: bytes) ->
     if spec.order is not None:
         if order.period * slot > _STREAMS_RING_BYTES:
             raise unsupported(
-                f"These streams repeat after {order.period} frames of up to {spec.max_size} bytes, which are more than "
-                "this generator keeps. Use fewer flows in each stream, shares in smaller whole numbers, or smaller "
-                "frames."
+                f"The streams of this traffic profile repeat only after {order.period} frames of up to "
+                f"{spec.max_size} bytes, which is more than the generator afpacket keeps in memory. Use fewer "
+                "flows in each stream, simpler shares, such as 1 and 3, or smaller frames."
             )
         return FrameCycle(*_first_frames(builder, order, order.period), streams=np.array(spec.order.streams))
 
@@ -309,8 +309,9 @@ def build_frames(spec: FramesSpec, source_mac: bytes, destination_mac: bytes) ->
         return FrameCycle(*_first_frames(builder, order, order.period))
     if order.flows * len(spec.sizes) > MOST_HEADERS:
         raise unsupported(
-            f"{order.flows} flows in {len(spec.sizes)} sizes are more than this generator can distinguish: flows "
-            f"times sizes can be at most {MOST_HEADERS}."
+            f"This traffic profile has {order.flows} flows in {len(spec.sizes)} sizes, but the generator "
+            f"afpacket keeps at most {MOST_HEADERS} different headers, which is flows times sizes. Use fewer "
+            "flows or fewer sizes."
         )
     part = least_common_multiple(len(order.pattern), slots_per_block(slot))
     count = part * max(1, _PART_BYTES // (part * slot))

@@ -110,7 +110,9 @@ class Probe:
         left = self.left() or elsewhere
         if left is None:
             raise AgentError(
-                "out_of_step", f"It is not known when frames of direction {self.name} left; configure it again."
+                "out_of_step",
+                f"The node that sends direction {self.name} did not say when its frames left. Configure the "
+                "generator again.",
             )
         answer = summarize(self.name, left, arrived)
         self._counted = answer["received_frames"]
@@ -240,7 +242,13 @@ def summarize(name: str, left: Stamps, arrived: Stamps) -> Message:
 
     sent_at = dict(zip(left.numbers.tolist(), left.times.tolist()))
     if not set(numbers.tolist()) <= sent_at.keys():
-        return {**answer, "error": "Latency frames came back that were never sent. Something repeats earlier frames."}
+        return {
+            **answer,
+            "error": (
+                "Latency frames came back that were never sent: something on the path repeats earlier frames. "
+                "Look for a loop."
+            ),
+        }
 
     sent_times = np.array([sent_at[number] for number in numbers.tolist()], dtype=np.int64)
     latencies = arrived.times[first] - sent_times
@@ -284,9 +292,12 @@ def _fault(left: Stamps, arrived: Stamps) -> str | None:
     if left.clock_was_set or arrived.clock_was_set:
         return _CLOCK_WAS_SET
     if left.overlooked or arrived.overlooked:
-        return "More latency frames came back than were sent: something repeats them."
+        return (
+            "More latency frames came back than were sent: something on the path copies them. Look for a "
+            "loop or a mirror port."
+        )
     if not len(arrived.numbers):
-        return f"None of {len(left.numbers)} latency frames came back."
+        return f"None of {len(left.numbers)} latency frames came back. Measure at a load at which frames pass."
     return None
 
 

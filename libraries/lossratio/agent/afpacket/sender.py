@@ -411,7 +411,9 @@ def _transmit(
         return error
     if must_stop.is_abandoned:
         return AgentError(
-            "abandoned", f"The agent did not let its senders continue {permit.circumstances()}, so they stopped."
+            "abandoned",
+            f"The senders stopped because they heard nothing from their agent {permit.circumstances()}. Stop "
+            "other programs on this node, or use a lower load.",
         )
     return SenderReport(
         transmission=in_all([step.transmission for step in steps]),

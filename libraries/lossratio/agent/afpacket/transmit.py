@@ -215,7 +215,11 @@ class TransmitRing:
 
 def _failure(setup: SenderSetup, error_number: int) -> AgentError:
     kind = "interface_down" if error_number in _GONE else "send_failed"
-    return AgentError(kind, f"Cannot send on {setup.interface}: {os.strerror(error_number)}.")
+    return AgentError(
+        kind,
+        f"Cannot send on {setup.interface}: {os.strerror(error_number)}. Look at this interface and its "
+        f"link (ip link show dev {setup.interface}).",
+    )
 
 
 def _open(interface: str, slot: int, slots: int) -> socket.socket:

@@ -8,33 +8,17 @@ rewrite are `FramesSpec.rewritable`.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from itertools import islice
-from typing import Generator, Iterator, Sequence
+from typing import Iterator, Sequence
 
 from .configuration import Direction
-from .headers import ETHERNET, IPV4, IPV6, MPLS, TCP, UDP, VXLAN, HeaderField
-from .wire import (
-    IPV4_ETHERTYPE,
-    IPV6_ETHERTYPE,
-    LEAST_LENGTH,
-    MAC_BYTES,
-    MACS_BYTES,
-    TCP_PROTOCOL,
-    UDP_PROTOCOL,
-    WORD_BYTES,
-    behind_tags,
-    folded,
-    word_sum,
-)
+from .headers import ETHERNET, VLAN, VXLAN, HeaderField, headers_of
+from .wire import LEAST_LENGTH, MAC_BYTES, MACS_BYTES, behind_tags, folded, word_sum
 
 # Names of differences that are not fields of the sent headers.
 VLAN_TAG = "VLAN tag"
 DESTINATION_MAC = "destination MAC address"
 LENGTH = "length"
-DSCP, ECN = "DSCP", "ECN"
-ADDRESSES = ("source address", "destination address")
 PAYLOAD = "payload"
-_MPLS = b"\x88\x47"
 _CHECKSUM = "checksum"
 
 
@@ -90,7 +74,9 @@ def changed_fields(
         for checksum in spec.checksums
         if checksum.end is not None and folded(word_sum(rest[checksum.start : checksum.end])) != 0xFFFF
     )
-    whole = len(got) if length is None else length
+    whole = len(got)
+    if length is not None:
+        whole = length
     longer = whole - got_behind - (len(wanted) - behind)
     is_padding = direction.may_be_padded and len(wanted) < LEAST_LENGTH == whole
     if longer and not is_padding:
@@ -109,58 +95,24 @@ def without(parts: Sequence[tuple[int, int]], frame: bytes) -> bytes:
     return bytes(left)
 
 
-def header_fields(frame: bytes, start: int = 0, prefix: str = "") -> Iterator[HeaderField]:
-    """The fields of the headers of a frame that begins at a place, from the outside in, and the octets after them."""
-    place = start + behind_tags(frame[start:])
-    ethertype = frame[place - 2 : place]
-    yield HeaderField(f"{prefix}ethertype", 8 * (place - 2), 16)
-    if ethertype == _MPLS:
-        place = yield from _labels(frame, place)
-        # Nothing but the packet's version says what it is.
-        ethertype = IPV6_ETHERTYPE if frame[place : place + 1] >= b"\x60" else IPV4_ETHERTYPE
+def header_fields(frame: bytes) -> Iterator[HeaderField]:
+    """The fields of the headers of a frame from the outside in, without its MAC addresses and tags, and what follows.
 
-    end = place
-    protocol = None
-    if ethertype == IPV4_ETHERTYPE:
-        yield from IPV4.behind(place, f"{prefix}IPv4 ")
-        protocol = IPV4.field("protocol").value(frame[place:])
-        # RFC 791: options fill the header up to its length.
-        end = place + max(IPV4.length, WORD_BYTES * IPV4.field("header length").value(frame[place:]))
-        for octet in range(place + IPV4.length, end):
-            yield HeaderField(f"{prefix}IPv4 options", 8 * octet, 8)
-    elif ethertype == IPV6_ETHERTYPE:
-        yield from IPV6.behind(place, f"{prefix}IPv6 ")
-        protocol = IPV6.field("next header").value(frame[place:])
-        end = place + IPV6.length
-
-    if protocol == UDP_PROTOCOL:
-        yield from UDP.behind(end, f"{prefix}UDP ")
-        port = UDP.field("destination port").value(frame[end:])
-        end += UDP.length
-        if port == VXLAN.number and not prefix:
-            yield from VXLAN.behind(end, "VXLAN ")
-            end += VXLAN.length
-            yield from islice(ETHERNET.behind(end, "inner "), 2)
-            for octet in range(end + MACS_BYTES, end + behind_tags(frame[end:]) - 2):
-                yield HeaderField("inner VLAN tag", 8 * octet, 8)
-            yield from header_fields(frame, end, "inner ")
-            return
-    elif protocol == TCP_PROTOCOL:
-        yield from TCP.behind(end, f"{prefix}TCP ")
-        end += TCP.length
+    What follows is a field for each octet.
+    """
+    yield HeaderField("ethertype", 8 * (behind_tags(frame) - 2), 16)
+    inside = ""
+    end = 0
+    for header, place, end in headers_of(frame):
+        if inside or header not in (ETHERNET, VLAN):
+            yield from header.at(place, inside)
+        for octet in range(place + header.length, end):
+            yield HeaderField(f"{inside} IPv4 options".lstrip(), 8 * octet, 8)
+        if header is VXLAN:
+            inside = "inner"
 
     for octet in range(end, len(frame)):
         yield HeaderField(f"{PAYLOAD} at octet {octet}", 8 * octet, 8)
-
-
-def _labels(frame: bytes, place: int) -> Generator[HeaderField, None, int]:
-    """The fields of a stack of MPLS labels (RFC 3032) that begins at a place; returns where it ends."""
-    is_last = False
-    while not is_last and place + MPLS.length <= len(frame):
-        yield from MPLS.behind(place, "MPLS ")
-        is_last = bool(frame[place + 2] & 1)
-        place += MPLS.length
-    return place
 
 
 def _changed_tags(sent: bytes, wanted: bytes, got: bytes) -> FieldChange:

@@ -192,7 +192,7 @@ class Configuration:
         if not all(0.0 <= direction.broadcast_share < 1.0 for direction in self.directions):
             raise ValueError("the share of broadcast frames must be at least 0 and below 1")
         if not self.settle_time >= 0:
-            raise ValueError(f"the settle_time must not be {self.settle_time!r}")
+            raise ValueError(f"the settle_time must be 0 or more, not {self.settle_time!r}")
 
         for direction in self.directions:
             order = direction.frames.order
@@ -240,5 +240,5 @@ def mac_bytes(text: str) -> bytes:
     except ValueError:
         mac = b""
     if len(mac) != 6:
-        raise AgentError("bad_request", f"{text!r} is not a MAC address.")
+        raise AgentError("bad_request", f"{text!r} is not a MAC address. Write it like 02:00:00:00:00:01.")
     return mac

@@ -9,17 +9,15 @@ from functools import reduce
 from math import gcd
 from typing import Sequence
 
-from .headers import IPV4, IPV6, TCP
+from .headers import TCP, headers_of
 from .protocol import unsupported
 from .wire import (
     ETHERNET_HEADER_BYTES,
     FCS_BYTES,
-    IPV4_ETHERTYPE,
     MACS_BYTES,
     TAG_ETHERTYPES,
     UDP_PROTOCOL,
     VLAN_TAG_BYTES,
-    behind_tags,
     folded,
     word_sum,
 )
@@ -207,7 +205,9 @@ class FramesSpec:
         least = self.tag_offset + TAG_BYTES + FCS_BYTES
         smallest = min(size for size, _ in self.sizes)
         if smallest < least:
-            raise unsupported(f"A frame of {smallest} bytes is too small: these headers need {least}.")
+            raise unsupported(
+                f"The smallest frame has {smallest} bytes, but these headers need {least}. Use larger frames."
+            )
 
     @property
     def max_size(self) -> int:
@@ -264,8 +264,7 @@ class FramesSpec:
     def reflected(self) -> FramesSpec:
         """The frames as they come back from a reflector, which swaps the outermost IP addresses."""
         header = bytes.fromhex(self.header)
-        place = behind_tags(header)
-        ip = IPV4 if header[place - 2 : place] == IPV4_ETHERTYPE else IPV6
+        ip, place, _ = next(part for part in headers_of(header) if part.header.addresses)
         first = place + ip.addresses
         width = (ip.length - ip.addresses) // 2
         second = first + width

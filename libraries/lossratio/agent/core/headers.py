@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The headers of frames, field by field: one table of names, bits, defaults, notations, and of what fields depend on.
 
-Bytes, comparisons, classes of flows, filters, and the notations of other generators are made from it.
+Bytes, comparisons, classes of flows, filters, captures, and the notations of other generators are made from it, and
+`headers_of` finds the headers of a frame.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from functools import cached_property
 from ipaddress import IPv4Address, IPv6Address
 from typing import Any, Callable, Iterator, Mapping, NamedTuple
 
-from .wire import MAC_BYTES, TCP_PROTOCOL, UDP_PROTOCOL
+from .wire import MAC_BYTES, TCP_PROTOCOL, UDP_PROTOCOL, WORD_BYTES
 
 
 @dataclass(frozen=True)
@@ -77,14 +78,16 @@ class HeaderField(NamedTuple):
         return str(self.notation.write(self.value(data)))
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Header:
     """A header."""
 
     fields: tuple[HeaderField, ...]
     """Its fields, which fill it."""
     number: int = 0
-    """Its identifier in the previous header: an EtherType, or the number of a protocol above IP."""
+    """Its identifier in the previous header: an EtherType, the number of a protocol above IP, or a port."""
+    name: str = ""
+    """Its name in front of its fields' names; empty: these say enough."""
     counts_from: int = 0
     """The byte from which its length is counted."""
     addresses: int = 0
@@ -99,33 +102,24 @@ class Header:
     def _named(self) -> dict[str, HeaderField]:
         return {field.name: field for field in self.fields}
 
-    @cached_property
-    def _places(self) -> list[tuple[str, int, int]]:
-        """The name of each field, with how far its last bit is from the header's, and with its bits there."""
-        bits = 8 * self.length
-        return [(each.name, bits - each.start - each.bits, (1 << each.bits) - 1) for each in self.fields]
-
     def field(self, name: str) -> HeaderField:
         """The field of a name."""
         return self._named[name]
 
-    def values(self, data: bytes) -> dict[str, int]:
-        """The values of its fields, by name, in data that begins with it."""
-        number = int.from_bytes(data[: self.length], "big")
-        return {name: number >> place & mask for name, place, mask in self._places}
-
     def packed(self, values: Mapping[str, int]) -> bytes:
         """Its bytes, with the values of some fields and the defaults of others."""
         bits = 0
-        for field, (name, place, _) in zip(self.fields, self._places):
-            bits |= values.get(name, field.default) << place
+        for field in self.fields:
+            behind = 8 * self.length - field.start - field.bits
+            bits |= values.get(field.name, field.default) << behind
         return bits.to_bytes(self.length, "big")
 
-    def behind(self, place: int, prefix: str) -> Iterator[HeaderField]:
-        """Its fields in a frame, where it begins at a place, with names that begin like this."""
+    def at(self, place: int, prefix: str = "") -> Iterator[HeaderField]:
+        """Its fields in a frame, where it begins at a place, with its name and a prefix in front of theirs."""
         for field in self.fields:
             if not field.is_joint:
-                yield field._replace(name=prefix + field.name, start=8 * place + field.start)
+                name = f"{prefix} {self.name} {field.name}".split()
+                yield field._replace(name=" ".join(name), start=8 * place + field.start)
 
 
 _LAYOUT = re.compile(
@@ -162,7 +156,7 @@ ETHERNET = Header(_fields("destination MAC address:48@mac, source MAC address:48
 """IEEE 802.3."""
 VLAN = Header(_fields("VLAN priority:3, VLAN drop eligibility:1, VLAN:12, ethertype:16=0xFFFF!next"), 0x8100)
 """IEEE 802.1Q, from behind its own EtherType on."""
-MPLS = Header(_fields("label:20, traffic class:3, bottom of stack:1, time to live:8~"), 0x8847)
+MPLS = Header(_fields("label:20, traffic class:3, bottom of stack:1, time to live:8~"), 0x8847, "MPLS")
 """RFC 3032."""
 IPV4 = Header(
     _fields(
@@ -171,6 +165,7 @@ IPV4 = Header(
         "protocol:8=61!next, header checksum:16!checksum~, source address:32@ipv4, destination address:32@ipv4"
     ),
     0x0800,
+    "IPv4",
     addresses=12,
 )
 """RFC 791, without options."""
@@ -180,11 +175,14 @@ IPV6 = Header(
         "hop limit:8=64~, source address:128@ipv6, destination address:128@ipv6"
     ),
     0x86DD,
+    "IPv6",
     counts_from=40,
     addresses=8,
 )
 """RFC 8200, without extension headers."""
-UDP = Header(_fields("source port:16, destination port:16, length:16!length, checksum:16!checksum"), UDP_PROTOCOL)
+UDP = Header(
+    _fields("source port:16, destination port:16, length:16!length, checksum:16!checksum"), UDP_PROTOCOL, "UDP"
+)
 """RFC 768."""
 TCP = Header(
     _fields(
@@ -193,7 +191,60 @@ TCP = Header(
         "flag RST:1, flag SYN:1, flag FIN:1, window:16, checksum:16!checksum, urgent pointer:16"
     ),
     TCP_PROTOCOL,
+    "TCP",
 )
 """RFC 9293, without options."""
-VXLAN = Header(_fields("flags:32=0x08000000, network identifier:24, reserved byte:8"), 4789)
+VXLAN = Header(_fields("flags:32=0x08000000, network identifier:24, reserved byte:8"), 4789, "VXLAN")
 """RFC 7348."""
+SERVICE_TAG = 0x88A8
+"""The EtherType of IEEE 802.1ad's service tags."""
+_BEHIND_MACS = {SERVICE_TAG: VLAN, VLAN.number: VLAN, MPLS.number: MPLS, IPV4.number: IPV4, IPV6.number: IPV6}
+_BEHIND_IP = {TCP.number: TCP, UDP.number: UDP}
+# Table: the field that says which header follows, and the headers that may follow, by its values.
+_FOLLOWERS: Mapping[Header, tuple[str, Mapping[int, Header]]] = {
+    ETHERNET: ("ethertype", _BEHIND_MACS),
+    VLAN: ("ethertype", _BEHIND_MACS),
+    IPV4: ("protocol", _BEHIND_IP),
+    IPV6: ("next header", _BEHIND_IP),
+    UDP: ("destination port", {VXLAN.number: VXLAN}),
+}
+
+
+class PlacedHeader(NamedTuple):
+    """A header of a frame."""
+
+    header: Header
+    """The header."""
+    place: int
+    """Where it begins, in bytes."""
+    end: int
+    """Where its options end."""
+
+
+def headers_of(frame: bytes) -> Iterator[PlacedHeader]:
+    """The headers of a frame from the outside in, as far as they are known. The last one may go beyond its end."""
+    header: Header | None = ETHERNET
+    place = 0
+    while header is not None:
+        end = place + header.length
+        if header is IPV4:
+            # RFC 791: options fill the header up to its length.
+            end = max(end, place + WORD_BYTES * IPV4.field("header length").value(frame[place:]))
+        yield PlacedHeader(header, place, end)
+        header = _following(header, frame[place:end], frame[end:])
+        place = end
+
+
+def _following(header: Header, data: bytes, rest: bytes) -> Header | None:
+    """What follows a header with these bytes, in front of the rest of the frame."""
+    if header is VXLAN:
+        return ETHERNET
+    if header is MPLS:
+        if not header.field("bottom of stack").value(data) and len(rest) >= MPLS.length:
+            return MPLS
+        # Nothing but the packet's version says what it is.
+        return IPV6 if rest[:1] >= b"\x60" else IPV4
+    if header not in _FOLLOWERS:
+        return None
+    name, followers = _FOLLOWERS[header]
+    return followers.get(header.field(name).value(data))

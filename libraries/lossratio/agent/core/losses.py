@@ -16,18 +16,9 @@ from .arrays import NDArray, np
 from .comparison import header_fields
 from .frame_order import FrameOrder, Numbers, values_of
 from .frames_spec import FramesSpec, SteppingField, StreamOrder
-from .headers import IPV4, IPV6, VLAN, Header, HeaderField
+from .headers import ETHERNET, TCP, UDP, VLAN, HeaderField, headers_of
 from .protocol import Message
-from .wire import (
-    IPV4_ETHERTYPE,
-    IPV6_ETHERTYPE,
-    MACS_BYTES,
-    PORT_BYTES,
-    TCP_PROTOCOL,
-    UDP_PROTOCOL,
-    VLAN_TAG_BYTES,
-    behind_tags,
-)
+from .wire import PORT_BYTES
 
 MOST_FLOWS = 1024
 """The number of flows, from the first one on, whose lost frames are counted separately."""
@@ -50,19 +41,7 @@ _KEY_BITS = 8 * len(_RSS_KEY)
 _HASH_WORD_BITS = 32
 _MOST_VALUE_BITS = 32
 _LEAST_DISTANCES = 10
-_WITH_PORTS = (TCP_PROTOCOL, UDP_PROTOCOL)
-
-
-def _places(header: Header, protocol: HeaderField) -> tuple[int, range, range]:
-    """Where a header's protocol, addresses and ports are, after the Ethernet header."""
-    ports = range(header.length, header.length + 2 * PORT_BYTES)
-    return protocol.first, range(header.addresses, header.length), ports
-
-
-_PLACES = {
-    IPV4_ETHERTYPE: _places(IPV4, IPV4.field("protocol")),
-    IPV6_ETHERTYPE: _places(IPV6, IPV6.field("next header")),
-}
+_WITH_PORTS = (TCP, UDP)
 
 
 class Fates:
@@ -148,7 +127,6 @@ class LossTables:
             "blocks": blocks,
             **self._constant,
             **self._by_step(fates, duration),
-            **self._by_round(fates),
             **_events(fates),
         }
         if self._order.flows > 1:
@@ -203,15 +181,6 @@ class LossTables:
             "step_s": step,
             "steps_lost": _counts(np.diff(np.searchsorted(fates.lost, ends))),
             "steps_known": _counts(np.diff(fates.known_below(ends))),
-        }
-
-    def _by_round(self, fates: Fates) -> Message:
-        rounds = -(-fates.sent // self._order.flows)
-        ends = np.array([0, *(1 << power for power in range((rounds - 1).bit_length() + 1))])
-        ends = np.minimum(ends * self._order.flows, fates.sent)
-        return {
-            "rounds_lost": _counts(np.diff(np.searchsorted(fates.lost, ends))),
-            "rounds_known": _counts(np.diff(fates.known_below(ends))),
         }
 
 
@@ -274,23 +243,26 @@ def _classes_of_streams(spec: FramesSpec, order: StreamOrder) -> list[Message]:
     return classes
 
 
-def _fields_of_tags(header: bytes) -> Iterator[HeaderField]:
-    for place in range(MACS_BYTES + 2, behind_tags(header) - 2, VLAN_TAG_BYTES):
-        yield from islice(VLAN.behind(place, ""), 3)
+def _fields_of_tags(frame: bytes) -> Iterator[HeaderField]:
+    for header, place, _ in headers_of(frame):
+        if header is VLAN:
+            yield from islice(VLAN.at(place), 3)
+        if header.addresses:
+            return
 
 
 def _hashes(spec: FramesSpec, flows: int) -> Numbers:
     """The lowest bits of each flow's hash for receive queues; empty if flows do not differ in the hashed fields."""
     header = bytes.fromhex(spec.header)
-    start = behind_tags(header)
-    places = _PLACES.get(header[start - 2 : start])
-    if places is None or flows < 2:
+    layers = [part for part in headers_of(header) if part.header not in (ETHERNET, VLAN)]
+    if not layers or not layers[0].header.addresses or flows < 2:
         return np.zeros(0, dtype=np.int64)
 
-    protocol, addresses, ports = places
-    hashed = [start + place for place in addresses]
-    if header[start + protocol] in _WITH_PORTS:
-        hashed += [start + place for place in ports]
+    ip, start, _ = layers[0]
+    hashed = [*range(start + ip.addresses, start + ip.length)]
+    if len(layers) > 1 and layers[1].header in _WITH_PORTS:
+        ports = layers[1].place
+        hashed += range(ports, ports + 2 * PORT_BYTES)
     octets = np.tile(np.frombuffer(header, dtype=np.uint8)[hashed].astype(np.uint64), (flows, 1))
     differ = False
     for field in spec.fields:

@@ -67,7 +67,8 @@ class Meeting(Alone):
         if theirs != tag:
             raise AgentError(
                 "out_of_step",
-                f"This end is at tag {tag}, but the other end at {theirs}. Configure the generator again.",
+                f"The ends of the path are out of step: one is at tag {tag}, and the other one at {theirs}. "
+                "Configure the generator again.",
             )
         left = float(answer["at"]) - time.monotonic()
         time.sleep(min(_LONGEST_SLEEP, max(0.0, left)))
@@ -94,6 +95,7 @@ class Meeting(Alone):
         theirs = self._exchange({point: dict(own)})["said"].get(point)
         if not isinstance(theirs, dict):
             raise AgentError(
-                "out_of_step", f"The two ends are out of step (this end is at {point!r}). Configure both again."
+                "out_of_step",
+                f"The ends of the path are out of step: one is at {point!r}. Configure the generator again.",
             )
         return theirs

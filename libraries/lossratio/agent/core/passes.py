@@ -63,7 +63,10 @@ def check_openable(configuration: Configuration, exchange: Exchange) -> None:
         AgentError: If they are not.
     """
     if len(configuration.directions) != 1:
-        raise unsupported("Connections are opened in one direction on one link. Send in one direction only.")
+        raise unsupported(
+            "Connections can only be opened in one direction, on one link, but this traffic has "
+            f"{len(configuration.directions)} directions. Measure one link, with bidirectional=False."
+        )
     if exchange.established:
         raise unsupported(
             "This generator uses connections in one direction at a time, but their throughput is measured in "
@@ -79,8 +82,8 @@ def check_answerable(frames: FramesSpec) -> None:
     """
     if not _can_be_answered(frames):
         raise unsupported(
-            "Connections need UDP frames, or TCP frames with 'connects', of one size, with room for a sequence "
-            "number and without a tunnel. Use such a traffic profile, for example ethip4-udp-connections, with "
+            "Connections need frames of one size, without a tunnel, with UDP, or with TCP and 'connects'. "
+            "Use such a traffic profile, for example ethip4-udp-connections, with "
             f"{frames.tag_offset + TAG_BYTES + COMPENSATION_BYTES + FCS_BYTES} bytes or more."
         )
 
@@ -103,7 +106,7 @@ def why_not_in_kernel(configuration: Configuration) -> str | None:
     parts = (start, start + _IPV4_BYTES, ports, ports + PORT_BYTES, ports + 2 * PORT_BYTES)
     for field in frames.fields:
         if not any(first <= field.offset and field.offset + field.width <= end for first, end in zip(parts, parts[1:])):
-            return "connections inside the kernel may only differ in single addresses and ports"
+            return "connections inside the kernel must differ in nothing but their addresses and ports"
     return None
 
 

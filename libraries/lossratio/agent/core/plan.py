@@ -93,13 +93,13 @@ class Plan:
             if value is not None and (value != 0 or isinstance(value, bool)):
                 check_positive(name, value)
         if self.connections < 0:
-            raise ValueError("it needs a number of connections that is not negative")
+            raise ValueError(f"the number of connections must be 0 or more, not {self.connections}")
         if sum((self.exchange is not None, self.is_watched, self.latency, self.locates)) > 1:
             raise ValueError(
                 "it can observe only one of these at a time: connections, a running trial, latency, or places of losses"
             )
         if self.is_endless and (self.is_burst or self.is_watched or self.latency or self.exchange is not None):
-            raise ValueError("without an end, it can be no burst, and can observe only places of losses")
+            raise ValueError("a plan without an end cannot be a burst, and can observe nothing but places of losses")
 
     @property
     def load(self) -> float:
@@ -179,7 +179,7 @@ class Control:
         Raises:
             AgentError: If there is none, or it cannot continue.
         """
-        raise AgentError("other_end", "The other end of the path cannot continue.")
+        raise AgentError("other_end", "The agent at the other end of the path cannot continue. Measure again.")
 
 
 @dataclass(frozen=True)

@@ -170,7 +170,7 @@ def links_in_use(
         if not links[name].is_up:
             raise AgentError(
                 "interface_down",
-                f"Interface {name} is down, or its link is. Set both ends of the link up (ip link set {name} up).",
+                f"Interface {name} or its link is down. Set both ends of the link up (ip link set {name} up).",
             )
     return links
 
@@ -227,8 +227,8 @@ class Ports:
             if now.receive_drops < then.receive_drops or now.transmit_drops < then.transmit_drops:
                 raise AgentError(
                     "counters_reset",
-                    f"The counters of interface {name} were reset while traffic was running: its driver was reset, "
-                    "or a program cleared them. The number of dropped frames is not known.",
+                    f"The counters of interface {name} were reset while traffic was running: its driver was reset, or "
+                    "a program cleared them. So it is not known how many frames were dropped. Measure again.",
                 )
             if not may_go_down and (now.carrier_changes != then.carrier_changes or not now.is_up):
                 raise AgentError(

@@ -7,6 +7,7 @@ from itertools import takewhile
 from typing import Callable, Protocol
 
 from .generator import late_and_copies
+from .protocol import Message
 
 
 class FrameCounter(Protocol):
@@ -66,6 +67,18 @@ class Returns:
         while late and not late[-1]:
             late.pop()
         return late, sum(copies for _, copies in found)
+
+    def counted(self, sent: int, received: int, foreign: int) -> Message:
+        """The counters of late and foreign frames, for the latest traffic: see `lossratio.trials.DirectionCounters`.
+
+        Args:
+            sent: How many of its frames left.
+            received: How many came back in time.
+            foreign: How many frames came that belong to no traffic of this generator.
+        """
+        late, copies = self.late_of_earlier()
+        self.end(sent, received)
+        return {"late_frames": sum(late[:1]), "earlier_late_frames": late[1:], "foreign_frames": foreign + copies}
 
 
 class _Traffic:

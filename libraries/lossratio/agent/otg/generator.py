@@ -86,10 +86,16 @@ class Tester:
         except (OSError, HTTPException) as error:
             self.close()
             text = f"The tester {self.address} does not answer {method} {path}: {error or type(error).__name__}."
-            raise AgentError(TESTER_LOST, f"{text} Is it running, and is the generator's 'api' its address?") from error
+            raise AgentError(
+                TESTER_LOST, f"{text} Start it, or correct the generator's 'api' in the topology file."
+            ) from error
         except ValueError as error:
             self.close()
-            raise AgentError(TESTER, f"{self.address} answers {method} {path}, but not with JSON.") from error
+            raise AgentError(
+                TESTER,
+                f"{self.address} answers {method} {path}, but not with JSON, so it is no tester. Correct the "
+                "generator's 'api' in the topology file.",
+            ) from error
 
         if response.status >= 400 or not isinstance(answer, dict):
             errors = answer.get("errors") if isinstance(answer, dict) else None
@@ -285,8 +291,8 @@ class OtgGenerator:
                 raise AgentError(
                     "stalled",
                     f"The tester {self._tester.address} did not send its frames, or its metrics do not change: "
-                    f"{patience:.0f} s after the end of the traffic its ports had sent {sent}. Look at the tester; or "
-                    "measure at lower loads (max_rate).",
+                    f"{patience:.0f} s after the end of the traffic, its ports had sent {sent}. Look at the tester, "
+                    "or measure at lower loads (max_rate).",
                 )
 
             pause(_POLL_SECONDS, check)
@@ -320,8 +326,8 @@ class OtgGenerator:
         except (KeyError, TypeError, ValueError) as error:
             raise AgentError(
                 TESTER,
-                f"The tester {self._tester.address} no longer has counts for these ports ({error}). Another client "
-                "may have changed its configuration.",
+                f"The tester {self._tester.address} no longer has counts for these ports ({error}). Another "
+                "client may have changed its configuration. Measure again when nobody else uses the tester.",
             ) from error
 
     def _counters(

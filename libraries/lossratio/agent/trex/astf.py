@@ -164,7 +164,9 @@ class AstfGenerator:
             raise unsupported(f"This generator cannot {ABILITIES[FRAMES]}. Use 'kind: afpacket'.")
         load, count = plan.load, plan.connections
         if exchange.answers != "opened":
-            raise unsupported("TRex cannot answer over connections that it does not open. Use 'kind: afpacket'.")
+            raise unsupported(
+                "TRex cannot send answers over connections of an earlier measurement. Use 'kind: afpacket'."
+            )
         self._check(count, exchange)
         connection = self._connection
         passes = _OTHER_PASSES + 2 * exchange.data_frames
@@ -433,7 +435,11 @@ def _ends_of(configuration: Configuration, settings: TrexSettings) -> _Ends:
     """What frames say about the ends of their connections; raises AgentError if TRex cannot open them."""
     unknown = sorted(set(configuration.ports) - set(settings.ports))
     if unknown:
-        raise AgentError("bad_request", f"TRex has no ports {', '.join(unknown)}; it has {', '.join(settings.ports)}.")
+        raise AgentError(
+            "bad_request",
+            f"TRex has no ports {', '.join(unknown)}; it has {', '.join(settings.ports)}. Correct the ports "
+            "in the topology file.",
+        )
 
     direction = configuration.directions[0]
     frames = direction.frames

@@ -164,11 +164,16 @@ def _import_own(directory: str, path: str, module: str) -> Any:
                 "longer has. Set the generator's 'python' in the topology file to a Python from 3.8 to 3.12.",
             ) from error
         raise AgentError(
-            "missing_module", f"TRex's client in {path} needs a module that is missing: {error}."
+            "missing_module",
+            f"TRex's client in {path} needs a Python module that is missing: {error}. Install it on this node.",
         ) from error
     # Importing other people's code may raise anything.
     except Exception as error:
-        raise AgentError("wrong_directory", f"TRex's client in {path} cannot be used: {error}") from error
+        raise AgentError(
+            "wrong_directory",
+            f"TRex's client in {path} cannot be used: {error}. Set the generator's 'directory' in the "
+            "topology file to a whole installation of TRex.",
+        ) from error
 
 
 class TrexConnection:
@@ -358,7 +363,7 @@ class TrexConnection:
             refused = [mode for mode in modes if answer.get(_MODES[mode]) == "off"]
             if refused:
                 raise unsupported(
-                    f"TRex's port {number} ({names[number]}, driver {answer.get('driver')}) does not take the mode "
+                    f"TRex's port {number} ({names[number]}, driver {answer.get('driver')}) does not support the mode "
                     f"{' and '.join(refused)}. Remove it from the generator in the topology file."
                 )
 
@@ -399,7 +404,9 @@ class TrexConnection:
                 f"hangs. Kill it; its process id is in {os.path.join(os.path.dirname(self.settings.log), 'pid')}.",
             ) from cause
 
-        raise AgentError("trex", f"The TRex server refused to {doing}: {text}.") from cause
+        raise AgentError(
+            "trex", f"The TRex server refused to {doing}: {text}. Look into its log on that node ({self.settings.log})."
+        ) from cause
 
 
 def _contain_crashes(client: Any) -> None:

@@ -132,9 +132,9 @@ def stream_answer(
     if sent != counters["sent_frames"]:
         raise AgentError(
             "counters",
-            f"TRex's counters contradict each other: the streams of {counters['name']} sent {sent} frames, but its "
-            f"port {counters['sent_frames']}. Does another client use the port? Measure with 'flow_statistics: "
-            "false', or restart the server.",
+            f"TRex's counters contradict each other: the streams of {counters['name']} sent {sent} frames, "
+            f"but its port sent {counters['sent_frames']}. Stop other clients of this port, restart the "
+            "server, or measure with 'flow_statistics: false'.",
         )
     return {**counters, "streams": answers, "examination": examined}
 
@@ -144,8 +144,8 @@ def _stream(group: int, size: int, into: int, statistics: Any) -> Message:
     if counted is None:
         raise AgentError(
             "counters",
-            f"TRex has no counters of a stream of frames of {size} bytes. Does another client use the port? "
-            "Or measure with 'flow_statistics: false'.",
+            f"TRex has no counters of a stream of frames of {size} bytes. Stop other clients of this port, or "
+            "measure with 'flow_statistics: false'.",
         )
     return {
         "frame_size_bytes": size,

@@ -305,8 +305,8 @@ class TrexCounters:
             raise AgentError(
                 "counters",
                 f"TRex reports that {direction.name} sent {sent} frames and received {received}, but at most "
-                f"{math.floor(most)} could be sent. Its counters jumped: another client uses this server, or it was "
-                "restarted.",
+                f"{math.floor(most)} could be sent. Its counters jumped: another client uses this server, or it "
+                "was restarted. Stop that client, and measure again.",
             )
 
         # A server says a little late that it has sent all frames.

@@ -122,7 +122,7 @@ class StreamMaker:
         least = len(bytes.fromhex(self._direction.frames.header)) + LATENCY_HEADER_BYTES + FCS_BYTES
         fitting = [size for size, _ in self._direction.frames.sizes if size >= least]
         if not fitting:
-            raise unsupported(f"TRex's latency frames need {least} bytes with these headers.")
+            raise unsupported(f"TRex's latency frames need {least} bytes with these headers. Use larger frames.")
         return min(fitting)
 
     def _stream(self, size: int, rate: float, mode: Any = None, **more: Any) -> Any:
@@ -140,7 +140,10 @@ class StreamMaker:
         spec = self._direction.frames
         header = bytes.fromhex(spec.header)
         if size - FCS_BYTES < len(header):
-            raise unsupported(f"A frame of {size} bytes is too small: these headers need {len(header) + FCS_BYTES}.")
+            raise unsupported(
+                f"A frame of {size} bytes is too small: these headers need {len(header) + FCS_BYTES}. Use larger "
+                "frames."
+            )
 
         # The embedded generator's payload, but with zeros in place of its tag.
         places = range(len(header), size - FCS_BYTES)
@@ -199,7 +202,10 @@ class StreamMaker:
         start, end, protocol = checksum.pseudo_header or (0, 0, 0)
         offsets = {_IPV4_ADDRESSES: _IPV4_ADDRESS_OFFSET, _IPV6_ADDRESSES: _IPV6_ADDRESS_OFFSET}
         if len(changing) > 1 or protocol not in (UDP_PROTOCOL, TCP_PROTOCOL) or end - start not in offsets:
-            raise unsupported("TRex can keep one checksum of UDP or TCP correct while its fields change.")
+            raise unsupported(
+                "While fields of a frame change, TRex can compute only one checksum of UDP or TCP, and this "
+                "traffic profile needs another one. Use 'kind: afpacket'."
+            )
         kinds = self._api.CTRexVmInsFixHwCs
         kind = kinds.L4_TYPE_UDP if protocol == UDP_PROTOCOL else kinds.L4_TYPE_TCP
         return [self._api.STLVmFixChecksumHw(start - offsets[end - start], checksum.start, kind)]

@@ -140,7 +140,10 @@ def clock_of(port: Link, opened: ExitStack) -> Callable[[], int]:
         except OSError as error:
             reason = f"its clock {path} cannot be read ({error.strerror})"
 
-    raise AgentError("card_stamps", f"{port.name} has no receive stamps: {reason}. Or leave out 'card_stamps'.")
+    raise AgentError(
+        "card_stamps",
+        f"The card of {port.name} gives programs no receive stamps: {reason}. Without them, leave out 'card_stamps'.",
+    )
 
 
 HARDWARE = ("tx_packets_phy", "tx_unicast.nic", "port.tx_unicast", "tx_pkts_nic")

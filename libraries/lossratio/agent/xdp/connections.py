@@ -173,7 +173,7 @@ class ConnectingGenerator(KernelGenerator[OwnDirection]):
                 check_can_send(port)
                 if is_sending_unknown(port):
                     unknown = f"whether the driver of {port.name} sends frames of programs"
-                    raise unsupported(f"The kernel does not say {unknown}.")
+                    raise unsupported(f"The kernel does not say {unknown}. Use 'kind: afpacket'.")
             self._cards = described([source, sink])
 
     def _perform(self, plan: Plan, control: Control) -> Answer:
@@ -259,8 +259,8 @@ class ConnectingGenerator(KernelGenerator[OwnDirection]):
         sent = self._pass(load, count, counts, check, is_forward=True, tag=tag)
         if self._memory.shared.other_macs:
             raise unsupported(
-                f"Connections came to {self._direction.receive} from several MAC addresses, and inside the kernel all "
-                "are answered to one. Use 'kind: afpacket'."
+                f"Connections came to {self._direction.receive} from several MAC addresses, but programs inside "
+                "the kernel answer all of them to one. Use 'kind: afpacket'."
             )
 
         late, copies = self._late_ones.of_earlier()

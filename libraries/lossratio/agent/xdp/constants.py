@@ -134,8 +134,9 @@ def _fill_tables(frames: Any, plan: FramePlan, headers: Sequence[Sequence[int]],
     is_full = any(len(rows[name]) > most[name] for name in rows)
     if is_full or spec.payload_offset > frames.direct or plan.period >= 1 << 32:
         raise unsupported(
-            f"The generator xdp has no room for these headers: {_MOST_WORDS * _WORD} bytes with the tag, "
-            f"{most['fields']} ranges and {most['checksums']} checksums over them. Use 'kind: afpacket'."
+            f"The generator xdp has no room for these headers. It has room for {_MOST_WORDS * _WORD} bytes "
+            f"with the tag, {most['fields']} ranges, and {most['checksums']} checksums over these ranges. Use "
+            "'kind: afpacket'."
         )
 
     for name, row in rows.items():

@@ -152,7 +152,9 @@ class SendingEnd:
             AgentError: If it is on another node.
         """
         if stream.sender is None:
-            raise AgentError("out_of_step", f"Another node sends {self._name}; configure it again.")
+            raise AgentError(
+                "out_of_step", f"Another node sends direction {self._name}. Configure the generator again."
+            )
         return self._senders[stream.sender]
 
     def by_stream(self) -> list[int]:

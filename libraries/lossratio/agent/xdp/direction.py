@@ -220,9 +220,6 @@ class ActiveDirection(OwnDirection):
         strayed, foreign = self._reception.others(*self._numbers)
         due = sum(part.sent + part.unsent for part in parts)
         wanted = intended(trial, direction)
-        late, copies = self._returns.late_of_earlier()
-        self._returns.end(sent, received.arrived)
-
         dropped = self._dropped(after)
         flowed = ended_after or max(trial.duration, *(part.last for part in parts))
         losses = None
@@ -238,9 +235,7 @@ class ActiveDirection(OwnDirection):
             "unsent_frames": max(0, due - sent),
             "refused_frames": refused,
             "generator_drop_frames": dropped,
-            "late_frames": sum(late[:1]),
-            "earlier_late_frames": late[1:],
-            "foreign_frames": copies + foreign,
+            **self._returns.counted(sent, received.arrived, foreign),
             "elapsed_s": flowed,
             "lateness_s": max(part.lateness for part in parts),
             "load_ratio": direction.load_share,
@@ -262,7 +257,9 @@ class ActiveDirection(OwnDirection):
         if not self.sends_here:
             return latency_answers.unknown(self.name, frames, _NO_TIMES)
         if not self._direction.frames.is_numbered:
-            return latency_answers.unknown(self.name, frames, "The frames have no room for sequence numbers.")
+            return latency_answers.unknown(
+                self.name, frames, "The frames have no room for sequence numbers. Use larger frames."
+            )
         answer = latency_answers.known(self.name, frames, received.latencies)
         if answer["error"] is not None:
             return answer
@@ -312,7 +309,9 @@ class ActiveDirection(OwnDirection):
         from .fates import fates_of
 
         fates = fates_of(self._logs, self.sending.by_stream(), lost)
-        return None if fates is None else self._loss_tables.of(fates, 0, duration)
+        if fates is None:
+            return None
+        return self._loss_tables.of(fates, 0, duration)
 
     def _left(self, sent: int) -> list[int]:
         """How many of its frames left in each share; the shares of refused frames are not known."""

@@ -92,7 +92,9 @@ class FramePlan:
         )
         changing = [checksum.field for checksum in self.checksums]
         if any(over.end is None and over.start < one.start for over in changing for one in changing):
-            raise unsupported("A checksum that covers another one which changes.")
+            raise unsupported(
+                "The generator xdp cannot compute a checksum over another checksum that changes. Use 'kind: afpacket'."
+            )
 
     def sent_by_flow(self, frames: int, share: tuple[int, int] = (0, 1)) -> list[int]:
         """How many of the first frames of a share belong to each flow; see `Share.share`."""
@@ -126,7 +128,10 @@ class FramePlan:
             for start, end in regions:
                 if start <= field.offset < end:
                     if (field.offset - start) % 2:
-                        raise unsupported(f"A field at the odd place {field.offset} of a checksum.")
+                        raise unsupported(
+                            "The generator xdp cannot compute a checksum over a field that changes at an odd place "
+                            f"({field.offset}). Use 'kind: afpacket'."
+                        )
                     covered.append(number)
         return tuple(covered)
 

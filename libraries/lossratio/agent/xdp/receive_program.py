@@ -282,7 +282,10 @@ class ReceiveProgram:
 
     def __init__(self, reception: Reception, ways: Sequence[ReceiveWay], card: tuple[int, Array] | None = None) -> None:
         if len(ways) > MOST_WAYS:
-            raise unsupported(f"Frames of at most {MOST_WAYS} directions can come back to one port.")
+            raise unsupported(
+                f"Frames of at most {MOST_WAYS} directions can come back to one port. Use more ports, or 'kind: "
+                "afpacket'."
+            )
         # A tag is first looked for at its last place.
         ways = sorted(ways, key=lambda way: -way.plan.spec.tag_offset)
         frames, contents = constants_of([way.plan for way in ways])

@@ -154,7 +154,10 @@ class SendProgram(ScheduledProgram):
 
     def __init__(self, streams: Sequence[tuple[FramePlan, int, Share]], times: Array) -> None:
         if len(streams) > MOST_WAYS:
-            raise unsupported(f"A sender of xdp has at most {MOST_WAYS} directions: give more 'cpus'.")
+            raise unsupported(
+                f"Each sender of the generator xdp serves at most {MOST_WAYS} directions. Give the generator more "
+                "'cpus'."
+            )
 
         plans = [plan for plan, _, _ in streams]
         frames, contents = constants_of(plans)

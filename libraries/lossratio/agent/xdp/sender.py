@@ -203,7 +203,8 @@ def choose_cpus(
         if missing or not wanted:
             raise AgentError(
                 "bad_request",
-                f"The generator's 'cpus' ask for CPU {missing}, but the agent may only use {sorted(allowed)}.",
+                f"The generator's 'cpus' ask for CPU {missing}, but the agent may only use {sorted(allowed)}. "
+                "Choose among these.",
             )
         return tuple(dict.fromkeys(wanted))
     least_taken = sorted(free, key=taken.count)

@@ -6,7 +6,7 @@ import struct
 from collections import Counter
 from collections.abc import Iterator, Mapping
 
-from lossratio.agent import ETHERNET, IPV4, IPV6, MPLS, TCP, UDP, VLAN, VXLAN
+from lossratio.agent import ETHERNET, IPV4, SERVICE_TAG, TCP, VLAN, Header, headers_of
 from lossratio.traffic.foreign.packets import (
     LAYERS,
     ForeignFieldError,
@@ -27,8 +27,17 @@ _MAGIC = {
 }
 """The first bytes of captures, with microseconds and nanoseconds, each with its byte order."""
 _PCAPNG = b"\x0a\x0d\x0d\x0a"
-_AFTER_MAC = {0x88A8: "Dot1AD", 0x8100: "Dot1Q", 0x8847: "MPLS", 0x0800: "IP", 0x86DD: "IPv6"}
-_AFTER_IP = {6: "TCP", 17: "UDP"}
+_NAMES = {header: name for name, (header, _) in LAYERS.items()}
+# Table: the fields whose other values are not supported.
+_SUPPORTED: Mapping[Header, tuple[tuple[str, int, str], ...]] = {
+    IPV4: (
+        ("version", 4, "options"),
+        ("header length", 5, "options"),
+        ("more fragments", 0, "fragments"),
+        ("fragment offset", 0, "fragments"),
+    ),
+    TCP: (("data offset", 5, "options"),),
+}
 # Table: the fields of each layer that are kept.
 _READ = {
     "Dot1AD": ("vlan", "prio"),
@@ -78,7 +87,7 @@ def _frames(content: bytes) -> Iterator[bytes]:
     order = _MAGIC.get(content[:4])
     if order is None or len(content) < _GLOBAL_BYTES:
         way_out = "Name a capture, e.g. one that tcpdump -w has written"
-        raise ForeignFieldError("the capture", "it is in no format of libpcap", way_out=way_out)
+        raise ForeignFieldError("the capture", "it is not in a format of libpcap", way_out=way_out)
     (link,) = struct.unpack_from(f"{order}I", content, _GLOBAL_BYTES - 4)
     if link != _ETHERNET:
         problem = f"it has no Ethernet frames (link type {link})"
@@ -99,53 +108,32 @@ def _frames(content: bytes) -> Iterator[bytes]:
 
 
 def _packet(frame: bytes, number: int) -> Packet:
-    layers: list[Layer] = []
-    place = 0
-    name: str | None = "Ether"
-    while name is not None:
-        header, names = LAYERS[name]
-        if len(frame) < place + header.length:
-            raise ForeignFieldError("its length", "it ends within its headers", number)
-        values = header.values(frame[place:])
-        fields = {
-            each: header.field(names[each]).notation.write(values[names[each]])
-            for each in _READ.get(name, ())
-        }
-        layers.append(Layer(name, fields))
-
-        place += header.length
-        try:
-            name = _following(name, values, frame[place : place + 1])
-        except ForeignFieldError as error:
-            raise error.at(error.what, number) from error
-    return Packet(tuple(layers), len(frame) - place)
+    parts = list(headers_of(frame))
+    layers = [
+        _layer(part.header, frame[: part.place], frame[part.place :], number) for part in parts
+    ]
+    last, _, end = parts[-1]
+    if last in (ETHERNET, VLAN):
+        what = "Ethernet" if last is ETHERNET else layers[-1].name
+        kind = frame[end - 2 : end].hex()
+        raise ForeignFieldError(what, f"what follows (0x{kind}) is not supported", number)
+    return Packet(tuple(layers), len(frame) - end)
 
 
-def _following(name: str, values: Mapping[str, int], rest: bytes) -> str | None:
-    """The layer after one, with its fields and the first byte behind it; None: there is none."""
-    header, _ = LAYERS[name]
-    if header in (ETHERNET, VLAN):
-        kind = values["ethertype"]
-        if kind not in _AFTER_MAC:
-            what = "Ethernet" if header is ETHERNET else name
-            raise ForeignFieldError(what, f"what follows (0x{kind:04x}) is not supported")
-        return _AFTER_MAC[kind]
+def _layer(header: Header, before: bytes, data: bytes, number: int) -> Layer:
+    """The layer of a header, from the frame in front of it, and the frame that begins with it."""
+    if len(data) < header.length:
+        raise ForeignFieldError("its length", "it ends within its headers", number)
+    for field, supported, what in _SUPPORTED.get(header, ()):
+        if header.field(field).value(data) != supported:
+            raise ForeignFieldError(header.name, f"{what} are not supported", number)
 
-    if header is MPLS:
-        if not values["bottom of stack"]:
-            return "MPLS"
-        return "IPv6" if rest >= b"\x60" else "IP"
-    if header is IPV4:
-        if (values["version"], values["header length"]) != (4, 5):
-            raise ForeignFieldError("IPv4", "options are not supported")
-        if values["more fragments"] or values["fragment offset"]:
-            raise ForeignFieldError("IPv4", "fragments are not supported")
-        return _AFTER_IP.get(values["protocol"])
-
-    if header is IPV6:
-        return _AFTER_IP.get(values["next header"])
-    if header is TCP and values["data offset"] != 5:
-        raise ForeignFieldError("TCP", "options are not supported")
-    if header is UDP and values["destination port"] == VXLAN.number:
-        return "VXLAN"
-    return "Ether" if header is VXLAN else None
+    name = _NAMES[header]
+    if header is VLAN and before.endswith(SERVICE_TAG.to_bytes(2, "big")):
+        name = "Dot1AD"
+    _, names = LAYERS[name]
+    fields = {}
+    for each in _READ.get(name, ()):
+        known = header.field(names[each])
+        fields[each] = known.notation.write(known.value(data))
+    return Layer(name, fields)

@@ -202,7 +202,9 @@ class _Hlt:
         for place in range(max(map(len, listed.values()), default=least)):
             own = {name: values[place] for name, values in listed.items() if place < len(values)}
             if int(str(own.get("vlan_protocol_tag_id") or hex(_TAG_PROTOCOL)), 16) != _TAG_PROTOCOL:
-                raise self._refused("vlan_protocol_tag_id", "tags have the EtherType 0x8100")
+                raise self._refused(
+                    "vlan_protocol_tag_id", "only the EtherType 0x8100 is supported"
+                )
             for kind in ("vlan_id", "vlan_priority"):
                 mode, count = own.get(f"{kind}_mode", "fixed"), int(own.get(f"{kind}_count", 1))
                 if mode != "fixed" and (count > 1 or mode == "random"):

@@ -38,7 +38,7 @@ def _address(text: str) -> str:
     ):
         raise ValueError("it must be an address such as https://10.0.0.5:8443")
     if address.username is not None:
-        raise ValueError("a user or password does not belong in a file")
+        raise ValueError("it must not contain a user or a password")
     _ = address.port
     return text.rstrip("/")
 

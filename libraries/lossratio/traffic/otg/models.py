@@ -21,7 +21,7 @@ def load_snappi() -> Any:
         import snappi
     except ImportError as error:
         raise TopologyError(
-            f"The Open Traffic Generator needs snappi, and {error}. It is the extra 'otg': "
+            f"The Open Traffic Generator needs the Python package snappi ({error}). Install the extra 'otg': "
             f"{how_to_install('otg')}."
         ) from error
     return snappi

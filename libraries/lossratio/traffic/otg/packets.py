@@ -3,11 +3,16 @@
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from lossratio.agent import MAC_BYTES, FramesSpec, HeaderField, SteppingField
+from lossratio.agent import (
+    MAC_BYTES,
+    SERVICE_TAG,
+    FramesSpec,
+    HeaderField,
+    SteppingField,
+    headers_of,
+)
 from lossratio.errors import TrafficError
 from lossratio.traffic.otg.headers import HEADERS, MOST_LISTED, is_given
-
-_SERVICE_TAG = 0x88A8
 
 
 def write_packet(spec: FramesSpec, source_mac: str, destination_mac: str) -> list[dict[str, Any]]:
@@ -42,52 +47,42 @@ def _value(value: Any) -> dict[str, Any]:
 
 
 def _written(data: bytes, fields: Sequence[SteppingField]) -> Iterator[dict[str, Any]]:
-    kind: str | None = "ethernet"
-    start = 0
-    while kind is not None:
-        header = HEADERS[kind].header
-        own = data[start : start + header.length]
+    names = {model.header: name for name, model in HEADERS.items()}
+    for header, start, end in headers_of(data):
+        if header not in names or end != start + header.length:
+            break
+        own = data[start:end]
         model: dict[str, Any] = {}
-        behind = None
-
-        for path, field in HEADERS[kind].fields:
+        for path, field in HEADERS[names[header]].fields:
             number = field.value(own)
-            if field.computed == "next":
-                behind = next(
-                    (
-                        name
-                        for name in HEADERS[kind].followers
-                        if HEADERS[name].header.number == number
-                    ),
-                    None,
-                )
-                if number == _SERVICE_TAG:
-                    behind = "vlan"
-                    model[path] = _value(number)
-                elif behind is None:
-                    model[path] = _value(number)
-            elif is_given(field) and "." not in path:
-                first, end = start + field.first, start + field.end
-                changing = [
-                    each
-                    for each in fields
-                    if first <= each.offset and each.offset + each.width == end
-                ]
-                if changing:
-                    base = number >> 8 * changing[0].width << 8 * changing[0].width
-                    model[path] = _pattern(field, changing[0], base)
-                elif number or field.default or field.bits > 8:
-                    model[path] = _value(field.notation.write(number))
+            if field.computed == "next" and (end == len(data) or number == SERVICE_TAG):
+                model[path] = _value(number)
+            elif field.computed is None and is_given(field) and "." not in path:
+                written = _given(field, number, start, fields)
+                if written is not None:
+                    model[path] = written
+        yield {"choice": names[header], names[header]: model}
+        if end == len(data):
+            return
 
-        yield {"choice": kind, kind: model}
-        start += header.length
-        kind = behind
+    raise TrafficError(
+        "Flows of the Open Traffic Generator can have the headers ethernet, vlan, ipv4, ipv6, udp and tcp, but this "
+        "profile has others (such as vxlan). Use another profile, or another generator."
+    )
 
-    if start != len(data):
-        raise TrafficError(
-            "Flows of the Open Traffic Generator can have the headers ethernet, vlan, ipv4, ipv6, udp and tcp, but "
-            "this profile has others (such as vxlan). Use another profile, or another generator."
-        )
+
+def _given(
+    field: HeaderField, number: int, start: int, fields: Sequence[SteppingField]
+) -> dict[str, Any] | None:
+    """What a model says about a field of a header that begins at a place; None: it has the model's default."""
+    first, end = start + field.first, start + field.end
+    for each in fields:
+        if first <= each.offset and each.offset + each.width == end:
+            base = number >> 8 * each.width << 8 * each.width
+            return _pattern(field, each, base)
+    if number or field.default or field.bits > 8:
+        return _value(field.notation.write(number))
+    return None
 
 
 def _pattern(field: HeaderField, stepping: SteppingField, base: int) -> dict[str, Any]:
