@@ -4,8 +4,7 @@ import math
 from collections.abc import Callable, Iterable
 
 from lossratio.builds.asking import WHOLE, AsBefore, Wanted
-from lossratio.builds.blocks import BLOCK
-from lossratio.builds.comparison import BothEnds
+from lossratio.builds.comparison import BLOCK, BothEnds
 from lossratio.builds.measuring import Measure
 from lossratio.builds.outcome import AbRequest, Build, ComparisonResult, ComparisonVerdict
 from lossratio.builds.record import BuildRecord
