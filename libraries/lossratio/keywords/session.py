@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any, cast
 from robot.api import logger
 from robot.api.deco import library
 from robot.libraries.BuiltIn import BuiltIn
-from robot.running import TestCase
 
 from lossratio import results
 from lossratio.checked_arguments import shown_value
@@ -142,8 +141,6 @@ class Session:
     """Ends the reservation that outlasts the set-up of the testbed; None if there is none."""
     last_search: Search | None = None
     """The last search for throughput since the testbed was set up; None if there was none."""
-    planned_tests: tuple[TestCase, ...] = ()
-    """The tests of this suite and its child suites, as they were before the first one began."""
     directory: results.RunDirectory | None = None
     """Where the files of measurements go; None if no measurement has begun."""
     _last_result: results.TestResult | None = None

@@ -35,9 +35,9 @@ from lossratio.runs.robot_run import (
     NO_LIMITS,
     Limits,
     RunRequest,
-    check_selection,
+    check_identities,
     run_robot,
-    selects_tests,
+    selected,
 )
 from lossratio.runs.verdicts import FailureRecord, TestVerdict, exit_status, failure_kind
 from lossratio.testbed import Candidate, candidate, inspect_nodes, reserved
@@ -219,13 +219,7 @@ def run(request: RunRequest) -> RunOutcome:
     # Robot Framework makes the directory when it reads the options, and its error would not be one of ours.
     check_directory(Path(given or RESULTS), "--output")
     for way in ways:
-        check_selection(
-            way.options,
-            way.suites,
-            way.modifiers,
-            topology=way.assignment.topology,
-            variables=way.variables,
-        )
+        check_identities(selected(way.options, way.suites, way.modifiers, way.variables))
 
     purpose = request.purpose or ways[0].assignment.name
     candidates = [
@@ -329,7 +323,7 @@ def resume(
             variables = {**ours, **assignment.variables}
             modifiers = [assignment.modifier, all_but(finished)]
             options_now = {**options, **_ONLY_OUTPUT}
-            if not selects_tests(options, suites, modifiers, variables):
+            if not selected(options_now, suites, modifiers, variables).has_tests:
                 # Robot Framework would show suites that are skipped because they are empty.
                 options_now["console"] = "none"
             return_code, begun, troubles = run_robot(
