@@ -49,7 +49,7 @@ class RuleOptions:
     )
     confirm: int = option(
         "An alarm needs this many worse results among the three newest ones. With 1, one bad night is enough.",
-        type=WholeNumber(1, LOOK_AT),
+        type=WholeNumber(min=1, max=LOOK_AT),
         default=_USUAL.confirm,
     )
     annotations: Path | None = option(

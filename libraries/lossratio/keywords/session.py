@@ -15,9 +15,9 @@ from robot.api.deco import library
 from robot.libraries.BuiltIn import BuiltIn
 
 from lossratio import results
-from lossratio.checked_arguments import shown_value
 from lossratio.errors import DoubtError, LossRatioError, SearchError
 from lossratio.input_file import shown_name
+from lossratio.keywords.arguments import to_member_of
 from lossratio.measurements import Span, TestPlace
 from lossratio.measurements.throughput import (
     GoalSet,
@@ -25,7 +25,6 @@ from lossratio.measurements.throughput import (
     ThroughputResult,
     goal_set_from,
 )
-from lossratio.shipped import names_near
 from lossratio.traffic import TrafficProfile
 
 if TYPE_CHECKING:
@@ -91,21 +90,6 @@ class Doubts(Enum):
     """The test also fails."""
 
 
-def doubts_policy(name: str) -> Doubts:
-    """The policy for doubts with a name.
-
-    Raises:
-        SearchError: If there is no such policy.
-    """
-    try:
-        return Doubts(name.lower())
-    except ValueError:
-        known = names_near(name, [policy.value for policy in Doubts])
-        raise SearchError(
-            f"There is no policy for doubts {shown_value(name)}. The policies are {known}"
-        ) from None
-
-
 @dataclass(frozen=True)
 class Search:
     """A search of this suite."""
@@ -167,7 +151,10 @@ class Session:
             SearchError: If there is no such policy.
         """
         said = self._doubts or BuiltIn().get_variable_value("${DOUBTS}") or Doubts.WARN.value
-        return doubts_policy(str(said))
+        try:
+            return to_member_of(Doubts)(str(said))
+        except ValueError as error:
+            raise SearchError(f"The policy for doubts: {error}") from None
 
     def check_settings(self) -> None:
         """Checks the goals and the policy for doubts, before a node is touched.

@@ -4,35 +4,22 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Any
 
-from lossratio.checked_arguments import shown_value
 from lossratio.errors import LossRatioError
-from lossratio.keywords.arguments import to_path, to_truth_value, to_whole_number
-from lossratio.keywords.session import doubts_policy
+from lossratio.keywords.arguments import to_member_of, to_path, to_truth_value, to_whole_number
+from lossratio.keywords.session import Doubts
 from lossratio.measurements.throughput import Nightly, goal_set_from
-from lossratio.shipped import names_near
 from lossratio.traffic import check_frame_size
 from lossratio.units import parse_frame_rate
 
-
-def _nightly(name: str) -> Nightly:
-    try:
-        return Nightly(name)
-    except ValueError:
-        known = names_near(name, [choice.value for choice in Nightly])
-        raise ValueError(
-            f"{shown_value(name)} is not a possible value. The possible values are {known}"
-        ) from None
-
-
 _READ: Mapping[str, Callable[[str], Any]] = MappingProxyType(
     {
-        "DOUBTS": doubts_policy,
+        "DOUBTS": to_member_of(Doubts),
         "FRAME_SIZE": check_frame_size,
         "GOALS": goal_set_from,
         "HINTS": to_path,
         "LATENCY": to_truth_value,
         "MIN_LOAD": parse_frame_rate,
-        "NIGHTLY": _nightly,
+        "NIGHTLY": to_member_of(Nightly),
         "RESUME": to_path,
         "SEARCH_EVERY": to_whole_number,
         "TELEMETRY": to_truth_value,

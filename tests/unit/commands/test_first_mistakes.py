@@ -212,10 +212,10 @@ IN_COMMANDS = {
         ("compare", "a", "b", "--least-change", "nan"),
         "'nan' is not a share in per cent; write it like 3 or 3%.",
     ),
-    "share below its bounds": (("compare", "a", "b", "--least-change", "-1"), "must be at least 0 per cent, not '-1'."),
+    "share below its bounds": (("compare", "a", "b", "--least-change", "-1"), "must be at least 0 per cent, not -1."),
     "share out of bounds": (
         ("builds", "ab", "--certainty", "100 %"),
-        "must be at least 50 and below 100 per cent, not '100 %'.",
+        "must be at least 50 and below 100 per cent, not 100 %.",
     ),
     "value without quotes": (
         ("check", "simulated", "10", "kpps"),
@@ -270,7 +270,7 @@ IN_COMMANDS = {
     ),
     "characters that move the cursor": (("trend", "a\x1b[2Jb"), "a\\x1b[2Jb is not a history"),
     "release of nothing": (("lab", "release", "simulated"), "this testbed has no reservation: it is simulated, and n"),
-    "number as a word": (("check", "simulated", "--duts", "one"), "must be a whole number, at least 0, not 'one'"),
+    "number as a word": (("check", "simulated", "--duts", "one"), "'one' is not a whole number; write it like '3'"),
 }
 
 
