@@ -3,7 +3,7 @@
 import atexit
 import logging
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import asdict, replace
 from functools import partial
@@ -100,7 +100,7 @@ class LiveTestbed(Testbed):
             yield self._prepared(profile, settings)
             # The trials give no result if the testbed was no longer ours, or a DUT was not as it was set up.
             with self._watch.allowing_absence():
-                self._prove()
+                _prove(self._set_up, self._watch, self.request.recovery.pauses)
         except BaseException as error:
             # An agent that was interrupted or failed may be in any state. The next measurement gets a new agent.
             self._end_agent()
@@ -113,22 +113,6 @@ class LiveTestbed(Testbed):
         finally:
             self._is_in_use = False
             self._quiet_since = time.monotonic()
-
-    def _prove(self) -> None:
-        """Checks that the testbed is still ours, and that the DUTs are as they were set up.
-
-        A lost connection costs no trials: a node that does not answer now is tried again, as during trials.
-        """
-        for pause in (*self.request.recovery.pauses, None):
-            try:
-                self._set_up.restore()
-                self._watch.verify()
-                return
-            except NodeError as error:
-                if pause is None:
-                    raise
-                _LOG.warning("The testbed is checked once more, in %g s: %s", pause, error)
-                time.sleep(pause)
 
     def _prepared(self, profile: TrafficProfile, settings: TrialSettings) -> Ready:
         """The measurer, and the conditions of its trials; the generator is configured, and frames pass the path."""
@@ -299,6 +283,23 @@ class LiveTestbed(Testbed):
         self._agent = None
         if agent is not None:
             agent.close()
+
+
+def _prove(set_up: LiveSetUp, watch: Watch, pauses: Sequence[float]) -> None:
+    """Checks that the testbed is still ours, and that the DUTs are as they were set up.
+
+    A lost connection costs no trials: a node that does not answer now is tried again, as during trials.
+    """
+    for pause in (*pauses, None):
+        try:
+            set_up.restore()
+            watch.verify()
+            return
+        except NodeError as error:
+            if pause is None:
+                raise
+            _LOG.warning("The testbed is checked once more, in %g s: %s", pause, error)
+            time.sleep(pause)
 
 
 def _configured(
