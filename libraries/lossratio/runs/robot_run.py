@@ -30,7 +30,7 @@ from lossratio.keywords import LossRatio
 from lossratio.report import PAGE, PAGE_VARIABLE, write_reports
 from lossratio.results import identity_of
 from lossratio.runs.console import OWN_CONSOLE, Console, wants_own_console
-from lossratio.runs.verdicts import FailureRecord, TestVerdict, VerdictListener
+from lossratio.runs.verdicts import TestVerdict, VerdictListener
 from lossratio.shipped import did_you_mean
 from lossratio.units import and_more
 
@@ -337,7 +337,7 @@ def run_robot(
         StorageError: If Robot Framework's output cannot be written. All trials are kept.
     """
     files = _Files()
-    verdicts = VerdictListener(FailureRecord(directory))
+    verdicts = VerdictListener(directory)
     # The page is written below, after Robot Framework has ended.
     ours = {**variables, PAGE_VARIABLE: "lossratio run"}
     own_listeners = [*listeners, Watchdog(limits), files, verdicts]
