@@ -89,7 +89,9 @@ class Bisection:
             SearchError: If a value is out of range.
         """
         if len(revisions) < 2 or len(set(revisions)) < len(revisions):
-            raise SearchError("A bisection needs at least two different revisions, each once.")
+            raise SearchError(
+                "A bisection needs at least two revisions, and each of them only once."
+            )
         check_terms(least_change, certainty)
 
         self._revisions = tuple(revisions)

@@ -248,7 +248,8 @@ class BuildComparison:
         check_terms(request.least_change, request.certainty)
         if request.limit < 2 * len(BLOCK):
             raise SearchError(
-                f"A comparison needs at least {2 * len(BLOCK)} measurements, not {request.limit}."
+                f"A comparison needs at least {2 * len(BLOCK)} measurements, not {request.limit}. "
+                "Raise the limit."
             )
 
         self._limit = request.limit

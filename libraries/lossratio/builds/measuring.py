@@ -138,7 +138,9 @@ class BuildBench(Bench):
         if not rates:
             called = "" if self.quantity is None else f" called {self.quantity}"
             raise BuildError(
-                f"The run measured nothing{called}: see {directory}.", ExitStatus.FAILED
+                f"The run measured nothing{called}. Look at {directory}, or choose other tests or "
+                "quantities.",
+                ExitStatus.FAILED,
             )
 
         answers = {_name(finding): AsBefore.of(finding) for finding in rates}

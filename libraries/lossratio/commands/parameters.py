@@ -135,7 +135,7 @@ def _option_for(problem: str) -> str:
     """The option that takes a file that is not a suite, in a sentence; empty: none takes it."""
     for kind, option in (("topology", "--topology"), ("job", "--job")):
         if problem.startswith(f"it is of the format lossratio-{kind}/"):
-            return f" A {kind} goes with {option}."
+            return f" Give a {kind} with {option}."
     return ""
 
 
@@ -271,7 +271,9 @@ def check_files_to_write(**files: Path | None) -> None:
             )
         other = options.setdefault(file.resolve(), name)
         if other != name:
-            raise click.UsageError(f"--{other} and --{name} name the same file, {file}. Name two.")
+            raise click.UsageError(
+                f"--{other} and --{name} name the same file, {file}. Name two files."
+            )
 
 
 class _NotBlank(click.Parameter):

@@ -168,7 +168,7 @@ class LossRatio(
         )
 
         for problem in self.unusable:
-            logger.warn(f"{problem} So it has no keyword.")
+            logger.warn(f"A kind of measurement has no keyword: {problem}")
 
     def log_message(self, message: Message) -> None:
         """Shortens wrong values in a message of the log. Robot Framework calls this method."""

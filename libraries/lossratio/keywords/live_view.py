@@ -70,5 +70,7 @@ def live_view(testbed: "Testbed") -> Iterator[Show]:
         # Robot Framework's form of Ctrl-C within a keyword. `lossratio run` has its own words for it.
         if error.exit and not has_own_console():
             resume = shell_word(f"RESUME:{BuiltIn().get_variable_value('${OUTPUT DIR}')}")
-            say(f"\nTo continue: the same command with --variable {resume} right before the suites")
+            say(
+                f"\nTo continue, repeat the command with --variable {resume} right before the suites"
+            )
         raise

@@ -283,7 +283,7 @@ class _Cabling:
 
         if arrived[end.name]:
             self._problems.append(
-                f"{end.name}: a loop: frames that it sends come back to the same port."
+                f"{end.name}: a loop: its frames come back to the same port. Look for a device that reflects them."
             )
         if copies >= _MOST_COPIES:
             self._problems.append(
@@ -331,7 +331,7 @@ class _Cabling:
 
         if here in counted and counted[here] < _FRAMES:
             self._problems.append(
-                f"{end.name}: it sends, but nothing arrives at {here}. Look at the link between them."
+                f"{end.name} sends, but nothing arrives at {here}. Look at the link between them."
             )
         elif here in counted and not back:
             self._notes.append(

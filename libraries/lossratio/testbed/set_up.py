@@ -161,7 +161,9 @@ class _Unreachable:
         self.name = name
 
     def run(self, *command: str, **options: Any) -> CommandResult:
-        raise NodeError(f"Node {self.name} cannot be reached: the topology file does not say how.")
+        raise NodeError(
+            f"Node {self.name} cannot be reached. Give it 'host', 'netns' or 'container' in the topology file."
+        )
 
 
 def _set_up(

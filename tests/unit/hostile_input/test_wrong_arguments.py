@@ -227,7 +227,10 @@ def test_wrong_variables_of_a_job_are_named_with_their_lines(tmp_path):
         (["run", "--topology", "local", "--topology", "simulated", "linux_bridge"], "--topology takes one value"),
         (["report", "run", "--format=md", "--format", "csv"], "--format takes one value, but was given more than once"),
         (["archive", "fetch", __file__, "--results", "archive", "--testbed", "lab1"], "is a file. Name another "),
-        (["compare", "a", "b", "--html", "x", "--junit", "./x"], "--html and --junit name the same file, x. Name two."),
+        (
+            ["compare", "a", "b", "--html", "x", "--junit", "./x"],
+            "--html and --junit name the same file, x. Name two f",
+        ),
         (["trend", "history", "--json", "-"], "--json -: only 'lossratio report' writes to the standard output."),
         (["report", "run", "--output", "reports/page.html"], "There is no directory reports. Create it, or name"),
         (["report", "run", "--output", f"{__file__}/page.html"], "cannot be written: Not a directory. Name another"),

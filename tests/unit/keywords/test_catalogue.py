@@ -166,7 +166,7 @@ def test_two_duts_are_three_nodes_unless_asked_for_one():
         ("{lab}:64B:1:1::six", "The argument 'six' has no name."),
         ("{lab}:duts=two", "duts=two: 'two' is not a number"),
         ("{lab}:cores=1,x", "cores=x: 'x' is not a number"),
-        ("{lab}:cores=0", "cores=0: '0' is not a number, such as 1"),
+        ("{lab}:cores=0", "cores=0: '0' is not a whole number above 0"),
         ("{lab}:duts=3", "DUT"),
         ("{lab}:frame_sizes=64 X", "64 X"),
     ],
@@ -198,9 +198,9 @@ def test_a_wrong_argument_is_one_error_and_runs_nothing(tmp_path, argument, erro
             "Metadata    Cores    1,2\nMetadata ",
             "Metadata Cores: '1,2' has a comma. Separate the values with spaces.",
         ),
-        ("Metadata ", "Metadata    Cores    1 two\nMetadata ", "Metadata Cores: 'two' is not a number, such as 1."),
-        ("dut=linux", "links=two    dut=linux", "Suite Setup: links=two: 'two' is not a number, such as 1."),
-        ("duts=${DUTS}", "duts=all", "Suite Setup: duts=all: 'all' is not a number, such as 1."),
+        ("Metadata ", "Metadata    Cores    1 two\nMetadata ", "Metadata Cores: 'two' is not a whole number above 0"),
+        ("dut=linux", "links=two    dut=linux", "Suite Setup: links=two: 'two' is not a whole number;"),
+        ("duts=${DUTS}", "duts=all", "Suite Setup: duts=all: 'all' is not a whole number; write it like 1."),
     ],
 )
 def test_a_wrong_value_of_a_suite_is_an_error_that_names_it_and_no_suite_runs(
