@@ -240,9 +240,10 @@ class LiveTestbed(Testbed):
             # It was killed, or its connection was lost, since the last measurement.
             self._end_agent()
         if self._agent is None:
-            ends = [self._set_up.sessions[name] for name in self._set_up.tg_names]
+            set_up = self._set_up
+            ends = [set_up.sessions[name] for name in set_up.tg_names]
             patience = self.request.recovery.patience
-            self._agent = traffic.start_agent(self.generator, *ends, patience=patience)
+            self._agent = traffic.start_agent(set_up.generator.settings, *ends, patience=patience)
         self._agent.see = self._see
         self._agent.loads_default_route = self._set_up.loads_default_route(self.request.topology)
         return self._agent
