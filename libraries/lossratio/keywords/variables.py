@@ -4,12 +4,25 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Any
 
+from lossratio.checked_arguments import shown_value
 from lossratio.errors import LossRatioError
 from lossratio.keywords.arguments import to_member_of, to_path, to_truth_value, to_whole_number
 from lossratio.keywords.session import Doubts
 from lossratio.measurements.throughput import Nightly, goal_set_from
+from lossratio.shipped import did_you_mean
 from lossratio.traffic import check_frame_size
 from lossratio.units import parse_frame_rate
+
+
+def _nightly(name: str) -> Nightly:
+    # Imports of the library take it as it is written, and not in any case.
+    known = {choice.value: choice for choice in Nightly}
+    if name in known:
+        return known[name]
+    raise ValueError(
+        f"write {' or '.join(known)}, not {shown_value(name)}.{did_you_mean(name, known)}"
+    )
+
 
 _READ: Mapping[str, Callable[[str], Any]] = MappingProxyType(
     {
@@ -19,7 +32,7 @@ _READ: Mapping[str, Callable[[str], Any]] = MappingProxyType(
         "HINTS": to_path,
         "LATENCY": to_truth_value,
         "MIN_LOAD": parse_frame_rate,
-        "NIGHTLY": to_member_of(Nightly),
+        "NIGHTLY": _nightly,
         "RESUME": to_path,
         "SEARCH_EVERY": to_whole_number,
         "TELEMETRY": to_truth_value,
