@@ -45,6 +45,8 @@ class Measured:
     """The full name of the test of each value and answer, if the build was asked."""
 
 
+NOTHING = Measured({})
+"""No value, and no answer."""
 _SAYS_WHAT_WAS_MEASURED = (
     ExitStatus.PASSED,
     ExitStatus.FAILED,
