@@ -236,12 +236,10 @@ def _show(result: "TestResult") -> None:
 
 
 def _write_page(directory: Path) -> None:
-    from lossratio.report import PAGE, read_run, report_format, write_report
+    from lossratio.report import PAGE, write_reports
 
-    page = report_format(PAGE)
-    target = directory / page.file_name
-    write_report(target, page.write([read_run(directory)]))
-    click.echo(f"The page: {target.resolve()}")
+    for page in write_reports(directory, [PAGE]):
+        click.echo(f"The page: {page.resolve()}")
     click.echo(f"The topology file for further runs: {directory / _TOPOLOGY}")
 
 
