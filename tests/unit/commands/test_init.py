@@ -162,7 +162,7 @@ def test_nothing_is_overwritten(ask, tmp_path):
     (tmp_path / "lab1.yaml").unlink()
     before = (tmp_path / "lab1.robot").read_text()
     # The first answer is enough to know.
-    with pytest.raises(TopologyError, match=r"^Already there: lab1.robot, lab1-job.yaml. Remove them"):
+    with pytest.raises(TopologyError, match=r"^These files already exist: lab1.robot, lab1-job.yaml. Remove them"):
         ask("\n")
     assert (tmp_path / "lab1.robot").read_text() == before
     assert not (tmp_path / "lab1.yaml").exists()
