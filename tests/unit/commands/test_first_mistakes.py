@@ -242,8 +242,8 @@ IN_COMMANDS = {
     ),
     "suite that is a topology": (
         ("run", "--topology", "simulated", str(TOPOLOGIES / "local.yaml")),
-        "local.yaml is not a suite: it is of the format lossratio-topology/1. Name a file such as my.robot. A topology "
-        "Give a topology with --topology.",
+        "local.yaml is not a suite: it is of the format lossratio-topology/1. Name a file such as my.robot. Give a "
+        "topology with --topology.",
     ),
     "nothing to list": (("list",), "An argument is missing: suites, topologies, profiles or devices."),
     "suite that is a device": (
