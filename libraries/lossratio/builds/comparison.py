@@ -38,8 +38,6 @@ values, this is three standard deviations."""
 _BETS = (0.125, 0.25, 0.5, 1.0, 2.0)
 """Stakes per unit of distance: small stakes find small differences, large stakes need few pairs for large
 differences."""
-_ABOVE = 1.0
-_BELOW = -1.0
 _LONGEST = 2.0
 """A difference counts as at most this many median distances, because a stall of the machine is no better evidence."""
 
@@ -88,11 +86,11 @@ class _Design(ABC):
         return _relative(low), _relative(high)
 
     def _judged(self) -> ComparisonVerdict:
-        if self._is_beyond(-self._least, _ABOVE) and self._is_beyond(self._least, _BELOW):
+        if self._is_beyond(-self._least, 1.0) and self._is_beyond(self._least, -1.0):
             return ComparisonVerdict.SAME
-        if self._is_beyond(0.0, _ABOVE):
+        if self._is_beyond(0.0, 1.0):
             return ComparisonVerdict.FASTER
-        if self._is_beyond(0.0, _BELOW):
+        if self._is_beyond(0.0, -1.0):
             return ComparisonVerdict.SLOWER
         return ComparisonVerdict.UNDECIDED
 
@@ -106,7 +104,7 @@ class _Design(ABC):
 
     @abstractmethod
     def _is_beyond(self, centre: float, side: float) -> bool:
-        """Whether the difference is certainly above a value, or below it, in such shares."""
+        """Whether the difference is certainly above a value (side: 1) or below it (-1), in such shares."""
 
 
 def _relative(difference: float) -> float:
@@ -149,7 +147,7 @@ class _Blocks(_Design):
 
     def _is_beyond(self, centre: float, side: float) -> bool:
         low, high = self._limits()
-        if side == _ABOVE:
+        if side > 0.0:
             return low > centre
         return high < centre
 
@@ -201,8 +199,8 @@ class _Pairs(_Design):
         least = min(self._differences)
         most = max(self._differences)
         room = max(most - least, 1e-9)
-        low = self._border(least - room, most, _ABOVE)
-        return low, self._border(most + room, least, _BELOW)
+        low = self._border(least - room, most, 1.0)
+        return low, self._border(most + room, least, -1.0)
 
     def _border(self, outside: float, inside: float, side: float) -> float:
         """The last excluded centre on the way from a centre outside to a centre inside; infinite: none is excluded."""

@@ -25,6 +25,10 @@ from lossratio.units import (
     parse_whole_number,
 )
 
+# Table: the words for a bound, by whether the number must differ from it.
+_FROM = {True: "above", False: "at least"}
+_TO = {True: "below", False: "at most"}
+
 
 class Number(click.FloatRange):
     """A number that is read in the same way as in files and keywords, and may have bounds.
@@ -47,9 +51,9 @@ class Number(click.FloatRange):
     def _describe_range(self) -> str:
         words = []
         if self.min is not None:
-            words.append(f"{'above' if self.min_open else 'at least'} {self.min:g}")
+            words.append(f"{_FROM[self.min_open]} {self.min:g}")
         if self.max is not None:
-            words.append(f"{'below' if self.max_open else 'at most'} {self.max:g}")
+            words.append(f"{_TO[self.max_open]} {self.max:g}")
         return " and ".join(words)
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:

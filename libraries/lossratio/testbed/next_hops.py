@@ -153,7 +153,9 @@ def problem_with_answer(
         elsewhere: The other ports at which the gateway answers.
         right: The ports whose own gateway answers there.
     """
-    how = "neighbour discovery" if ":" in question.target else "ARP"
+    how = "ARP"
+    if ":" in question.target:
+        how = "neighbour discovery"
     vlan = f" in VLAN {int(question.tags[-4:], 16) & 0xFFF}" if question.tags else ""
     gateway = f"the gateway {question.target} of {port}"
     if len(macs) > 1:
