@@ -114,14 +114,15 @@ def ask_gateways(
 ) -> Iterator[tuple[str, Sequence[str], str]]:
     """Asks gateways for their MAC addresses, and those that are silent at the other ports, too.
 
-    Yields the name of the port, the MAC addresses that its gateway gave, and what is wrong with the answer (empty:
-    nothing).
-
     Args:
         agent: The agent of the TG.
         questions: The questions.
         ports: The names of the TG's ports, by interface.
         through: See `AgentClient.resolve`.
+
+    Yields:
+        The name of the port that asked, the MAC addresses that its gateway gave, and what is wrong with the answer
+        (empty: nothing).
     """
     all_answers = agent.resolve(questions, through=through)
     right = {ports[asked.port] for asked, macs in zip(questions, all_answers, strict=True) if macs}
