@@ -65,6 +65,7 @@ class _Design(ABC):
         total = dict.fromkeys(Build, 0.0)
         for build, value in zip(self.order, values, strict=True):
             total[build] += value
+
         both = total[Build.A] + total[Build.B]
         difference = 0.0
         if both:

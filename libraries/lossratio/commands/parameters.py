@@ -66,6 +66,7 @@ class Number(click.FloatRange):
             number = self._parse(value)
         except ValueError as error:
             self.fail(str(error), param, ctx)
+
         try:
             super().convert(number, param, ctx)
         except click.BadParameter:

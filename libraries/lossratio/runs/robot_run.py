@@ -228,6 +228,7 @@ def selected(
             allow_empty_suite=settings.run_empty_suite,
         ).build(*suites)
         root.visit(ModelModifier(settings.pre_run_modifiers, settings.run_empty_suite, LOGGER))
+
         # Robot Framework would only show their errors, and run the suites unexpanded.
         for modifier in modifiers:
             root.visit(modifier)

@@ -312,6 +312,7 @@ def _configured(
         check_hops(_sending(agent, largest, set_up)[0], set_up.links, watch)
     checked, facts = _sending(agent, configuration, set_up)
     check_hops(checked, set_up.links, watch)
+
     if checked.is_spread:
         facts = set_up.generator.configure(agent, configuration)
         time.sleep(set_up.idle_time)

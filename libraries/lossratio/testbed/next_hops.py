@@ -126,6 +126,7 @@ def ask_gateways(
     """
     all_answers = agent.resolve(questions, through=through)
     right = {ports[asked.port] for asked, macs in zip(questions, all_answers, strict=True) if macs}
+
     for question, macs in zip(questions, all_answers, strict=True):
         elsewhere: list[str] = []
         if not macs:
