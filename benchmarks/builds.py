@@ -372,7 +372,7 @@ class InMemory(BuildRecord):
         wanted: Wanted = Wanted(),  # noqa: B008 (it is frozen)
     ) -> BuildMeasurement:
         """Measures."""
-        self.measurements.append(BuildMeasurement.of(build, measure(build, Path(), wanted), ""))
+        self.measurements.append(BuildMeasurement(build, "", measure(build, Path(), wanted)))
         return self.measurements[step]
 
 

@@ -337,7 +337,7 @@ def require_types(
             raise error(f"{name} must be {what}, but is empty.")
 
 
-def as_path(error: type[LossRatioError], what: str, value: object) -> Path:
+def as_path(error: type[Exception], what: str, value: object) -> Path:
     """A path that a script gives as a path or a text.
 
     Args:
@@ -346,7 +346,7 @@ def as_path(error: type[LossRatioError], what: str, value: object) -> Path:
         value: The path.
 
     Raises:
-        LossRatioError: Of the class `error`, if the value is something else, is empty, or is too long for a path.
+        Exception: Of the class `error`, if the value is something else, is empty, or is too long for a path.
     """
     if not isinstance(value, str | PathLike) or not str(value).strip():
         raise error(f"{what} must be given by its path, not by {shown_value(value)}.")

@@ -76,9 +76,9 @@ def test_seeds_that_are_no_range_are_refused(tmp_path, seeds):
 @pytest.mark.parametrize(
     ("option", "value", "answer"),
     [
-        ("--repeats", "1.5", "must be a whole number, at least 1, not '1.5'."),
-        ("--promises", "maybe", "must be a whole number, at least 1, not 'maybe'."),
-        ("--jobs", "all", "must be a whole number, at least -1, not 'all'."),
+        ("--repeats", "1.5", "'1.5' is not a whole number; write it like '3'."),
+        ("--promises", "maybe", "'maybe' is not a whole number; write it like '3'."),
+        ("--jobs", "all", "'all' is not a whole number; write it like '3'."),
         ("--jobs", "0", "Give their number, or -1 for one on each core."),
         ("--results", "https://example.org/x", "is a URL. Give a path on this machine."),
         ("--replay", "x" * 5000, "does not exist. Check the path, which is relative to the working directory."),

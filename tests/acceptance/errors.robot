@@ -39,7 +39,7 @@ Frame Size That The Headers Do Not Fit In
     *frames of 90 bytes are too small: these headers need 96 bytes.
     ...    Find NDR And PDR    90B    ethip4vxlan-ip4base
 Maximum Load Below Minimum Load
-    *The minimum load (20.000 kfps) is above the maximum load (10.000 kfps).
+    *The minimum load (20.000 kfps) is above the maximum load (10.000 kfps).*
     ...    Find NDR And PDR    64B    min_load=20 kpps    max_load=10 kpps
 Unknown Traffic Profile
     *There is no traffic profile 'ethip5'. Similar names are*ethip4-udp*

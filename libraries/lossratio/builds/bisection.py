@@ -89,7 +89,9 @@ class Bisection:
             SearchError: If a value is out of range.
         """
         if len(revisions) < 2 or len(set(revisions)) < len(revisions):
-            raise SearchError("A bisection needs at least two different revisions, each once.")
+            raise SearchError(
+                "A bisection needs at least two revisions, and each of them only once."
+            )
         check_terms(least_change, certainty)
 
         self._revisions = tuple(revisions)
@@ -357,16 +359,16 @@ def bisect(
 
     while (revision := search.next_revision() or at_their_most.next_revision()) is not None:
         wanted = Wanted(asks=questions.asks(revision))
-        measurement = record.measurement(step, revision, measure, wanted)
-        values = measurement.ends
-        answers = measurement.answers
+        measured = record.measurement(step, revision, measure, wanted).measured
         step += 1
-        if values is None:
+        if measured is None:
             search.skip(revision)
             at_their_most.skip(revision)
             show(f"{step:>3}  {revision[:12]}  left out")
             continue
 
+        values = measured.values
+        answers = measured.as_before
         names = ", ".join((*values, *answers))
         if len(values) + len(answers) != 1:
             raise BuildError(

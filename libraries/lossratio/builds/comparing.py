@@ -4,9 +4,8 @@ import math
 from collections.abc import Callable, Iterable
 
 from lossratio.builds.asking import WHOLE, AsBefore, Wanted
-from lossratio.builds.blocks import BLOCK
-from lossratio.builds.comparison import BothEnds
-from lossratio.builds.measuring import Measure
+from lossratio.builds.comparison import BLOCK, BothEnds
+from lossratio.builds.measuring import NOTHING, Measure
 from lossratio.builds.outcome import AbRequest, Build, ComparisonResult, ComparisonVerdict
 from lossratio.builds.record import BuildRecord
 from lossratio.errors import BuildError
@@ -48,13 +47,15 @@ def compare_builds(
     comparisons = {"": BothEnds(request)}
     first = step
     while build := _next_of(comparisons.values()):
-        values = record.measurement(step, build.value, measure, wanted).ends or {}
+        measured = record.measurement(step, build.value, measure, wanted).measured or NOTHING
+        values = measured.values
         if step == first:
             comparisons = {name: BothEnds(request) for name in values}
         if values.keys() != comparisons.keys():
             missing = ", ".join(sorted(values.keys() ^ comparisons.keys()))
             raise BuildError(
-                f"Measurement {step + 1}, of build {build.value}, has different tests: {missing}.",
+                f"Measurement {step + 1}, of build {build.value}, has other tests than the first one. Only one of the "
+                f"two has: {missing}. Let both builds run the same tests.",
                 ExitStatus.FAILED,
             )
 
@@ -94,17 +95,17 @@ def _ask(
     step = 0
     for step, build in enumerate(BLOCK, start=1):
         wanted = Wanted(asks=True, tests=asked)
-        measurement = record.measurement(step - 1, build.value, measure, wanted)
-        tests.update(measurement.tests or {})
-        for name, answer in measurement.answers.items():
+        measured = record.measurement(step - 1, build.value, measure, wanted).measured or NOTHING
+        tests.update(measured.tests)
+        for name, answer in measured.as_before.items():
             answers.setdefault(name, []).append(answer)
 
         as_before = {
             tests[name]
-            for name, answer in measurement.answers.items()
+            for name, answer in measured.as_before.items()
             if answer.probability(request.least_change) <= 1.0 - request.certainty
         }
-        as_before -= {tests[name] for name in measurement.values or {}}
+        as_before -= {tests[name] for name in measured.values}
         asked = tuple(sorted(as_before))
         rest = tuple(sorted({*tests.values()} - as_before))
         show(f"{step:>3}  {build.value}  {len(asked)} of {len(asked) + len(rest)} tests as before")

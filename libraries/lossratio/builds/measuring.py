@@ -45,6 +45,8 @@ class Measured:
     """The full name of the test of each value and answer, if the build was asked."""
 
 
+NOTHING = Measured({})
+"""No value, and no answer."""
 _SAYS_WHAT_WAS_MEASURED = (
     ExitStatus.PASSED,
     ExitStatus.FAILED,
@@ -138,7 +140,9 @@ class BuildBench(Bench):
         if not rates:
             called = "" if self.quantity is None else f" called {self.quantity}"
             raise BuildError(
-                f"The run measured nothing{called}: see {directory}.", ExitStatus.FAILED
+                f"The run measured nothing{called}. Look at {directory}, or choose other tests or "
+                "quantities.",
+                ExitStatus.FAILED,
             )
 
         answers = {_name(finding): AsBefore.of(finding) for finding in rates}

@@ -6,22 +6,21 @@ A measurement is on disk before the next build is set up, so that an interrupted
 import json
 import os
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
 
-from lossratio import results
-from lossratio.builds.asking import WHOLE, AsBefore, Wanted
-from lossratio.builds.measuring import Measure, Measured, Values
+from lossratio.builds.asking import WHOLE, Wanted
+from lossratio.builds.measuring import Measure, Measured
 from lossratio.checked_arguments import shown_value
 from lossratio.errors import BuildError, JobError
 from lossratio.exit_status import ExitStatus
 from lossratio.input_file import MOST_RECORDED_BYTES, parse_json, read_input_file
 from lossratio.wrong_values import first_problem
 
-FORMAT = "lossratio-builds/2"
+FORMAT = "lossratio-builds/3"
 """Format of the record."""
 _FILE = "measurements.jsonl"
 
@@ -32,43 +31,10 @@ class BuildMeasurement:
 
     build: str
     """The build: ``A``, ``B`` or a revision."""
-    values: Mapping[str, float] | None
-    """Throughput per interface in frames per second, by test and quantity (``<full name> <quantity>``); None: the build
-    could not be set up, and is left out."""
     directory: str
     """The directory of its run, relative to the directory of the record."""
-    most: Mapping[str, float] | None = None
-    """The values if the missing frames that the SUT did not lose had passed; None: there are no such frames."""
-    shares: Mapping[str, float] | None = None
-    """The shares of these frames; None: there are no such frames."""
-    devices: Mapping[str, str] | None = None
-    """The device of each value, in words; None: it is not known."""
-    as_before: Mapping[str, AsBefore] | None = None
-    """Answers instead of values; None: there are none."""
-    tests: Mapping[str, str] | None = None
-    """The full name of the test of each value and answer; None: the build was not asked."""
-
-    @classmethod
-    def of(cls, build: str, measured: Measured | None, directory: str) -> "BuildMeasurement":
-        """The measurement of a build, from its result."""
-        if measured is None:
-            return cls(build, None, directory)
-        ends = measured.values
-        values = {name: one.least for name, one in ends.items()}
-        # Record: the measurement, without missing fields.
-        plain = cls(
-            build,
-            values,
-            directory,
-            devices=measured.devices,
-            as_before=measured.as_before or None,
-            tests=measured.tests or None,
-        )
-        if all(one.least == one.most and not one.share for one in ends.values()):
-            return plain
-        most = {name: one.most for name, one in ends.items()}
-        shares = {name: one.share for name, one in ends.items()}
-        return replace(plain, most=most, shares=shares)
+    measured: Measured | None
+    """The result; None: the build could not be set up, and is left out."""
 
     @classmethod
     def read(cls, line: object) -> "BuildMeasurement":
@@ -81,23 +47,6 @@ class BuildMeasurement:
             return TypeAdapter(cls).validate_python(line)
         except ValidationError as error:
             raise ValueError(first_problem(error)) from error
-
-    @property
-    def answers(self) -> Mapping[str, AsBefore]:
-        """Answers instead of values, by test and quantity."""
-        return self.as_before or {}
-
-    @property
-    def ends(self) -> Values | None:
-        """The range of each value; None: the build could not be set up."""
-        if self.values is None:
-            return None
-        most = self.most or self.values
-        shares = self.shares or {}
-        return {
-            name: results.Ends(value, most[name], shares.get(name, 0.0))
-            for name, value in self.values.items()
-        }
 
 
 def _differences(then: object, now: Mapping[str, Any]) -> str:
@@ -149,17 +98,11 @@ class BuildRecord:
         """
         if step == len(self.measurements):
             directory = f"{step + 1:03}-{build[:12].replace('/', '_')}"
-            measurement = BuildMeasurement.of(
-                build, measure(build, self.directory / directory, wanted), directory
-            )
-            self._require_one_device(measurement)
-            self._append(
-                {
-                    name: value
-                    for name, value in asdict(measurement).items()
-                    if value or name == "values"
-                }
-            )
+            measured = measure(build, self.directory / directory, wanted)
+            measurement = BuildMeasurement(build, directory, measured)
+            if measured is not None:
+                self._require_one_device(build, measured)
+            self._append(asdict(measurement))
             self.measurements.append(measurement)
 
         known = self.measurements[step]
@@ -170,19 +113,19 @@ class BuildRecord:
             )
         return known
 
-    def _require_one_device(self, measurement: BuildMeasurement) -> None:
-        for name, device in (measurement.devices or {}).items():
-            others = (one for one in self.measurements if name in (one.devices or {}))
-            first = next(others, None)
+    def _require_one_device(self, build: str, measured: Measured) -> None:
+        known = [(one.build, one.measured.devices) for one in self.measurements if one.measured]
+        for name, device in measured.devices.items():
             wanted = self._device
             whose = "the alarm is of"
-            if wanted is None and first is not None and first.devices is not None:
-                wanted = first.devices[name]
-                whose = f"{first.build[:12]} on"
+            others = [(first, devices[name]) for first, devices in known if name in devices]
+            if wanted is None and others:
+                first, wanted = others[0]
+                whose = f"{first[:12]} on"
 
             if wanted not in (None, device):
                 raise BuildError(
-                    f"{name} has two devices: {whose} {wanted}, and {measurement.build[:12]} was measured on "
+                    f"{name} has two devices: {whose} {wanted}, and {build[:12]} was measured on "
                     f"{device}. Only builds of one device can be compared. Keep the options of the device, and let "
                     "the set-up command change only the build.",
                     ExitStatus.BAD_INPUT,

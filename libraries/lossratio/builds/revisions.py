@@ -89,7 +89,7 @@ def _git(repository: Path, *arguments: str) -> list[str]:
             errors="replace",
         )
     except FileNotFoundError as error:
-        raise BuildError("The program git is missing.", ExitStatus.BAD_INPUT) from error
+        raise BuildError("The program git is missing. Install it.", ExitStatus.BAD_INPUT) from error
     except subprocess.CalledProcessError as error:
         said = shortened(_FATAL.sub("", error.stderr).strip(), _LONGEST_OF_GIT)
         raise BuildError(

@@ -168,9 +168,9 @@ def _row(name: str, result: ComparisonResult) -> str:
 def _chart(name: str, record: BuildRecord) -> list[str]:
     """All measurements of a test, in their order, in thousands of frames per second."""
     measured = [
-        (one.build, one.values[name] / 1e3)
+        (one.build, one.measured.values[name].least / 1e3)
         for one in record.measurements
-        if one.values and name in one.values
+        if one.measured is not None and name in one.measured.values
     ]
     values = [value for _, value in measured]
     room = max(values) * 0.01

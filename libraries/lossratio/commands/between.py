@@ -112,15 +112,15 @@ def between(
     from lossratio.traffic import load_profile
 
     if latency and soak is not None:
-        raise click.UsageError("--latency follows a search, so leave --soak out.")
+        raise click.UsageError("--latency is measured after a search: leave --soak out.")
     if per_direction and (one_way or soak is not None):
         raise click.UsageError(
-            "--per-direction needs a search in both directions, so leave --one-way and --soak out."
+            "--per-direction needs a search in both directions: leave --one-way and --soak out."
         )
     if goals is not None and soak is not None:
-        raise click.UsageError("--soak has no goals, so leave --goals out.")
+        raise click.UsageError("--soak has no goals: leave --goals out.")
     if resume is not None and (output or save) is not None:
-        raise click.UsageError("--resume names the directory, so leave --output and --save out.")
+        raise click.UsageError("--resume names the directory: leave --output and --save out.")
     if max_load <= _MIN_LOAD:
         raise click.UsageError(
             f"--max-load must be above {_MIN_LOAD:g} fps, the smallest load of the search."
@@ -147,7 +147,7 @@ def between(
     click.echo(f"to   {path.server}.")
     if path.others:
         click.echo(
-            f"Not measured: {', '.join(path.others)} of {path.server.host.name} (--to ADDRESS)."
+            f"Not measured: {', '.join(path.others)} of {path.server.host.name}. To choose an address: --to ADDRESS"
         )
 
     if save is not None:
@@ -189,7 +189,9 @@ def _said_how_to_continue(directory: Path) -> Iterator[None]:
     try:
         yield
     except KeyboardInterrupt:
-        click.echo(f"To continue: the same command with --resume {shell_word(directory)}", err=True)
+        click.echo(
+            f"To continue, repeat the command with --resume {shell_word(directory)}", err=True
+        )
         raise
 
 
@@ -234,12 +236,10 @@ def _show(result: "TestResult") -> None:
 
 
 def _write_page(directory: Path) -> None:
-    from lossratio.report import PAGE, read_run, report_format, write_report
+    from lossratio.report import PAGE, write_reports
 
-    page = report_format(PAGE)
-    target = directory / page.file_name
-    write_report(target, page.write([read_run(directory)]))
-    click.echo(f"The page: {target.resolve()}")
+    for page in write_reports(directory, [PAGE]):
+        click.echo(f"The page: {page.resolve()}")
     click.echo(f"The topology file for further runs: {directory / _TOPOLOGY}")
 
 
@@ -334,7 +334,7 @@ def _continued(directory: Path, topology: str) -> Path:
     file = directory / _TOPOLOGY
     if file.read_text(encoding="utf-8") != topology:
         raise click.UsageError(
-            f"The run in {directory} cannot be continued: its path or its options are different ({file}). Begin a new "
-            "run, without --resume."
+            f"The run in {directory} cannot be continued: the path or the options have changed since it began "
+            f"({file}). Begin a new run without --resume."
         )
     return directory

@@ -106,7 +106,7 @@ class _Measured:
             yield
         except KeyboardInterrupt:
             click.echo(
-                f"The measurements so far are kept in {self.output}. To continue: the same command again.",
+                f"The measurements so far are kept in {self.output}. To continue, repeat the command.",
                 err=True,
             )
             raise
@@ -133,7 +133,9 @@ class _Measured:
 
         if self.in_place is not None:
             if self.as_before is not None:
-                raise click.UsageError("--as-before is for suites that search, not for --in-place.")
+                raise click.UsageError(
+                    "--as-before needs suites that search: leave out --as-before or --in-place."
+                )
             wrong = [text for text in self.options if "=" not in text]
             if wrong:
                 raise click.UsageError(f"--option {wrong[0]}: write it as NAME=VALUE.")
@@ -214,7 +216,8 @@ def ab(
     def measure(build: str, directory: Path, wanted: builds.Wanted) -> Any:
         if not bench.set_up(commands[build], build):
             raise BuildError(
-                f"The set-up command of build {build} reported that it cannot be measured.",
+                f"The set-up command of build {build} says by its exit status that the build cannot be measured. "
+                "Choose another build.",
                 ExitStatus.FAILED,
             )
         return bench.measure(directory, wanted)

@@ -243,7 +243,8 @@ def _trex_lab(file: Path) -> _Lab:
     ]
     if len(used) < 2:
         raise TopologyError(
-            f"{file}: interfaces: TRex needs two ports for a path but has {len(used)} ('dummy' does not count)."
+            f"{file}: interfaces: a path needs two ports, but TRex has {len(used)} ('dummy' does not count). Add "
+            "ports to this file."
         )
 
     generator: dict[str, Any] = {"kind": "trex"}
@@ -332,7 +333,7 @@ def _ask(question: str, usual: str | None, accepts: Callable[[str], Any], form: 
         answer = str(click.prompt(question, default=usual)).strip()
         if accepts(answer):
             return answer
-        click.echo(f"{answer!r} is not accepted: enter {form}.", err=True)
+        click.echo(f"{answer!r} cannot be used. Enter {form}.", err=True)
 
 
 def _job(name: str) -> dict[str, Any]:
@@ -353,5 +354,5 @@ def _check_new(paths: Iterable[Path]) -> None:
     existing = [str(path) for path in paths if path.exists()]
     if existing:
         raise TopologyError(
-            f"Already there: {', '.join(existing)}. Remove them, or choose another name or directory."
+            f"These files already exist: {', '.join(existing)}. Remove them, or choose another name or directory."
         )

@@ -139,6 +139,7 @@ _OTHER_WORDS = {
     "list profiles": ("profiles", "profile", "list-profiles"),
     "list devices": ("devices", "device", "duts", "list-devices"),
     "check": ("validate", "verify", "lint"),
+    "csit-coverage": ("coverage",),
     "--help": ("help",),
     "--version": ("version",),
 }

@@ -6,7 +6,7 @@ import re
 import tempfile
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, fields, is_dataclass
-from functools import wraps
+from functools import partial, wraps
 from inspect import signature
 from pathlib import Path
 from typing import Any, get_args, get_type_hints
@@ -18,100 +18,80 @@ from lossratio.exit_status import FailureKind, kind_of_error
 from lossratio.input_file import is_url, kind_of_contents, shown_name, way_to_read
 from lossratio.shipped import SUITES, did_you_mean
 from lossratio.units import (
-    LARGEST_NUMBER,
     parse_duration,
     parse_frame_rate,
     parse_number,
     parse_ratio,
+    parse_whole_number,
 )
 
+# Table: the words for a bound, by whether the number must differ from it.
+_FROM = {True: "above", False: "at least"}
+_TO = {True: "below", False: "at most"}
 
-class _Quantity(click.ParamType):  # type: ignore[type-arg]
-    def __init__(self, name: str, parse: Callable[[str | float], float]) -> None:
+
+class Number(click.FloatRange):
+    """A number that is read in the same way as in files and keywords, and may have bounds.
+
+    Args:
+        name: Its name for Click.
+        parse: Reads it; raises ValueError if it is no such number.
+        unit: The unit of the bounds, after a blank.
+        bounds: The bounds, as in `click.FloatRange`.
+    """
+
+    def __init__(
+        self, name: str, parse: Callable[[Any], float], *, unit: str = "", **bounds: Any
+    ) -> None:
+        super().__init__(**bounds)
         self.name = name
         self._parse = parse
+        self._unit = unit
 
-    def convert(
-        self, value: str | float, param: click.Parameter | None, ctx: click.Context | None
-    ) -> float:
+    def _describe_range(self) -> str:
+        words = []
+        if self.min is not None:
+            words.append(f"{_FROM[self.min_open]} {self.min:g}")
+        if self.max is not None:
+            words.append(f"{_TO[self.max_open]} {self.max:g}")
+        return " and ".join(words)
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Reads a number.
+
+        Raises:
+            click.BadParameter: If it is no such number, or out of bounds.
+        """
         try:
-            return self._parse(value)
+            number = self._parse(value)
         except ValueError as error:
             self.fail(str(error), param, ctx)
 
+        try:
+            super().convert(number, param, ctx)
+        except click.BadParameter:
+            bounds = f"{self._describe_range()}{self._unit}"
+            self.fail(f"must be {bounds}, not {shortened(str(value))}.", param, ctx)
+        return number
 
-DURATION = _Quantity("duration", parse_duration)
+
+def _parse_per_cent(value: object) -> float:
+    try:
+        return parse_number(str(value).strip().removesuffix("%").rstrip())
+    except ValueError:
+        raise ValueError(f"{value!r} is not a share in per cent; write it like 3 or 3%.") from None
+
+
+DURATION = Number("duration", parse_duration)
 """A duration such as ``2h`` or ``30 s``, in seconds."""
-FRAME_RATE = _Quantity("rate", parse_frame_rate)
+FRAME_RATE = Number("rate", parse_frame_rate)
 """A frame rate such as ``10 kfps``, in frames per second."""
-RATIO = _Quantity("ratio", parse_ratio)
+RATIO = Number("ratio", parse_ratio)
 """A ratio such as ``0.1 %`` or ``1e-7``."""
-
-
-def _bounds_in_words(limits: click.IntRange | click.FloatRange) -> str:
-    """The bounds of a number, in words that follow it."""
-    words = []
-    if limits.min is not None:
-        words.append(f"{'above' if limits.min_open else 'at least'} {limits.min:g}")
-    if limits.max is not None:
-        words.append(f"{'below' if limits.max_open else 'at most'} {limits.max:g}")
-    return " and ".join(words)
-
-
-class WholeNumber(click.IntRange):
-    """A whole number within bounds."""
-
-    name = "whole number"
-
-    def _describe_range(self) -> str:
-        return _bounds_in_words(self)
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
-        """Reads a whole number.
-
-        Raises:
-            click.BadParameter: If it is no whole number, or out of bounds.
-        """
-        bounds = _bounds_in_words(self)
-        try:
-            number = int(value)
-        except ValueError:
-            self.fail(f"must be a whole number, {bounds}, not {shown_value(value)}.", param, ctx)
-        if abs(number) > LARGEST_NUMBER:
-            most = f"the largest number is {LARGEST_NUMBER:,}"
-            self.fail(f"{shortened(str(number))} is too large; {most}.", param, ctx)
-
-        try:
-            return int(super().convert(number, param, ctx))
-        except click.BadParameter:
-            self.fail(f"must be {bounds}, not {number}.", param, ctx)
-
-
-class PerCent(click.FloatRange):
-    """A share in per cent, with or without its sign: ``3``, ``3%`` or ``3 %``."""
-
-    name = "per cent"
-
-    def _describe_range(self) -> str:
-        return _bounds_in_words(self)
-
-    def convert(
-        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
-    ) -> float:
-        """Reads a share, in per cent.
-
-        Raises:
-            click.BadParameter: If it is no share, or out of bounds.
-        """
-        text = str(value).strip().removesuffix("%").rstrip()
-        try:
-            number = parse_number(text)
-        except ValueError:
-            self.fail(f"{value!r} is not a share in per cent; write it like 3 or 3%.", param, ctx)
-        try:
-            return float(super().convert(number, param, ctx))
-        except click.BadParameter:
-            self.fail(f"must be {_bounds_in_words(self)} per cent, not {value!r}.", param, ctx)
+WholeNumber = partial(Number, "whole number", parse_whole_number)
+"""A whole number within bounds."""
+PerCent = partial(Number, "per cent", _parse_per_cent, unit=" per cent")
+"""A share in per cent, with or without its sign: ``3``, ``3%`` or ``3 %``."""
 
 
 TESTBED = "The testbed: a topology file, or a name such as local or simulated."
@@ -160,7 +140,7 @@ def _option_for(problem: str) -> str:
     """The option that takes a file that is not a suite, in a sentence; empty: none takes it."""
     for kind, option in (("topology", "--topology"), ("job", "--job")):
         if problem.startswith(f"it is of the format lossratio-{kind}/"):
-            return f" A {kind} goes with {option}."
+            return f" Give a {kind} with {option}."
     return ""
 
 
@@ -296,7 +276,9 @@ def check_files_to_write(**files: Path | None) -> None:
             )
         other = options.setdefault(file.resolve(), name)
         if other != name:
-            raise click.UsageError(f"--{other} and --{name} name the same file, {file}. Name two.")
+            raise click.UsageError(
+                f"--{other} and --{name} name the same file, {file}. Name two files."
+            )
 
 
 class _NotBlank(click.Parameter):

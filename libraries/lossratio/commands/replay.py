@@ -65,7 +65,7 @@ def replay(journal: Path = argument(), *, asked: Asked) -> None:
         trials = journal.parent.parent / "trials" / f"{journal.stem}.jsonl"
         if trials.exists():
             raise click.UsageError(
-                f"{shown_name(journal)} is not a journal. The journal of a result is next to it: {shown_name(trials)}"
+                f"{shown_name(journal)} is a result, not a journal. Name its journal: {shown_name(trials)}"
             )
     if journal.is_dir():
         raise click.UsageError(_journals_in(journal))
@@ -217,7 +217,7 @@ def _option_or_journal(
         return option
     if not isinstance(search.get(name), (int, float)):
         way_out = f"give it with --{name.removesuffix('_fps').replace('_', '-')}"
-        raise SearchError(f"The journal {path} does not name {name}: {way_out}.")
+        raise SearchError(f"The journal {path} does not have {name}: {way_out}.")
     return float(search[name])
 
 

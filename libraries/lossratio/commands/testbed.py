@@ -81,7 +81,7 @@ def check(
     Without --connect, no node is touched.
     """
     if probe and not connect:
-        raise click.UsageError("--probe sends frames: also give --connect.")
+        raise click.UsageError("--probe also needs --connect. Give both.")
     for size in frame_size:
         try:
             check_frame_size(size)
@@ -232,8 +232,8 @@ def describe_topology(file: Path, topology: Topology, paths: Sequence[TrafficPat
 
     if isinstance(generator, topologies.TrexGenerator) and generator.home is None:
         lines.append(
-            f"  MISSING: the directory of TRex on {topology.tg_name} is not known: the generator has no 'directory', "
-            f"and {topologies.TREX_HOME} is not set here"
+            f"  MISSING: the directory of TRex on {topology.tg_name} is not known. Set the generator's 'directory', "
+            f"or set {topologies.TREX_HOME} here"
         )
 
     return "\n".join((*lines, *_unknown_models(topology, paths)))
@@ -296,7 +296,7 @@ def import_command(
     if tool in PROFILE_READERS:
         if tg or join or ends or duts or addresses != "benchmark":
             raise ProfileError(
-                f"{tool} describes traffic, so only --name and --output can be used."
+                f"{tool} describes traffic. Only --name and --output can be used with it: leave the other options out."
             )
         _import_profile(tool, file, name, output)
         return
@@ -379,7 +379,9 @@ def release(
     """End the reservation of the testbed of a topology FILE."""
     with ExitStack() as undo:
         holder = clear(*_opened(file, undo), force=force)
-    click.echo("It is free." if holder is None else f"Released. It was reserved for {holder}.")
+    click.echo("The testbed is free.")
+    if holder is not None:
+        click.echo(f"It was reserved for {holder}.")
 
 
 @command()

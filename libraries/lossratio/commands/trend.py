@@ -49,7 +49,7 @@ class RuleOptions:
     )
     confirm: int = option(
         "An alarm needs this many worse results among the three newest ones. With 1, one bad night is enough.",
-        type=WholeNumber(1, LOOK_AT),
+        type=WholeNumber(min=1, max=LOOK_AT),
         default=_USUAL.confirm,
     )
     annotations: Path | None = option(
@@ -181,7 +181,9 @@ def ack(
     chosen = rules.request(testbed=testbed, test=test, quantity=quantity, device=device)
     explained = histories.explain_alarms(folder, chosen, why, author, keeps_open=keep_open)
     if not explained:
-        raise click.UsageError(f"No such alarm is open in {history}.")
+        raise click.UsageError(
+            f"{history} has no such open alarm. To list the open alarms: lossratio trend {history}"
+        )
     if histories.is_url(history) and rules.annotations is None:
         histories.put_annotations(history, folder)
     for alarm in explained:

@@ -8,9 +8,4 @@ from .catalogue import (
 from .course import measured as measured
 from .library import LossRatio as LossRatio
 from .measurements import measurement_keyword as measurement_keyword
-from .planned_traffic import (
-    check_planned_streams as check_planned_streams,
-    measuring as measuring,
-    named_profiles as named_profiles,
-)
 from .variables import problem_with_variable as problem_with_variable

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, Union, get_args, get_origin, get
 from robot.api.deco import keyword
 from robot.api.types import Secret
 
-from lossratio.checked_arguments import shown_value
+from lossratio.checked_arguments import as_path, shown_value
 from lossratio.dut import types_of_options
 from lossratio.errors import SearchError
 from lossratio.input_file import is_url
@@ -40,6 +40,7 @@ DEFAULT_PROFILE = "ethip4-udp"
 
 FunctionT = TypeVar("FunctionT", bound=Callable[..., Any])
 LibraryT = TypeVar("LibraryT", bound=type)
+EnumT = TypeVar("EnumT", bound=Enum)
 
 _YES = ("true", "yes", "on", "1")
 _NO = ("false", "no", "off", "0")
@@ -121,12 +122,7 @@ def to_path(value: str | Path) -> Path:
         raise ValueError("The path is empty. Name a file or a folder, or leave the argument out.")
     if is_url(value):
         raise ValueError(f"{shown_value(str(value))} is a URL. Give a path on this machine.")
-    try:
-        Path(value).exists()
-    except (OSError, ValueError) as error:
-        reason = getattr(error, "strerror", None) or str(error)
-        raise ValueError(f"{shown_value(str(value))} is not a path: {reason}.") from None
-    return Path(value)
+    return as_path(ValueError, "A file or a folder", value)
 
 
 def to_truth_value(value: str | bool | int | None) -> bool | None:
@@ -355,7 +351,7 @@ CONVERTERS: Mapping[type, Any] = {
 """The converters of Robot Framework for arguments of our own types, and for simple types."""
 
 
-def _to_member_of(enumeration: type[Enum]) -> Callable[[Any], Enum]:
+def to_member_of(enumeration: type[EnumT]) -> Callable[[Any], EnumT]:
     """A converter to one of an enumeration's members, whose values are the words that users write.
 
     Robot Framework's own converter shows the members' names in Python instead, and for a number nothing.
@@ -409,7 +405,7 @@ def with_strict_types(library: LibraryT) -> LibraryT:
         if not hasattr(method, "robot_name"):
             continue
         for hint in dict(method.robot_types or ()).values():
-            enumerations |= {each: _to_member_of(each) for each in _enumerations(hint)}
+            enumerations |= {each: to_member_of(each) for each in _enumerations(hint)}
 
         signature = inspect.signature(method)
         parameters = dict(signature.parameters)

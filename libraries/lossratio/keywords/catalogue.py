@@ -157,12 +157,16 @@ def _check_values(given: Mapping[str, str]) -> None:
         _check_cores(number, f"cores={shortened(number)}")
     duts = given.get("duts")
     if duts is not None and not duts.isdecimal():
-        raise ValueError(f"duts={shortened(duts)}: {shown_value(duts)} is not a number, such as 1.")
+        raise ValueError(
+            f"duts={shortened(duts)}: {shown_value(duts)} is not a whole number; write it like 1."
+        )
 
 
 def _check_cores(number: str, place: str) -> None:
     if not (number.isascii() and number.isdecimal() and int(number)):
-        raise ValueError(f"{place}: {shown_value(number)} is not a number, such as 1.")
+        raise ValueError(
+            f"{place}: {shown_value(number)} is not a whole number above 0; write it like 1."
+        )
 
 
 class SuiteExpander(SuiteVisitor):  # type: ignore[misc]
@@ -426,7 +430,7 @@ def _number_in_set_up(suite: TestSuite, name: str) -> int | None:
     if not value.isdecimal():
         raise SuiteError(
             f"{suite.source or suite.name}: Suite Setup: {name}={shortened(value)}: {shown_value(value)} is not a "
-            "number, such as 1."
+            "whole number; write it like 1."
         )
     return int(value)
 

@@ -5,27 +5,22 @@ from pathlib import Path
 
 from robot.api import logger
 from robot.api.deco import keyword, library
-from robot.libraries.BuiltIn import BuiltIn
 from robot.result import Message, TestCase
-from robot.running import TestSuite
-from robot.running.context import EXECUTION_CONTEXTS
 
 from lossratio.checked_arguments import shortened
-from lossratio.errors import LossRatioError, ReportError
+from lossratio.errors import ReportError
 from lossratio.keywords.arguments import FormatName, with_strict_types
 from lossratio.keywords.checks import CheckKeywords
 from lossratio.keywords.devices import DeviceKeywords
 from lossratio.keywords.groups import with_tags_of_groups
 from lossratio.keywords.live_view import has_own_console, say
 from lossratio.keywords.measurements import with_keywords_of_kinds
-from lossratio.keywords.planned_traffic import check_planned_streams, named_profiles
 from lossratio.keywords.rfc2544 import Rfc2544Keywords
 from lossratio.keywords.session import NOTHING_MEASURED, Session
 from lossratio.keywords.testbed import TestbedKeywords
 from lossratio.keywords.tester import TesterKeywords
 from lossratio.keywords.throughput import ThroughputKeywords
 from lossratio.measurements.throughput import NdrPdrGoals
-from lossratio.topology import load_topology
 from lossratio.version import __version__
 
 _MARK = "cannot be converted to "
@@ -173,16 +168,7 @@ class LossRatio(
         )
 
         for problem in self.unusable:
-            logger.warn(f"{problem} So it has no keyword.")
-
-    def start_suite(self, data: TestSuite, result: object) -> None:
-        """Keeps the tests that will run. Robot Framework calls this method."""
-        if self.session.planned_tests:
-            return
-        self.session.planned_tests = tuple(data.all_tests)
-        # In a real run, the set-up of the testbed checks the profiles.
-        if EXECUTION_CONTEXTS.current.dry_run:
-            self._show_misfits()
+            logger.warn(f"A kind of measurement has no keyword: {problem}")
 
     def log_message(self, message: Message) -> None:
         """Shortens wrong values in a message of the log. Robot Framework calls this method."""
@@ -194,20 +180,6 @@ class LossRatio(
         if self.session.in_short and has_own_console():
             say("\n\n".join(self.session.in_short.values()))
         self.session.in_short.clear()
-
-    def _show_misfits(self) -> None:
-        """Shows what cannot be measured with the topology of the variable ``TOPOLOGY``, if there is one."""
-        topology = BuiltIn().get_variable_value("${TOPOLOGY}")
-        if topology is None:
-            return
-        try:
-            check_planned_streams(
-                named_profiles(type(self), self.session.planned_tests),
-                load_topology(topology),
-                BuiltIn().replace_variables,
-            )
-        except LossRatioError as error:
-            logger.error(str(error))
 
     @keyword(tags=["Report"])
     def write_report(self, *formats: FormatName) -> None:

@@ -4,11 +4,9 @@
 Framework's console shows the same progress with its option ``--console verbose``, and otherwise nothing.
 """
 
-import shlex
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from robot.api import logger
@@ -16,8 +14,8 @@ from robot.errors import ExecutionFailed
 from robot.libraries.BuiltIn import BuiltIn
 from robot.output import LOGGER
 from robot.utils import is_truthy
-from robot.utils.argumentparser import ArgFileParser
 
+from lossratio.input_file import shell_word
 from lossratio.measurements import InWords, live_on
 
 if TYPE_CHECKING:
@@ -69,49 +67,10 @@ def live_view(testbed: "Testbed") -> Iterator[Show]:
                 yield show
 
     except ExecutionFailed as error:
-        # Robot Framework's form of Ctrl-C within a keyword.
-        directory = BuiltIn().get_variable_value("${OUTPUT DIR}")
-        command = resuming_command(sys.argv, Path(directory)) if error.exit else None
-        if command is not None:
-            say(f"\nTo continue: {command}")
+        # Robot Framework's form of Ctrl-C within a keyword. `lossratio run` has its own words for it.
+        if error.exit and not has_own_console():
+            resume = shell_word(f"RESUME:{BuiltIn().get_variable_value('${OUTPUT DIR}')}")
+            say(
+                f"\nTo continue, repeat the command with --variable {resume} right before the suites"
+            )
         raise
-
-
-def resuming_command(arguments: list[str], directory: Path) -> str | None:
-    """The command that resumes a run of plain ``robot``; None: another program started the run."""
-    program = Path(arguments[0])
-    words = ["robot"]
-    if program.name == "__main__.py" and program.parent.name == "robot":
-        words = ["python", "-m", "robot"]
-    elif program.name != "robot":
-        return None
-    # If a variable has several values, Robot Framework uses the last one.
-    others = _without_variable(arguments[1:], "RESUME")
-    expanded = ArgFileParser(["--argumentfile", "-A"]).process([*others])
-    if _without_variable(expanded, "RESUME") != expanded:
-        # The value comes from an argument file.
-        others = _without_variable(expanded, "RESUME")
-    return shlex.join([*words, "--variable", f"RESUME:{directory}", *others])
-
-
-def _without_variable(arguments: list[str], name: str) -> list[str]:
-    """Arguments of ``robot``, except the arguments that set a variable."""
-    kept: list[str] = []
-    words = iter(arguments)
-    for word in words:
-        option, _, assignment = word.partition("=")
-        taken = [word]
-        if word == "-v" or word.lower() == "--variable":
-            assignment = next(words, "")
-            taken.append(assignment)
-        elif word.startswith("-v"):
-            assignment = word[2:]
-        elif option.lower() != "--variable":
-            assignment = ""
-
-        # Names of variables ignore case, blanks and underscores.
-        variable = assignment.partition(":")[0].replace("_", "").replace(" ", "").upper()
-        if variable != name:
-            kept += taken
-
-    return kept

@@ -13,12 +13,11 @@ from typing import TYPE_CHECKING, Any, cast
 from robot.api import logger
 from robot.api.deco import library
 from robot.libraries.BuiltIn import BuiltIn
-from robot.running import TestCase
 
 from lossratio import results
-from lossratio.checked_arguments import shown_value
 from lossratio.errors import DoubtError, LossRatioError, SearchError
 from lossratio.input_file import shown_name
+from lossratio.keywords.arguments import to_member_of
 from lossratio.measurements import Span, TestPlace
 from lossratio.measurements.throughput import (
     GoalSet,
@@ -26,7 +25,6 @@ from lossratio.measurements.throughput import (
     ThroughputResult,
     goal_set_from,
 )
-from lossratio.shipped import names_near
 from lossratio.traffic import TrafficProfile
 
 if TYPE_CHECKING:
@@ -92,21 +90,6 @@ class Doubts(Enum):
     """The test also fails."""
 
 
-def doubts_policy(name: str) -> Doubts:
-    """The policy for doubts with a name.
-
-    Raises:
-        SearchError: If there is no such policy.
-    """
-    try:
-        return Doubts(name.lower())
-    except ValueError:
-        known = names_near(name, [policy.value for policy in Doubts])
-        raise SearchError(
-            f"There is no policy for doubts {shown_value(name)}. The policies are {known}"
-        ) from None
-
-
 @dataclass(frozen=True)
 class Search:
     """A search of this suite."""
@@ -142,8 +125,6 @@ class Session:
     """Ends the reservation that outlasts the set-up of the testbed; None if there is none."""
     last_search: Search | None = None
     """The last search for throughput since the testbed was set up; None if there was none."""
-    planned_tests: tuple[TestCase, ...] = ()
-    """The tests of this suite and its child suites, as they were before the first one began."""
     directory: results.RunDirectory | None = None
     """Where the files of measurements go; None if no measurement has begun."""
     _last_result: results.TestResult | None = None
@@ -170,7 +151,10 @@ class Session:
             SearchError: If there is no such policy.
         """
         said = self._doubts or BuiltIn().get_variable_value("${DOUBTS}") or Doubts.WARN.value
-        return doubts_policy(str(said))
+        try:
+            return to_member_of(Doubts)(str(said))
+        except ValueError as error:
+            raise SearchError(f"The policy for doubts: {error}") from None
 
     def check_settings(self) -> None:
         """Checks the goals and the policy for doubts, before a node is touched.

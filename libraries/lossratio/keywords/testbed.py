@@ -12,7 +12,6 @@ from lossratio.errors import LossRatioError
 from lossratio.keywords.arguments import credentials, seconds, typed_keyword, with_option_values
 from lossratio.keywords.groups import Keywords
 from lossratio.keywords.live_view import say
-from lossratio.keywords.planned_traffic import check_planned_streams, named_profiles
 from lossratio.measurements import MEMORY_REST, MEMORY_SECONDS
 from lossratio.topology import Topology, load_topology
 
@@ -121,13 +120,7 @@ class TestbedKeywords(Keywords):
                 "set-up."
             )
 
-        wanted = load_topology(topology)
-        _warn_of_another(wanted, topology)
-        check_planned_streams(
-            named_profiles(type(self), self.session.planned_tests),
-            wanted,
-            BuiltIn().replace_variables,
-        )
+        _warn_of_another(load_topology(topology), topology)
         self.session.testbed = open_testbed(
             topology,
             dut=dut,

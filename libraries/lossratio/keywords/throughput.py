@@ -76,7 +76,9 @@ class ThroughputKeywords(Keywords):
         request = self._asked_search(frame_size, profile, fields)
         found = self._search(request, resume, repeat, must_find=must_find)
         if found[-1].is_as_before:
-            logger.info("The SUT is as before: there are no bounds to measure latency at.")
+            logger.info(
+                "The SUT is as before. Without a search, there are no bounds at which to measure latency."
+            )
             self.session.judge(found, doubts)
             return found[-1]
 
@@ -171,7 +173,7 @@ class ThroughputKeywords(Keywords):
 
         if goal is not None or tuple(shares) != tuple(_SHARES):
             raise SearchError(
-                "'goal' and 'shares' choose loads after a search. Give either them or loads of your own."
+                "'goal' and 'shares' choose loads after a search. Give them, or loads of your own, but not both."
             )
         if frame_size is None:
             raise SearchError("Give the frame size of the traffic, e.g. frame_size=64B.")

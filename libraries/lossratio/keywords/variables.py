@@ -6,27 +6,27 @@ from typing import Any
 
 from lossratio.checked_arguments import shown_value
 from lossratio.errors import LossRatioError
-from lossratio.keywords.arguments import to_path, to_truth_value, to_whole_number
-from lossratio.keywords.session import doubts_policy
+from lossratio.keywords.arguments import to_member_of, to_path, to_truth_value, to_whole_number
+from lossratio.keywords.session import Doubts
 from lossratio.measurements.throughput import Nightly, goal_set_from
-from lossratio.shipped import names_near
+from lossratio.shipped import did_you_mean
 from lossratio.traffic import check_frame_size
 from lossratio.units import parse_frame_rate
 
 
 def _nightly(name: str) -> Nightly:
-    try:
-        return Nightly(name)
-    except ValueError:
-        known = names_near(name, [choice.value for choice in Nightly])
-        raise ValueError(
-            f"{shown_value(name)} is not a possible value. The possible values are {known}"
-        ) from None
+    # Imports of the library take it as it is written, and not in any case.
+    known = {choice.value: choice for choice in Nightly}
+    if name in known:
+        return known[name]
+    raise ValueError(
+        f"write {' or '.join(known)}, not {shown_value(name)}.{did_you_mean(name, known)}"
+    )
 
 
 _READ: Mapping[str, Callable[[str], Any]] = MappingProxyType(
     {
-        "DOUBTS": doubts_policy,
+        "DOUBTS": to_member_of(Doubts),
         "FRAME_SIZE": check_frame_size,
         "GOALS": goal_set_from,
         "HINTS": to_path,

@@ -114,7 +114,10 @@ def assignments_of(request: RunRequest) -> list[Assignment]:
 
 def _of_job(job: Job, testbed: Testbed) -> Assignment:
     if not job_tests(job, testbed):
-        raise JobError(f"{job.path}: the job has nothing to measure on {testbed.topology.name}.")
+        raise JobError(
+            f"{job.path}: the job has nothing to measure on {testbed.topology.name}. Choose another --topology, or "
+            "give the job tests for it."
+        )
 
     demand = job.file.self_test
     fit = {}

@@ -12,6 +12,7 @@ from robot.result import Result, TestSuite
 
 from lossratio.errors import storing
 from lossratio.exit_status import FailureKind
+from lossratio.report import misfits_of
 from lossratio.results import (
     identity_of,
     result_stems,
@@ -21,7 +22,7 @@ from lossratio.results import (
 )
 from lossratio.runs.record import MAKE_ROOM, ResumeError
 from lossratio.runs.robot_run import way_to_continue
-from lossratio.runs.verdicts import FailureRecord, TestVerdict, verdict_of
+from lossratio.runs.verdicts import TestVerdict, kinds_of_failures, verdict_of
 
 OUTPUT = "output.xml"
 """While an attempt runs, this is the attempt's own output; afterwards, it is the output of all attempts."""
@@ -54,7 +55,7 @@ def finished_in(directory: Path) -> Iterator[str]:
 
     set_aside = results_set_aside(directory)
     lost = results_lost(directory)
-    for verdict in verdicts_of(merged(outputs), FailureRecord(directory)):
+    for verdict in verdicts_of(merged(outputs), directory):
         gone = set_aside
         if verdict.status == "PASS":
             # A failed test may have no result; a passed test has the results of its journals.
@@ -72,10 +73,10 @@ def merged(outputs: Sequence[Path]) -> Result:
     return first
 
 
-def verdicts_of(result: Result, record: FailureRecord) -> tuple[TestVerdict, ...]:
-    """The verdict of each test, with what the run's record knows about it."""
-    kinds = record.read()
-    misfits = record.misfits()
+def verdicts_of(result: Result, directory: Path) -> tuple[TestVerdict, ...]:
+    """The verdict of each test, with what is noted about it in the run's directory."""
+    kinds = kinds_of_failures(directory)
+    misfits = misfits_of(directory)
     verdicts = []
     for test in result.suite.all_tests:
         identity = identity_of(test)

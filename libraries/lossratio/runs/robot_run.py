@@ -10,6 +10,8 @@ import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import cache
+from inspect import signature
 from pathlib import Path
 from typing import Any
 
@@ -19,19 +21,17 @@ from robot.errors import FRAMEWORK_ERROR, STOPPED_BY_USER, DataError, Informatio
 from robot.model import ModelModifier
 from robot.output import LOGGER
 from robot.run import RobotFramework
-from robot.running import TestCase, TestSuite, TestSuiteBuilder
-from robot.utils import secs_to_timestr, timestr_to_secs
-from robot.variables import VariableScopes
+from robot.running import Keyword, TestCase, TestSuite, TestSuiteBuilder
+from robot.utils import normalize, secs_to_timestr, timestr_to_secs
 
 from lossratio.errors import FREE_SPACE, LossRatioError, ReportError, StorageError
 from lossratio.input_file import shell_word
-from lossratio.keywords import LossRatio, check_planned_streams, measuring, named_profiles
+from lossratio.keywords import LossRatio
 from lossratio.report import PAGE, PAGE_VARIABLE, write_reports
 from lossratio.results import identity_of
 from lossratio.runs.console import OWN_CONSOLE, Console, wants_own_console
-from lossratio.runs.verdicts import FailureRecord, TestVerdict, VerdictListener
+from lossratio.runs.verdicts import TestVerdict, VerdictListener
 from lossratio.shipped import did_you_mean
-from lossratio.topology import Topology
 from lossratio.units import and_more
 
 _SYSTEM_ERROR = re.compile(r"\w+Error: \[Errno \d+\] (.+): '[^']*'$")
@@ -195,39 +195,48 @@ class RunRequest:
         return given, list(map(str, sources))
 
 
-def check_selection(
+def selected(
     options: Mapping[str, Any],
     suites: Sequence[str],
     modifiers: Sequence[SuiteVisitor],
-    *,
-    topology: Topology,
     variables: Mapping[str, object],
-) -> None:
-    """Checks that the options select tests of the suites, and that the generator can send the streams of these tests.
+) -> TestSuite:
+    """The tests of suites that a run would run, as the modifiers and the options leave them.
 
     Args:
         options: The options for Robot Framework.
         suites: The suites.
         modifiers: The modifiers that change the suites before they run.
-        topology: The topology that the suites run on.
         variables: Variables that the suites get in addition to the variables of the options.
 
     Raises:
-        RobotOptionsError: If Robot Framework cannot read the suites, no test is selected, or two suites have the same
-            test.
+        RobotOptionsError: If Robot Framework cannot read the suites, or no test is selected and the options do not
+            allow that.
         SuiteError: If a suite has a wrong value.
-        ProfileError: If the generator cannot send the streams of a test.
     """
+    given = [f"{name}:{value}" for name, value in variables.items()]
     known = ""
     try:
-        settings, root = _selected(options, suites, modifiers, variables)
+        settings = RobotSettings(
+            {**options, "variable": [*given, *_listed(options.get("variable"))]}
+        )
+        root = TestSuiteBuilder(
+            included_extensions=settings.extension,
+            included_files=settings.parse_include,
+            custom_parsers=settings.parsers,
+            lang=settings.languages,
+            allow_empty_suite=settings.run_empty_suite,
+        ).build(*suites)
+        root.visit(ModelModifier(settings.pre_run_modifiers, settings.run_empty_suite, LOGGER))
+
+        # Robot Framework would only show their errors, and run the suites unexpanded.
+        for modifier in modifiers:
+            root.visit(modifier)
         known = _to_choose_from(root, settings)
         root.configure(**settings.suite_config)
-
     except DataError as error:
         raise RobotOptionsError(f"Nothing was run: {words_of(error)}{known}") from error
-    _check_identities(root)
-    _check_streams(root, VariableScopes(settings), topology)
+    return root
 
 
 def _to_choose_from(root: TestSuite, settings: RobotSettings) -> str:
@@ -251,57 +260,14 @@ def tags_near(asked: Iterable[str], tests: Iterable[TestCase]) -> str:
     return f" Their tags are: {some}.{near}"
 
 
-def selects_tests(
-    options: Mapping[str, Any],
-    suites: Sequence[str],
-    modifiers: Sequence[SuiteVisitor],
-    variables: Mapping[str, object],
-) -> bool:
-    """Whether a run of the suites would run a test. The arguments are those of `check_selection`.
+def check_identities(root: TestSuite) -> None:
+    """Checks that no two suites would write the results of the same test.
 
     Raises:
-        RobotOptionsError: If Robot Framework cannot read the suites.
+        RobotOptionsError: If two suites have the same test.
     """
-    try:
-        settings, root = _selected({**options, "runemptysuite": True}, suites, modifiers, variables)
-        root.configure(**settings.suite_config)
-    except DataError as error:
-        raise RobotOptionsError(f"Nothing was run: {words_of(error)}") from error
-    return bool(root.has_tests)
-
-
-def _selected(
-    options: Mapping[str, Any],
-    suites: Sequence[str],
-    modifiers: Sequence[SuiteVisitor],
-    variables: Mapping[str, object],
-) -> tuple[RobotSettings, TestSuite]:
-    """The settings of a run, and its suites as the modifiers leave them, before tags and names select tests.
-
-    Raises:
-        DataError: If Robot Framework cannot read the suites.
-    """
-    given = [f"{name}:{value}" for name, value in variables.items()]
-    settings = RobotSettings({**options, "variable": [*given, *_listed(options.get("variable"))]})
-    root = TestSuiteBuilder(
-        included_extensions=settings.extension,
-        included_files=settings.parse_include,
-        custom_parsers=settings.parsers,
-        lang=settings.languages,
-        allow_empty_suite=settings.run_empty_suite,
-    ).build(*suites)
-
-    root.visit(ModelModifier(settings.pre_run_modifiers, settings.run_empty_suite, LOGGER))
-    # Robot Framework would only show their errors, and run the suites unexpanded.
-    for modifier in modifiers:
-        root.visit(modifier)
-    return settings, root
-
-
-def _check_identities(root: TestSuite) -> None:
-    """Checks that no two suites would write the results of the same test."""
     suites: dict[str, TestSuite] = {}
-    for test in measuring(LossRatio, root.all_tests):
+    for test in filter(_measures, root.all_tests):
         identity = identity_of(test)
         other = suites.setdefault(identity, test.parent)
         if other is test.parent:
@@ -326,17 +292,31 @@ def words_of(error: DataError) -> str:
     return _NO_SUITE.sub("it is not a suite of Robot Framework in JSON.", words)
 
 
-def _check_streams(suite: TestSuite, variables: VariableScopes, topology: Topology) -> None:
-    """Checks the streams of a suite and the suites in it, each with its own variables."""
-    variables.start_suite()
-    variables.set_from_variable_section(suite.resource.variables)
-    variables.resolve_delayed()
-    check_planned_streams(
-        named_profiles(LossRatio, suite.tests), topology, variables.replace_scalar
+@cache
+def _measuring_keywords() -> frozenset[str]:
+    """The keywords that send traffic, by their names as Robot Framework compares them."""
+    keywords = [getattr(LossRatio, name) for name in dir(LossRatio)]
+    return frozenset(
+        normalize(keyword.robot_name or keyword.__name__, ignore="_")
+        for keyword in keywords
+        if hasattr(keyword, "robot_name") and "profile" in signature(keyword).parameters
     )
-    for child in suite.suites:
-        _check_streams(child, variables, topology)
-    variables.end_suite()
+
+
+def _measures(test: TestCase) -> bool:
+    """Whether a test measures, as far as it shows; it does not look into user keywords."""
+    words = (str(keyword.name or "") for keyword in _keywords_in([test.setup, *test.body]))
+    names = {normalize(word.rpartition(".")[2], ignore="_") for word in words}
+    return not names.isdisjoint(_measuring_keywords())
+
+
+def _keywords_in(steps: Iterable[Any]) -> Iterator[Keyword]:
+    """The keywords of a test or a block, including its inner blocks."""
+    for step in steps:
+        if isinstance(step, Keyword):
+            yield step
+        else:
+            yield from _keywords_in(getattr(step, "body", ()))
 
 
 def run_robot(
@@ -358,7 +338,7 @@ def run_robot(
         StorageError: If Robot Framework's output cannot be written. All trials are kept.
     """
     files = _Files()
-    verdicts = VerdictListener(FailureRecord(directory))
+    verdicts = VerdictListener(directory)
     # The page is written below, after Robot Framework has ended.
     ours = {**variables, PAGE_VARIABLE: "lossratio run"}
     own_listeners = [*listeners, Watchdog(limits), files, verdicts]

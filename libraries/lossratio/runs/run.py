@@ -15,9 +15,10 @@ from robot.api import SuiteVisitor
 from robot.errors import RobotError
 from robot.libraries.BuiltIn import BuiltIn
 
-from lossratio.errors import LossRatioError, NewerFileError, NodeError
-from lossratio.exit_status import ExitStatus, FailureKind, status_of_kinds
+from lossratio.errors import LossRatioError, NewerFileError, NodeError, storing
+from lossratio.exit_status import FAILURES, ExitStatus, FailureKind, status_of_kinds
 from lossratio.input_file import shell_word
+from lossratio.report import begin_failures
 from lossratio.results import identity_of, may_have_result, suite_identity_of, unreadable_in
 from lossratio.runs.assignments import Assignment, assignments_of
 from lossratio.runs.attempts import (
@@ -35,11 +36,11 @@ from lossratio.runs.robot_run import (
     NO_LIMITS,
     Limits,
     RunRequest,
-    check_selection,
+    check_identities,
     run_robot,
-    selects_tests,
+    selected,
 )
-from lossratio.runs.verdicts import FailureRecord, TestVerdict, exit_status, failure_kind
+from lossratio.runs.verdicts import TestVerdict, exit_status, failure_kind
 from lossratio.testbed import Candidate, candidate, inspect_nodes, reserved
 
 _P = ParamSpec("_P")
@@ -219,13 +220,7 @@ def run(request: RunRequest) -> RunOutcome:
     # Robot Framework makes the directory when it reads the options, and its error would not be one of ours.
     check_directory(Path(given or RESULTS), "--output")
     for way in ways:
-        check_selection(
-            way.options,
-            way.suites,
-            way.modifiers,
-            topology=way.assignment.topology,
-            variables=way.variables,
-        )
+        check_identities(selected(way.options, way.suites, way.modifiers, way.variables))
 
     purpose = request.purpose or ways[0].assignment.name
     candidates = [
@@ -243,7 +238,8 @@ def run(request: RunRequest) -> RunOutcome:
 
         with kept_for_this_run(directory):
             make_record(request, way.assignment, kernels).write(directory)
-            FailureRecord(directory).begin()
+            with storing(f"replace {directory / FAILURES} of an earlier run"):
+                begin_failures(directory)
             return_code, verdicts, troubles = run_robot(
                 way.options,
                 way.suites,
@@ -329,7 +325,7 @@ def resume(
             variables = {**ours, **assignment.variables}
             modifiers = [assignment.modifier, all_but(finished)]
             options_now = {**options, **_ONLY_OUTPUT}
-            if not selects_tests(options, suites, modifiers, variables):
+            if not selected(options_now, suites, modifiers, variables).has_tests:
                 # Robot Framework would show suites that are skipped because they are empty.
                 options_now["console"] = "none"
             return_code, begun, troubles = run_robot(
@@ -344,7 +340,7 @@ def resume(
 
     result = merged([*outputs_of_attempts(directory), directory / OUTPUT])
     write_result(result, directory, options)
-    verdicts = verdicts_of(result, FailureRecord(directory))
+    verdicts = verdicts_of(result, directory)
     return RunOutcome(
         exit_status(return_code, verdicts, troubles),
         directory,

@@ -16,14 +16,11 @@ import robot.running
 from robot.errors import DataError, ExecutionFailed, ExecutionStatus
 from robot.result import TestCase
 
-from lossratio.errors import storing
-from lossratio.exit_status import FAILURES, ExitStatus, FailureKind, kind_of_error, status_of_kinds
+from lossratio.exit_status import ExitStatus, FailureKind, kind_of_error, status_of_kinds
 from lossratio.report import (
     Misfits,
-    begin_failures,
     facts_of,
     forget_failure,
-    misfits_of,
     note_failure,
     note_skip,
     noted_failures,
@@ -140,53 +137,14 @@ _Failure = tuple[str, frozenset[FailureKind]]
 """The message of a failed keyword, or of another part of a test, and the kinds of the exceptions that caused it."""
 
 
-class FailureRecord:
-    """Why the tests of a run failed or were skipped, a line each, in the run's directory. A test's last line counts."""
-
-    def __init__(self, directory: Path) -> None:
-        self._directory = directory
-
-    def begin(self) -> None:
-        """Begins the record of a new run, in a directory that an earlier run may have used."""
-        with storing(f"replace {self._directory / FAILURES} of an earlier run"):
-            begin_failures(self._directory)
-
-    def add(self, test: str, kind: FailureKind, message: str, **more: str) -> None:
-        """Records why a test failed, and further facts.
-
-        Raises:
-            OSError: If the line cannot be written to the disk.
-        """
-        note_failure(self._directory, test, message, failure=kind.value, **more)
-
-    def skip(self, test: Any, *, is_misfit: bool) -> None:
-        """Records why a test was skipped.
-
-        Args:
-            test: Robot Framework's result of the test.
-            is_misfit: Whether the testbed is too small for it.
-
-        Raises:
-            OSError: If the line cannot be written to the disk.
-        """
-        note_skip(self._directory, test, is_misfit=is_misfit)
-
-    def forget(self, test: str) -> None:
-        """Records that a test passed this time, if an earlier failure of it is recorded."""
-        forget_failure(self._directory, test)
-
-    def misfits(self) -> frozenset[str]:
-        """The tests that were skipped because they need a larger testbed, by full name."""
-        return misfits_of(self._directory)
-
-    def read(self) -> Mapping[str, FailureKind]:
-        """Why tests failed, by full name. A line that was cut off is left out."""
-        kinds: dict[str, FailureKind] = {}
-        for entry in noted_failures(self._directory):
-            kinds.pop(entry["test"], None)
-            with suppress(ValueError, LookupError):
-                kinds[entry["test"]] = FailureKind(entry["failure"])
-        return kinds
+def kinds_of_failures(directory: Path) -> Mapping[str, FailureKind]:
+    """Why the tests of a run failed, by full name. The last line of a test counts; one that was cut off is left out."""
+    kinds: dict[str, FailureKind] = {}
+    for entry in noted_failures(directory):
+        kinds.pop(entry["test"], None)
+        with suppress(ValueError, LookupError):
+            kinds[entry["test"]] = FailureKind(entry["failure"])
+    return kinds
 
 
 class VerdictListener:
@@ -199,9 +157,9 @@ class VerdictListener:
 
     ROBOT_LISTENER_API_VERSION = 3
 
-    def __init__(self, record: FailureRecord) -> None:
+    def __init__(self, directory: Path) -> None:
         self.troubles: list[str] = []
-        self._record = record
+        self._directory = directory
         # Suites, tests and keywords that are running, outermost first, with the failures so far inside each.
         self._open: list[tuple[Any, list[_Failure]]] = []
         self._misfits = Misfits()
@@ -286,12 +244,12 @@ class VerdictListener:
         if verdict != self._verdicts.get(result.id):
             try:
                 if verdict.failure is not None:
-                    facts = facts_of(result)
-                    self._record.add(verdict.name, verdict.failure, verdict.message, **facts)
+                    facts = {"failure": verdict.failure.value, **facts_of(result)}
+                    note_failure(self._directory, verdict.name, verdict.message, **facts)
                 elif result.skipped:
-                    self._record.skip(result, is_misfit=verdict.is_misfit)
+                    note_skip(self._directory, result, is_misfit=verdict.is_misfit)
                 else:
-                    self._record.forget(verdict.name)
+                    forget_failure(self._directory, verdict.name)
             except OSError as error:
                 self.troubles.append(
                     f"Cannot record the verdict of {result.full_name}: {error.strerror}."

@@ -11,12 +11,13 @@ from lossratio.nodes import NodeSession
 from lossratio.testbed.cabling_frames import End, Probe
 from lossratio.testbed.inspection import read_interfaces, read_ports, with_names
 from lossratio.testbed.local import reachable
-from lossratio.testbed.next_hops import answers_elsewhere, gateway_question, ports_that_answer
+from lossratio.testbed.next_hops import ask_gateways, gateway_question
 from lossratio.testbed.set_up import log_in_on_all, traffic_port
 from lossratio.testbed.tester_cards import taken_cards, takes_cards
 from lossratio.topology import Port, RealGenerator, Topology, TrafficPath
 from lossratio.traffic import FCS_BYTES, Configuration, PortPair, TrafficDirection
 from lossratio.trials import LOOK_AT_DUT, fields_in_words, ways_to_expect
+from lossratio.units import as_sentence
 
 LISTEN_SECONDS = 0.5
 """Seconds in which nothing is sent, to look for other frames on the path."""
@@ -228,38 +229,21 @@ class _Cabling:
                 yield f"{end.name} > {end.peer}: frames of {listed} bytes come out"
 
     def _ask_gateways(self) -> None:
-        asked = []
-        for end in self._probe.ends:
-            question = gateway_question(end.port, self._directions[end.number % 2], end.interface)
-            if question is not None:
-                asked.append((end, question))
-
+        probe = self._probe
+        questions = [
+            gateway_question(end.port, self._directions[end.number % 2], end.interface)
+            for end in probe.ends
+        ]
+        asked = [question for question in questions if question is not None]
         if not asked:
             return
 
-        answers = self._probe.agent.resolve(
-            [each for _, each in asked], through=self._probe.through
-        )
-        right = {end.name for (end, _), macs in zip(asked, answers, strict=True) if macs}
-        names = {end.interface: end.name for end in self._probe.ends}
-        for (end, question), macs in zip(asked, answers, strict=True):
+        names = {end.interface: end.name for end in probe.ends}
+        for name, macs, problem in ask_gateways(probe.agent, asked, names, probe.through):
             if macs:
-                self._probe.destinations[end.name] = macs[0]
-                if len(macs) > 1:
-                    self._problems.append(
-                        f"{end.name}: several devices have the address of the gateway {question.target}: "
-                        f"{', '.join(macs)}."
-                    )
-                continue
-
-            elsewhere = ports_that_answer(self._probe.agent, question, names, self._probe.through)
-            if elsewhere:
-                found = f", {answers_elsewhere(elsewhere[:1], right)}"
-            else:
-                found = ". Look at the link, and at the device's address."
-            self._problems.append(
-                f"{end.name}: the gateway {question.target} does not answer there{found}"
-            )
+                probe.destinations[name] = macs[0]
+            if problem:
+                self._problems.append(as_sentence(problem))
 
     def _count_around(self, end: End, configuration: Configuration) -> list[int]:
         """Sends from one port, and reads the counters of the DUT's ports before and after."""
@@ -299,7 +283,7 @@ class _Cabling:
 
         if arrived[end.name]:
             self._problems.append(
-                f"{end.name}: a loop: frames that it sends come back to the same port."
+                f"{end.name}: a loop: its frames come back to the same port. Look for a device that reflects them."
             )
         if copies >= _MOST_COPIES:
             self._problems.append(
@@ -347,7 +331,7 @@ class _Cabling:
 
         if here in counted and counted[here] < _FRAMES:
             self._problems.append(
-                f"{end.name}: it sends, but nothing arrives at {here}. Look at the link between them."
+                f"{end.name} sends, but nothing arrives at {here}. Look at the link between them."
             )
         elif here in counted and not back:
             self._notes.append(

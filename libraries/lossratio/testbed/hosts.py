@@ -298,7 +298,8 @@ def _port(host: Host, session: NodeSession, target: str, own: str | None) -> Hos
         (each for each in at.get(interface, ()) if each.split("/")[0] == source_address), None
     )
     if address is None:
-        return f"{host.name} goes to {target} through {interface}, which does not have {source_address or 'an address'}"
+        missing = source_address or "an address"
+        return f"{host.name} sends to {target} through {interface}, which does not have {missing}"
     matched = session.run(*ask, "fibmatch", target, check=False).stdout
     network = str(_only(host.name, matched).get("dst", "")) if matched.strip() else ""
     return HostPort(host, interface, address, route.get("gateway"), network)

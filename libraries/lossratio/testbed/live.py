@@ -3,7 +3,7 @@
 import atexit
 import logging
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import asdict, replace
 from functools import partial
@@ -68,7 +68,7 @@ class LiveTestbed(Testbed):
         undo.callback(reader.close)
         rings = RingReader(set_up.duts)
         queues = QueueReader(set_up.duts)
-        self._watch = Watch(reader, way, self._verify_duts, rings=rings, queues=queues)
+        self._watch = Watch(reader, way, set_up.verify_duts, rings=rings, queues=queues)
 
         # A program may end without closing the testbed. The DUTs are restored nevertheless.
         atexit.register(self._leave)
@@ -93,14 +93,14 @@ class LiveTestbed(Testbed):
             )
 
         check_sends_streams(self.request.topology, profile)
-        self._restore()
-        self._verify_duts()
+        self._set_up.restore()
+        self._set_up.verify_duts()
         try:
             self._is_in_use = True
             yield self._prepared(profile, settings)
             # The trials give no result if the testbed was no longer ours, or a DUT was not as it was set up.
             with self._watch.allowing_absence():
-                self._prove()
+                _prove(self._set_up, self._watch, self.request.recovery.pauses)
         except BaseException as error:
             # An agent that was interrupted or failed may be in any state. The next measurement gets a new agent.
             self._end_agent()
@@ -113,24 +113,6 @@ class LiveTestbed(Testbed):
         finally:
             self._is_in_use = False
             self._quiet_since = time.monotonic()
-
-    def _prove(self) -> None:
-        """Checks that the testbed is still ours, and that the DUTs are as they were set up.
-
-        A lost connection costs no trials: a node that does not answer now is tried again, as during trials.
-        """
-        for pause in self.request.recovery.pauses:
-            try:
-                self._restore()
-                self._watch.verify()
-            except NodeError as error:
-                _LOG.warning("The testbed is checked once more, in %g s: %s", pause, error)
-                time.sleep(pause)
-            else:
-                return
-
-        self._restore()
-        self._watch.verify()
 
     def _prepared(self, profile: TrafficProfile, settings: TrialSettings) -> Ready:
         """The measurer, and the conditions of its trials; the generator is configured, and frames pass the path."""
@@ -195,10 +177,11 @@ class LiveTestbed(Testbed):
         """An agent whose traffic gets through as it was sent, and the facts that its generator reports."""
         # A table that others have filled would be mistaken for a dead path.
         _forget(connections)
-        agent, facts = self._configured(configuration)
+        agent = self._running_agent()
+        facts = _configured(agent, configuration, self._set_up, self._watch)
         if not configuration.examines:
             return agent, facts
-        self._reset_duts()
+        self._set_up.reset_duts()
         checked = traffic.check_at_low_rate(agent, facts, self._set_up.idle_time)
         return agent, {**facts, "integrity": checked}
 
@@ -213,7 +196,9 @@ class LiveTestbed(Testbed):
         late_frames: LateFrames,
     ) -> TrafficMeasurer:
         """Performs trials with an agent; there is another agent after each repair."""
-        checked = CheckedTraffic(agent, lambda _: None, configuration, reset=self._reset_duts)
+        checked = CheckedTraffic(
+            agent, lambda _: None, configuration, reset=self._set_up.reset_duts
+        )
         return TrafficMeasurer(
             agent,
             idle_time=idle_time,
@@ -226,7 +211,7 @@ class LiveTestbed(Testbed):
         )
 
     def _begin_attempt(self) -> None:
-        self._reset_duts()
+        self._set_up.reset_duts()
         self._watch.begin_attempt()
         # Both of these may have asked DUTs something.
         time.sleep(self._set_up.wakeful_time)
@@ -250,61 +235,6 @@ class LiveTestbed(Testbed):
         with suppress(KeyboardInterrupt):
             self.close()
 
-    def _restore(self) -> None:
-        """Logs in again if a connection was lost, and checks that the testbed is ours."""
-        sessions = self._set_up.sessions
-        for name in self._set_up.tg_names:
-            sessions[name].restore()
-        for lease in self._set_up.leases:
-            lease.confirm()
-        for session in sessions.values():
-            session.restore()
-        for will in last_wills(self._set_up.managed):
-            will.keep()
-
-    def _reset_duts(self) -> None:
-        """Resets DUTs to their state before a trial. Call this first, because frames fill tables and empty buckets."""
-        for dut in self.duts:
-            if dut.resets:
-                dut.reset()
-
-    def _verify_duts(self) -> None:
-        for dut in self._set_up.managed:
-            dut.verify()
-
-    def _configured(self, configuration: Configuration) -> tuple[AgentClient, Mapping[str, Any]]:
-        """A running agent whose traffic gets through, and the facts that its generator reports."""
-        agent = self._running_agent()
-        largest = traffic.with_largest_frames(configuration)
-        if largest is not None:
-            check_hops(self._sending(agent, largest)[0], self._set_up.links, self._watch)
-        checked, facts = self._sending(agent, configuration)
-        check_hops(checked, self._set_up.links, self._watch)
-        if checked.is_spread:
-            facts = self._set_up.generator.configure(agent, configuration)
-            time.sleep(self._set_up.idle_time)
-        return agent, facts
-
-    def _sending(
-        self, agent: AgentClient, configuration: Configuration
-    ) -> tuple[CheckedTraffic, Mapping[str, Any]]:
-        """Traffic with which the path can be checked, and the facts that its generator reports."""
-        set_up = self._set_up
-
-        def configure(wanted: Configuration) -> Mapping[str, Any]:
-            return set_up.generator.configure(agent, wanted)
-
-        facts = configure(configuration)
-        checked = CheckedTraffic(
-            agent,
-            configure,
-            configuration,
-            translates=set_up.translates,
-            rest=set_up.idle_time,
-            reset=self._reset_duts,
-        )
-        return checked, facts
-
     def _running_agent(self) -> AgentClient:
         if self._agent is not None and not self._agent.is_alive():
             # It was killed, or its connection was lost, since the last measurement.
@@ -326,17 +256,18 @@ class LiveTestbed(Testbed):
     ) -> Measurer:
         def repair() -> Measurer:
             self._end_agent()
-            self._restore()
-            self._verify_duts()
-            agent, _ = self._configured(configuration)
+            self._set_up.restore()
+            self._set_up.verify_duts()
+            agent = self._running_agent()
+            _configured(agent, configuration, self._set_up, self._watch)
             return measurer_with(agent)
 
-        def check() -> None:
-            for lease in self._set_up.leases:
-                lease.check()
-
         return RepairingMeasurer(
-            measurer, repair=repair, check=check, watch=self._watch, recovery=self.request.recovery
+            measurer,
+            repair=repair,
+            check=self._set_up.check_leases,
+            watch=self._watch,
+            recovery=self.request.recovery,
         )
 
     def _wait_for_late_frames(self, late_frames: LateFrames) -> None:
@@ -353,6 +284,56 @@ class LiveTestbed(Testbed):
         self._agent = None
         if agent is not None:
             agent.close()
+
+
+def _prove(set_up: LiveSetUp, watch: Watch, pauses: Sequence[float]) -> None:
+    """Checks that the testbed is still ours, and that the DUTs are as they were set up.
+
+    A lost connection costs no trials: a node that does not answer now is tried again, as during trials.
+    """
+    for pause in (*pauses, None):
+        try:
+            set_up.restore()
+            watch.verify()
+            return
+        except NodeError as error:
+            if pause is None:
+                raise
+            _LOG.warning("The testbed is checked once more, in %g s: %s", pause, error)
+            time.sleep(pause)
+
+
+def _configured(
+    agent: AgentClient, configuration: Configuration, set_up: LiveSetUp, watch: Watch
+) -> Mapping[str, Any]:
+    """Gets an agent ready for traffic that gets through. Returns the facts that its generator reports."""
+    largest = traffic.with_largest_frames(configuration)
+    if largest is not None:
+        check_hops(_sending(agent, largest, set_up)[0], set_up.links, watch)
+    checked, facts = _sending(agent, configuration, set_up)
+    check_hops(checked, set_up.links, watch)
+
+    if checked.is_spread:
+        facts = set_up.generator.configure(agent, configuration)
+        time.sleep(set_up.idle_time)
+    return facts
+
+
+def _sending(
+    agent: AgentClient, configuration: Configuration, set_up: LiveSetUp
+) -> tuple[CheckedTraffic, Mapping[str, Any]]:
+    """Traffic with which the path can be checked, and the facts that its generator reports."""
+    configure = partial(set_up.generator.configure, agent)
+    facts = configure(configuration)
+    checked = CheckedTraffic(
+        agent,
+        configure,
+        configuration,
+        translates=set_up.translates,
+        rest=set_up.idle_time,
+        reset=set_up.reset_duts,
+    )
+    return checked, facts
 
 
 def _forget(connections: Connections | None) -> None:

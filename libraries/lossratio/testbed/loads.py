@@ -293,7 +293,8 @@ def load_range(
     lowest = usual if min_load is None else min_load
     if lowest > highest:
         raise SearchError(
-            f"The minimum load ({format_frame_rate(lowest)}) is above the maximum load ({format_frame_rate(highest)})."
+            f"The minimum load ({format_frame_rate(lowest)}) is above the maximum load ({format_frame_rate(highest)}). "
+            "Lower min_load, or raise max_load."
         )
 
     # Only the smallest exceeded limit.

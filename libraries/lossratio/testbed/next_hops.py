@@ -1,7 +1,7 @@
 """Next hops of test traffic: their MAC addresses, and the check that routers keep traffic within the testbed."""
 
 import json
-from collections.abc import Callable, Mapping, Sequence, Set as AbstractSet
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set as AbstractSet
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -92,43 +92,97 @@ def _ask(
         DeadPathError: If a gateway is silent, or answers from several MAC addresses.
     """
     through = set_up.generator.single_frames()
-    all_answers = agent.resolve([question for _, question in asked], through=through)
-    right = {str(port) for (port, _), answers in zip(asked, all_answers, strict=True) if answers}
     names = {
         set_up.generator.port_name(port): str(port)
         for link in set_up.links
         for port in link.path.tg_ports
     }
-
     macs: dict[str, str] = {}
-    for (port, question), answers in zip(asked, all_answers, strict=True):
-        elsewhere = [] if answers else ports_that_answer(agent, question, names, through)
-        macs[str(port)] = _one_of(port, question, answers, elsewhere, right)
+    questions = [question for _, question in asked]
+    for name, answers, problem in ask_gateways(agent, questions, names, through):
+        if problem:
+            raise DeadPathError(f"{NOBODY_KNOWN}: {problem}")
+        macs[name] = answers[0]
     return macs
 
 
-def ports_that_answer(
+def ask_gateways(
     agent: AgentClient,
-    question: Question,
+    questions: Sequence[Question],
     ports: Mapping[str, str],
     through: Mapping[str, Any] | None,
-) -> list[str]:
-    """Where else the gateway answers that is silent at its own port.
+) -> Iterator[tuple[str, Sequence[str], str]]:
+    """Asks gateways for their MAC addresses, and those that are silent at the other ports, too.
 
     Args:
         agent: The agent of the TG.
-        question: The question that was not answered.
+        questions: The questions.
         ports: The names of the TG's ports, by interface.
         through: See `AgentClient.resolve`.
 
-    Returns:
-        The names of the other ports through which it answers.
+    Yields:
+        The name of the port that asked, the MAC addresses that its gateway gave, and what is wrong with the answer
+        (empty: nothing).
     """
-    others = [
-        replace(question, port=interface) for interface in ports if interface != question.port
-    ]
-    heard = agent.resolve(others, _ELSEWHERE, through=through)
-    return [ports[other.port] for other, answers in zip(others, heard, strict=True) if answers]
+    all_answers = agent.resolve(questions, through=through)
+    right = {ports[asked.port] for asked, macs in zip(questions, all_answers, strict=True) if macs}
+
+    for question, macs in zip(questions, all_answers, strict=True):
+        elsewhere: list[str] = []
+        if not macs:
+            others = [replace(question, port=name) for name in ports if name != question.port]
+            heard = agent.resolve(others, _ELSEWHERE, through=through)
+            elsewhere = [
+                ports[other.port] for other, found in zip(others, heard, strict=True) if found
+            ]
+        name = ports[question.port]
+        yield name, macs, problem_with_answer(name, question, macs, elsewhere, right)
+
+
+def problem_with_answer(
+    port: str,
+    question: Question,
+    macs: Sequence[str],
+    elsewhere: Sequence[str],
+    right: AbstractSet[str],
+) -> str:
+    """What is wrong with the answer of a gateway, and what to do; empty: nothing.
+
+    Args:
+        port: The port that asked.
+        question: The question.
+        macs: The MAC addresses in the answer.
+        elsewhere: The other ports at which the gateway answers.
+        right: The ports whose own gateway answers there.
+    """
+    how = "ARP"
+    if ":" in question.target:
+        how = "neighbour discovery"
+    vlan = f" in VLAN {int(question.tags[-4:], 16) & 0xFFF}" if question.tags else ""
+    gateway = f"the gateway {question.target} of {port}"
+    if len(macs) > 1:
+        return (
+            f"{gateway} answers {how}{vlan} from several MAC addresses: {', '.join(macs)}. Several devices have the "
+            "address or answer for it, so it is not known where traffic would go. Make only one of them answer."
+        )
+    if macs:
+        return ""
+    if not elsewhere:
+        return (
+            f"{gateway} does not answer {how}{vlan}. Look at the link, at the device's address there, and at 'address' "
+            f"and 'gateway' in the topology file ({question.port} asked as {question.source})."
+        )
+
+    silent = (
+        f"{gateway} does not answer {how}{vlan} there, but it answers on {' and '.join(elsewhere)}"
+    )
+    if right.isdisjoint(elsewhere):
+        return f"{silent}: the cables, or the ports in the topology file, seem to be swapped. Swap one of them."
+    # Linux, for example, answers for all its addresses on any interface.
+    return (
+        f"{silent}, as the gateway of that port does: a device may answer for all of its addresses on any port. Look "
+        "at the link that is silent, and at the device's interface there."
+    )
 
 
 def check_can_ask(tester: Node, asked: Sequence[tuple[Port, Question]]) -> None:
@@ -242,49 +296,6 @@ def _is_mac_known(link: LiveLink, port: Port) -> bool:
     if port == link.path.west:
         return bool(link.duts[0].destination_macs("", "").from_west)
     return bool(link.duts[-1].destination_macs("", "").from_east)
-
-
-def answers_elsewhere(others: Sequence[str], right: AbstractSet[str]) -> str:
-    """Explains that a gateway is silent at its own port but answers at others, and gives the remedy.
-
-    `right` are the ports whose own gateway answers there.
-    """
-    there = f"but it answers on {' and '.join(others)}"
-    if right.isdisjoint(others):
-        return f"{there}: the cables, or the ports in the topology file, seem to be swapped. Swap one of them."
-    # Linux, for example, answers for all its addresses on any interface.
-    return (
-        f"{there}, as the gateway of that port does: a device may answer for all of its addresses on any port. Look "
-        "at the link that is silent, and at the device's interface there."
-    )
-
-
-def _one_of(
-    port: Port,
-    question: Question,
-    answers: Sequence[str],
-    elsewhere: Sequence[str],
-    right: AbstractSet[str],
-) -> str:
-    how = "neighbour discovery" if ":" in question.target else "ARP"
-    vlan = f" in VLAN {int(question.tags[-4:], 16) & 0xFFF}" if question.tags else ""
-    gateway = f"{NOBODY_KNOWN}: the gateway {question.target} of {port}"
-    if not answers and elsewhere:
-        raise DeadPathError(
-            f"{gateway} does not answer {how}{vlan} there, {answers_elsewhere(elsewhere, right)}"
-        )
-    if not answers:
-        raise DeadPathError(
-            f"{gateway} does not answer {how}{vlan}. Look at the link, at the device's address there, and at 'address' "
-            f"and 'gateway' in the topology file ({question.port} asked as {question.source})."
-        )
-    if len(answers) > 1:
-        raise DeadPathError(
-            f"{gateway} answers {how}{vlan} from several MAC addresses: {', '.join(answers)}. Several devices have "
-            "the address or answer for it, so it is not known where traffic would go. Make only one of them answer."
-        )
-
-    return answers[0]
 
 
 def _with_answers(

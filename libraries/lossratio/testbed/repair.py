@@ -19,6 +19,7 @@ from lossratio.testbed.testbed import Recovery
 from lossratio.testbed.watch import Watch
 from lossratio.traffic import REPEATS, AgentRefusalError
 from lossratio.trials import CountersError, Incident, Measurer, TrialInput, TrialOutput
+from lossratio.units import counted
 
 REPAIRABLE_KINDS = frozenset(
     {
@@ -171,9 +172,7 @@ class RepairingMeasurer:
             kind = type(cause)
 
         last = "" if cause is fault else f" The last error: {fault}"
-        raise kind(
-            f"{cause} Unsuccessful attempts to repair this: {len(repairs)}.{last}"
-        ) from fault
+        raise kind(f"{cause} {counted(len(repairs), 'repair')} did not help.{last}") from fault
 
 
 def is_repairable(error: LossRatioError) -> bool:

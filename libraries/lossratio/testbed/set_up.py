@@ -161,7 +161,9 @@ class _Unreachable:
         self.name = name
 
     def run(self, *command: str, **options: Any) -> CommandResult:
-        raise NodeError(f"Node {self.name} cannot be reached: the topology file does not say how.")
+        raise NodeError(
+            f"Node {self.name} cannot be reached. Give it 'host', 'netns' or 'container' in the topology file."
+        )
 
 
 def _set_up(
@@ -310,6 +312,42 @@ class LiveSetUp:
         for dut in self.duts:
             files[dut.hop.node_name] = (*files.get(dut.hop.node_name, ()), *dut.program_files)
         return files
+
+    def restore(self) -> None:
+        """Logs in again if a connection was lost, and checks that the testbed is ours."""
+        for name in self.tg_names:
+            self.sessions[name].restore()
+        for lease in self.leases:
+            lease.confirm()
+        for session in self.sessions.values():
+            session.restore()
+        for will in last_wills(self.managed):
+            will.keep()
+
+    def check_leases(self) -> None:
+        """Checks that the testbed is ours, as far as is known here.
+
+        Raises:
+            ReservationError: If it is not.
+        """
+        for lease in self.leases:
+            lease.check()
+
+    def reset_duts(self) -> None:
+        """Resets DUTs to their state before a trial. Call this first, because frames fill tables and empty buckets."""
+        for dut in self.duts:
+            if dut.resets:
+                dut.reset()
+
+    def verify_duts(self) -> None:
+        """Checks that everything is as it was set up.
+
+        Raises:
+            DutError: If something is different.
+            NodeError: If a node cannot be reached.
+        """
+        for dut in self.managed:
+            dut.verify()
 
     @property
     def translates(self) -> bool:

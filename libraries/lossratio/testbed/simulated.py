@@ -183,7 +183,8 @@ class SimulatedTestbed(Testbed):
         check_sends_streams(self.request.topology, profile)
         if profile.load_factor != profile.transmitting_directions:
             raise TrafficError(
-                f"Traffic profile {profile.name}: the simulated generator sends the same load in all directions."
+                f"Traffic profile {profile.name}: the simulated generator sends the same load in all directions. "
+                "Measure this profile on a local testbed."
             )
 
         directions = profile.transmitting_directions

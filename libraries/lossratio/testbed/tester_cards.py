@@ -92,7 +92,8 @@ def _reserve(changes: Changes, tester: DutNode, hardware: Hardware, megabytes: i
         before = tester.read_files(path).get(path)
         if before is None:
             raise TesterError(
-                f"{tester.name}: the kernel has no hugepages of 2 MB on NUMA node {number} ({path})."
+                f"{tester.name}: the kernel has no hugepages of 2 MB on NUMA node {number} ({path}). "
+                "Leave out 'hugepages', or boot a kernel with such pages."
             )
 
         wanted = int(before) + -(-missing // 2)

@@ -169,7 +169,7 @@ class Watch:
         except (DutError, NodeError) as error:
             if not self._is_dut_away:
                 raise
-            _LOG.warning("The reset has left its mark: %s", error)
+            _LOG.warning("After the reset, a DUT is not as before: %s", error)
 
     def verify(self) -> None:
         """Verifies the DUTs.

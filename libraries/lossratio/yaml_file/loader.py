@@ -55,7 +55,7 @@ class BoundedLoader(yaml.SafeLoader):
         if is_alias:
             if anchor in self._unfinished:
                 raise RefusedError(
-                    f"*{anchor} refers to something that contains it", event.start_mark
+                    f"*{anchor} refers to a value that contains it; leave it out", event.start_mark
                 )
             stands_for = self._values_of.get(str(anchor), 0)
             self._values += stands_for
@@ -65,12 +65,14 @@ class BoundedLoader(yaml.SafeLoader):
 
         self._depth += 1
         if self._depth > _DEEPEST:
-            raise RefusedError(f"nested more than {_DEEPEST} levels deep", event.start_mark)
+            raise RefusedError(
+                f"nested more than {_DEEPEST} levels deep; use fewer levels", event.start_mark
+            )
         if self._values_by_aliases > _MOST_BY_ALIASES:
             what = f"aliases (*name) stand for more than {_MOST_BY_ALIASES} values"
             raise RefusedError(what, event.start_mark)
         if self._values > _MOST_VALUES:
-            raise RefusedError(f"more than {_MOST_VALUES} values", event.start_mark)
+            raise RefusedError(f"more than {_MOST_VALUES} values; split the file", event.start_mark)
 
         if anchor is not None:
             self._unfinished.add(anchor)

@@ -26,7 +26,7 @@ def otg_serve(
     ),
     address: str = option("The address to listen on.", default="127.0.0.1", metavar="ADDRESS"),
     tcp_port: int | None = option(
-        "The TCP port to listen on. Default: 8080, or 8443 with TLS.", type=WholeNumber(0, 65_535)
+        "The TCP port to listen on. Default: 8080, or 8443 with TLS.", type=WholeNumber(min=0, max=65_535)
     ),
     tls: bool = option("Serve HTTPS, with a new certificate.", is_flag=True),
     certificate: Path | None = option("Serve HTTPS, with this certificate (PEM)."),

@@ -158,7 +158,7 @@ def test_ctrl_c_during_a_run_stops_it_and_says_how_to_continue(build, lab, run_a
         patch.setattr(BuildBench, "measure", interrupted)
         result = run_ab(lab, set_capacity(lab, 150), set_capacity(lab, 145))
     assert result.status == 130
-    kept = f"The measurements so far are kept in {lab.parent / 'ab'}. To continue: the same command again."
+    kept = f"The measurements so far are kept in {lab.parent / 'ab'}. To continue, repeat the command."
     assert result.err.splitlines()[-3:] == [kept, "", "Stopped."]
     assert [one["build"] for one in measurements(lab)] == ["A"] * (build == "B")
 

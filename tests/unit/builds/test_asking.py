@@ -146,13 +146,13 @@ def test_a_record_with_a_damaged_answer_is_refused(tmp_path):
     file = tmp_path / "measurements.jsonl"
     file.write_text(file.read_text().replace('"missed"', '"mist"', 1))
     with pytest.raises(
-        JobError, match=r"measurements.jsonl, line 2, cannot be read: as_before\..*\.missed: this field is"
+        JobError, match=r"measurements.jsonl, line 2, cannot be read: measured\.as_before\..*\.missed: this field is"
     ):
         BuildRecord(tmp_path, {})
 
 
-HEADER = '{"format": "lossratio-builds/2", "asked": {}}\n'
-LINE = '{"build": "A", "values": {"T MRR": 1000.0}, "directory": "001-A"}\n'
+HEADER = '{"format": "lossratio-builds/3", "asked": {}}\n'
+LINE = '{"build": "A", "directory": "001-A", "measured": {"values": {"T MRR": [1000.0, 1000.0, 0.0]}}}\n'
 
 
 @pytest.mark.parametrize(
@@ -163,7 +163,10 @@ LINE = '{"build": "A", "values": {"T MRR": 1000.0}, "directory": "001-A"}\n'
         ("[]\n", r" is not a record of measurements"),
         (HEADER + "[]\n", r", line 2, cannot be read: must hold fields"),
         (HEADER + '{"a": 1}\n', r", line 2, cannot be read: build: this field is required"),
-        (HEADER + LINE.replace("1000.0", '"x"'), r", line 2, cannot be read: values\.T MRR: must be a number, not 'x'"),
+        (
+            HEADER + LINE.replace("1000.0,", '"x",', 1),
+            r", line 2, cannot be read: measured\..*must be a number, not 'x'",
+        ),
         (HEADER + LINE + "{\n", r", line 3, cannot be read: broken at line 1"),
     ],
 )

@@ -62,7 +62,7 @@ def test_a_comparison_goes_on_when_the_device_is_the_same_again(lossratio, lab):
     assert done.status == 0, done.err
     assert "B is the same as A" in done.out
     lines = (lab.parent / "ab" / "measurements.jsonl").read_text().splitlines()[1:]
-    assert {json.loads(line)["devices"][NAME] for line in lines} == {BRIDGE.format(50_000)}
+    assert {json.loads(line)["measured"]["devices"][NAME] for line in lines} == {BRIDGE.format(50_000)}
 
 
 def record(directory, device=None):
@@ -82,9 +82,9 @@ def test_a_record_that_is_continued_knows_the_device_of_earlier_builds(tmp_path)
     assert len(record(tmp_path).measurements) == 2
 
 
-def test_measurements_of_earlier_versions_have_no_device_to_differ_from(tmp_path):
+def test_a_measurement_without_a_device_has_none_to_differ_from(tmp_path):
     record(tmp_path).measurement(0, "A", measured(None))
-    assert record(tmp_path).measurement(1, "B", measured("vpp")).ends
+    assert record(tmp_path).measurement(1, "B", measured("vpp")).measured.values
 
 
 def test_a_bisection_measures_the_device_of_its_alarm(tmp_path):

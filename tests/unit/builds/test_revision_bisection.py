@@ -89,8 +89,8 @@ def test_it_goes_on_with_what_was_measured_before():
 @pytest.mark.parametrize(
     ("revisions", "options", "message"),
     [
-        (["a"], {}, "two different revisions"),
-        (["a", "b", "a"], {}, "two different revisions"),
+        (["a"], {}, "two revisions, and each"),
+        (["a", "b", "a"], {}, "two revisions, and each"),
         (["a", "b"], {"certainty": 1.0}, "certainty must be at least 0.5 and below 1"),
     ],
 )

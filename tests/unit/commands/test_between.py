@@ -276,7 +276,7 @@ def test_a_stopped_run_says_how_to_continue_and_then_measures_nothing_twice(tmp_
     )
     done = in_lab(tmp_path, "sh", "-c", script)
     assert done.returncode == 0, done.stderr
-    assert "To continue: the same command with --resume out" in done.stderr
+    assert "To continue, repeat the command with --resume out" in done.stderr
     (journal,) = (tmp_path / "out" / "trials").glob("*.jsonl")
     assert journal.read_text().startswith((tmp_path / "stopped").read_text())
     assert read_journal(journal).withdrawn == ()

@@ -182,6 +182,7 @@ IN_COMMANDS = {
     "docter": (("docter",), "Did you mean 'lossratio lab doctor'?"),
     "compair": (("compair",), "Did you mean 'compare'?"),
     "frobnicate": (("frobnicate",), "No such command 'frobnicate'. The commands are demo, init, check, list, run, "),
+    "csit coverage": (("csit", "coverage"), "Did you mean 'lossratio csit-coverage'?"),
     "lab doc": (("lab", "doc"), "Did you mean 'doctor'?"),
     "lab init": (("lab", "init"), "Did you mean 'lossratio init'?"),
     "list suite": (("list", "suite"), "Did you mean 'suites'?"),
@@ -212,10 +213,10 @@ IN_COMMANDS = {
         ("compare", "a", "b", "--least-change", "nan"),
         "'nan' is not a share in per cent; write it like 3 or 3%.",
     ),
-    "share below its bounds": (("compare", "a", "b", "--least-change", "-1"), "must be at least 0 per cent, not '-1'."),
+    "share below its bounds": (("compare", "a", "b", "--least-change", "-1"), "must be at least 0 per cent, not -1."),
     "share out of bounds": (
         ("builds", "ab", "--certainty", "100 %"),
-        "must be at least 50 and below 100 per cent, not '100 %'.",
+        "must be at least 50 and below 100 per cent, not 100 %.",
     ),
     "value without quotes": (
         ("check", "simulated", "10", "kpps"),
@@ -241,8 +242,8 @@ IN_COMMANDS = {
     ),
     "suite that is a topology": (
         ("run", "--topology", "simulated", str(TOPOLOGIES / "local.yaml")),
-        "local.yaml is not a suite: it is of the format lossratio-topology/1. Name a file such as my.robot. A topology "
-        "goes with --topology.",
+        "local.yaml is not a suite: it is of the format lossratio-topology/1. Name a file such as my.robot. Give a "
+        "topology with --topology.",
     ),
     "nothing to list": (("list",), "An argument is missing: suites, topologies, profiles or devices."),
     "suite that is a device": (
@@ -270,7 +271,7 @@ IN_COMMANDS = {
     ),
     "characters that move the cursor": (("trend", "a\x1b[2Jb"), "a\\x1b[2Jb is not a history"),
     "release of nothing": (("lab", "release", "simulated"), "this testbed has no reservation: it is simulated, and n"),
-    "number as a word": (("check", "simulated", "--duts", "one"), "must be a whole number, at least 0, not 'one'"),
+    "number as a word": (("check", "simulated", "--duts", "one"), "'one' is not a whole number; write it like '3'"),
 }
 
 

@@ -102,8 +102,8 @@ def test_enter_alone_ends_with_a_number_measured_or_else_simulated_with_the_reas
 
 def test_answers_that_do_not_do_are_asked_again_and_a_device_without_a_log_in_is_a_black_box(ask):
     shown = ask("my lab\nmy-lab\nn\nnetns:tg\n2 Mfps\na/b\neth7\neth8\n\n")
-    assert "'my lab' is not accepted: enter letters, digits" in shown
-    assert "'a/b' is not accepted: enter a name in Linux such as eth1" in shown
+    assert "'my lab' cannot be used. Enter letters, digits" in shown
+    assert "'a/b' cannot be used. Enter a name in Linux such as eth1" in shown
     topology = load_topology("my-lab.yaml")
     assert (topology.nodes["TG"].netns, topology.nodes["TG"].generator.max_rate) == ("tg", 2e6)
     assert topology.nodes["DUT1"].place == ""
@@ -162,7 +162,7 @@ def test_nothing_is_overwritten(ask, tmp_path):
     (tmp_path / "lab1.yaml").unlink()
     before = (tmp_path / "lab1.robot").read_text()
     # The first answer is enough to know.
-    with pytest.raises(TopologyError, match=r"^Already there: lab1.robot, lab1-job.yaml. Remove them"):
+    with pytest.raises(TopologyError, match=r"^These files already exist: lab1.robot, lab1-job.yaml. Remove them"):
         ask("\n")
     assert (tmp_path / "lab1.robot").read_text() == before
     assert not (tmp_path / "lab1.yaml").exists()

@@ -116,7 +116,7 @@ def test_a_result_in_place_of_its_journal_is_told_apart(lossratio, tmp_path):
         path.touch()
     status, _, err = lossratio("archive", "replay", result)
     assert status == 2
-    assert f"is not a journal. The journal of a result is next to it: {journal}" in err
+    assert f"is a result, not a journal. Name its journal: {journal}" in err
 
 
 @pytest.mark.parametrize(

@@ -22,7 +22,7 @@ REPAIRED = {
 }
 SURVIVED = ("black_hole_for_a_while", "tg_disk_full")
 FAILED = {
-    "black_hole_for_ever": r"TrafficError: Node TG.* Unsuccessful attempts to repair this: 3",
+    "black_hole_for_ever": r"TrafficError: Node TG.* 3 repairs did not help",
     "reservation_taken_away": r"ReservationLostError: Node TG: .* somebody has released it",
     "dut_port_down_and_up": r"DutError: The DUT is to blame: interface dut1 of DUT1 was set down",
     "dut_taken_apart": r"DutError: DUT1 .*dut0",

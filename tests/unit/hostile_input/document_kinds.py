@@ -215,9 +215,9 @@ RESERVATION = """\
 """
 
 BUILDS = """\
-{"format": "lossratio-builds/2", "asked": {"tests": ["x"]}}
-{"build": "A", "values": {"x NDR": 1000.0}, "directory": "001-A"}
-{"build": "B", "values": null, "directory": "002-B"}
+{"format": "lossratio-builds/3", "asked": {"tests": ["x"]}}
+{"build": "A", "directory": "001-A", "measured": {"values": {"x NDR": [1000.0, 1000.0, 0.0]}}}
+{"build": "B", "directory": "002-B", "measured": null}
 """
 
 

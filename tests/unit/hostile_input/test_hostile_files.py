@@ -66,8 +66,8 @@ BROKEN = {
     "billion laughs": (grown("a: &a [x, x, x]\n", "{new}: &{new} [{nine}]\n"), "more than 5000 values"),
     "billion merges": (grown("a: &a {{x: 1}}\n", "{new}: &{new} {{<<: [{nine}]}}\n"), "more than 5000 values"),
     "long text many times": (f"a: &a {'x' * 100_000}\nb: [{'*a, ' * 5000}]", "more than 5000 values"),
-    "alias of what it is in": ("a: &a [*a]", "refers to something that contains it"),
-    "merge of what it is in": ("a: &a {<<: *a}", "refers to something that contains it"),
+    "alias of what it is in": ("a: &a [*a]", "refers to a value that contains it"),
+    "merge of what it is in": ("a: &a {<<: *a}", "refers to a value that contains it"),
     "unknown alias": ("a: *b", "nothing is named &b, to which *b refers"),
     "huge number": ("a: " + "9" * 5000, "a number of more than 100 characters"),
     "huge hexadecimal number": ("a: 0x" + "f" * 5000, "a number of more than 100 characters"),
@@ -246,7 +246,9 @@ def test_the_command_shows_one_line_and_no_traceback(tmp_path):
         check=False,
     )
     assert done.returncode == 2
-    assert re.fullmatch(r"Error: .*lab\.yaml:1: not YAML: nested more than 50 levels deep\n", done.stderr), done.stderr
+    assert re.fullmatch(
+        r"Error: .*lab\.yaml:1: not YAML: nested more than 50 levels deep; use fewer levels\n", done.stderr
+    ), done.stderr
 
 
 def test_a_refused_file_is_an_error_of_its_kind(tmp_path):

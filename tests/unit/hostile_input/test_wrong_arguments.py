@@ -105,7 +105,7 @@ KEYWORDS = {
         "shares.* 'most' is not a ratio; write it like",
     ),
     "a number for a command": ("Run RFC 2544", "modifier_commands=['a', 3]", "3 is not a command; write it like"),
-    "a path that is too long": (*NDR_PDR, f"resume={'x' * 300}", "resume.* is not a path: File name too long"),
+    "a path that is too long": (*NDR_PDR, f"resume={'x' * 300}", "resume.* File name too long. Give a shorter path"),
 }
 """A keyword, its arguments, and what the answer says."""
 FUNCTIONS = {
@@ -143,7 +143,7 @@ MEASUREMENTS = {
 VARIABLES = {
     "GOALS": ("csti", "There is no set of search goals 'csti'"),
     "LATENCY": ("maybe", "'maybe' is neither yes nor no"),
-    "DOUBTS": ("warm", "The policies are warn, fail. Did you mean 'warn'?"),
+    "DOUBTS": ("warm", "write warn or fail, not 'warm'. Did you mean 'warn'?"),
     "NIGHTLY": ("asbefore", "Did you mean 'as_before'?"),
     "MIN_LOAD": ("100 Mbit/s", "is not a frame rate but a bit rate"),
     "SEARCH_EVERY": ("often", "'often' is not a whole number"),
@@ -227,7 +227,10 @@ def test_wrong_variables_of_a_job_are_named_with_their_lines(tmp_path):
         (["run", "--topology", "local", "--topology", "simulated", "linux_bridge"], "--topology takes one value"),
         (["report", "run", "--format=md", "--format", "csv"], "--format takes one value, but was given more than once"),
         (["archive", "fetch", __file__, "--results", "archive", "--testbed", "lab1"], "is a file. Name another "),
-        (["compare", "a", "b", "--html", "x", "--junit", "./x"], "--html and --junit name the same file, x. Name two."),
+        (
+            ["compare", "a", "b", "--html", "x", "--junit", "./x"],
+            "--html and --junit name the same file, x. Name two f",
+        ),
         (["trend", "history", "--json", "-"], "--json -: only 'lossratio report' writes to the standard output."),
         (["report", "run", "--output", "reports/page.html"], "There is no directory reports. Create it, or name"),
         (["report", "run", "--output", f"{__file__}/page.html"], "cannot be written: Not a directory. Name another"),

@@ -6,19 +6,15 @@ import errno
 import io
 import os
 import pty
-import shlex
 import subprocess
 import sys
 import termios
-from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
-from robot.run import RobotFramework
 from robot_runs import ROOT, SIMULATED, write_suite
 from waiting import PATIENCE
 
-from lossratio.keywords.live_view import resuming_command
 from lossratio.measurements import OneLine, Progress, Stages, live_on
 from lossratio.measurements.progress import status_line
 from lossratio.mlrsearch import NDR, PDR, RFC2544, TST009, Forecast, GoalBounds, MLRsearch, RelevantBounds
@@ -245,48 +241,6 @@ def test_robot_on_a_terminal_shows_a_line_that_fits_and_nothing_of_it_when_quiet
     assert all("QUICK_" in line for line in lines)
     assert all(len(line) < 80 for line in lines)
     assert "trial " not in run_robot(tmp_path, "--console", "quiet")
-
-
-def test_the_command_that_goes_on_is_exact():
-    words = ["/venv/bin/robot", "--include", "64B", "my suite.robot"]
-    assert resuming_command(words, Path("out")) == "robot --variable RESUME:out --include 64B 'my suite.robot'"
-    words[0] = "/lib/robot/__main__.py"
-    assert resuming_command(words, Path("out")).startswith("python -m robot --variable RESUME:out --include")
-    assert resuming_command(["/venv/bin/lossratio", "run"], Path("out")) is None
-
-
-@pytest.mark.parametrize(
-    "earlier",
-    [
-        ["--variable", "RESUME:first"],
-        ["-v", "resume:first"],
-        ["-vRESUME:first"],
-        ["--variable=RESUME:first"],
-        ["--Variable", "RE_SUME:first", "--variable", "RESUME:second"],
-    ],
-)
-def test_a_run_that_was_resumed_goes_on_from_itself(earlier):
-    words = ["robot", "--variable", "GOALS:quick", *earlier, "-v", "TOPOLOGY:lab.yaml", "suite.robot"]
-    command = shlex.split(resuming_command(words, Path("out")))
-    options, _ = RobotFramework().parse_arguments(command[1:])
-    assert options["variable"] == ["RESUME:out", "GOALS:quick", "TOPOLOGY:lab.yaml"]
-
-
-@pytest.mark.parametrize("by", [["--argumentfile", "{}"], ["-A{}"], ["--ArgumentFile={}"]])
-def test_a_run_that_an_argument_file_resumed_goes_on_from_itself(tmp_path, by):
-    file = tmp_path / "options.args"
-    file.write_text("# of the lab\n--variable RESUME:first\n-v TOPOLOGY:lab.yaml\nsuite.robot\n")
-    words = ["robot", "--variable", "GOALS:quick", *(word.format(file) for word in by)]
-    options, sources = RobotFramework().parse_arguments(shlex.split(resuming_command(words, Path("out")))[1:])
-    assert options["variable"] == ["RESUME:out", "GOALS:quick", "TOPOLOGY:lab.yaml"]
-    assert sources == ["suite.robot"]
-
-
-def test_an_argument_file_that_resumes_nothing_keeps_its_name(tmp_path):
-    file = tmp_path / "options.args"
-    file.write_text("-v TOPOLOGY:lab.yaml\n")
-    command = shlex.split(resuming_command(["robot", "-A", str(file), "suite.robot"], Path("out")))
-    assert command == ["robot", "--variable", "RESUME:out", "-A", str(file), "suite.robot"]
 
 
 def test_the_next_trial_is_the_one_that_follows():

@@ -196,7 +196,9 @@ def test_a_python_that_is_not_there_is_one_error_with_node_and_path(lab, tmp_pat
 def test_a_directory_that_cannot_be_written_is_one_clear_error(lab, tmp_path):
     lab.directory = tmp_path / "file" / "below"
     (tmp_path / "file").write_text("")
-    with pytest.raises(ReservationError, match=r"Node DUT1: no reservation: .*/file/below/testbed: Not a directory"):
+    with pytest.raises(
+        ReservationError, match=r"the testbed cannot be reserved: .*/file/below/testbed: Not a directory"
+    ):
         lab.take()
 
 

@@ -10,10 +10,10 @@ from runner_examples import SIMULATED, write_suite
 
 from lossratio.errors import ArchiveError, DutError, NodeError
 from lossratio.exit_status import ExitStatus, FailureKind
-from lossratio.report import read_run
+from lossratio.report import forget_failure, note_failure, read_run
 from lossratio.runs import RunRequest, run
 from lossratio.runs.attempts import merged, verdicts_of
-from lossratio.runs.verdicts import FailureRecord, TestVerdict, exit_status, failure_kind
+from lossratio.runs.verdicts import TestVerdict, exit_status, failure_kind, kinds_of_failures
 from lossratio.traffic import AgentRefusalError
 from lossratio.trials.counters import NegativeLossError
 
@@ -285,19 +285,18 @@ def test_only_an_exception_that_failed_the_test_counts_and_no_words(lossratio, t
     done = lossratio("run", "--topology", SIMULATED, file, "--", "--outputdir", out)
     assert done.status == status, done.err
     # The output alone does not say why a test failed; the record beside it does.
-    kinds = [verdict.failure for verdict in verdicts_of(merged([out / "output.xml"]), FailureRecord(out))]
+    kinds = [verdict.failure for verdict in verdicts_of(merged([out / "output.xml"]), out)]
     assert kinds[-1] is (FailureKind.TEST if status == 1 or tests.endswith(OWN_WORDS) else FailureKind.INFRASTRUCTURE)
 
 
 def test_a_record_that_was_cut_off_or_is_none_leaves_the_test_to_another_attempt(tmp_path):
-    record = FailureRecord(tmp_path)
-    assert record.read() == {}
-    record.add("A.First", FailureKind.INFRASTRUCTURE, "no link")
-    record.add("A.First", FailureKind.TEST, "too slow")
-    record.add("A.Second", FailureKind.TEST, "too slow")
+    assert kinds_of_failures(tmp_path) == {}
+    note_failure(tmp_path, "A.First", "no link", failure=FailureKind.INFRASTRUCTURE.value)
+    note_failure(tmp_path, "A.First", "too slow", failure=FailureKind.TEST.value)
+    note_failure(tmp_path, "A.Second", "too slow", failure=FailureKind.TEST.value)
     path = tmp_path / "failures.jsonl"
     path.write_bytes(path.read_bytes()[:-5])
-    assert record.read() == {"A.First": FailureKind.TEST}
+    assert kinds_of_failures(tmp_path) == {"A.First": FailureKind.TEST}
     assert not TestVerdict("A.Second", "FAIL", "too slow", FailureKind.NO_VERDICT).is_final
 
 
@@ -344,7 +343,7 @@ def test_tests_that_were_never_begun_after_a_failure_are_not_finished(lossratio,
     file = write_suite(tmp_path, raises("NodeError") + PASSES)
     robot = ["--outputdir", tmp_path / "out", "--exitonfailure"]
     assert lossratio("run", "--topology", SIMULATED, file, "--", *robot).status == 69
-    left_out = verdicts_of(merged([tmp_path / "out" / "output.xml"]), FailureRecord(tmp_path / "out"))[1]
+    left_out = verdicts_of(merged([tmp_path / "out" / "output.xml"]), tmp_path / "out")[1]
     assert (left_out.status, left_out.is_final) == ("FAIL", False)
 
 
@@ -357,8 +356,8 @@ def test_a_test_that_measured_nothing_is_in_the_reports_until_it_passes(lossrati
     assert lossratio("run", "--topology", SIMULATED, file, "--", "--outputdir", out).status == 1
     assert [(one.name.split(".")[-1], one.error) for one in read_run(out).unmeasured] == [("Other", "FAIL != PASS")]
     assert "before it measured anything: " in (out / "lossratio.html").read_text()
-    FailureRecord(out).forget(read_run(out).unmeasured[0].name)
-    assert (read_run(out).unmeasured, FailureRecord(out).read()) == ((), {})
+    forget_failure(out, read_run(out).unmeasured[0].name)
+    assert (read_run(out).unmeasured, kinds_of_failures(out)) == ((), {})
 
 
 SKIPPED = TestVerdict("a", "SKIP", "needs two DUTs", None, is_misfit=True)

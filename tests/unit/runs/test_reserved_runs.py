@@ -131,8 +131,8 @@ def test_a_reservation_by_hand_is_used_by_runs_that_know_its_token(lossratio, te
     monkeypatch.setenv("LOSSRATIO_RESERVATION", token)
     assert lossratio("run", "--topology", testbeds[0], file).status == 0
     assert "reserved for" in lossratio("lab", "status", testbeds[0]).out
-    assert "Released" in lossratio("lab", "release", testbeds[0]).out
-    assert "It is free." in lossratio("lab", "release", testbeds[0]).out
+    assert "It was reserved for" in lossratio("lab", "release", testbeds[0]).out
+    assert "The testbed is free." in lossratio("lab", "release", testbeds[0]).out
 
 
 def test_another_users_lease_is_released_by_force_only(lossratio, taken):

@@ -9,7 +9,6 @@ import robot
 from robot.api import ExecutionResult
 
 from lossratio.runs.attempts import merged, salvage, verdicts_of
-from lossratio.runs.verdicts import FailureRecord
 
 SUITE = """*** Settings ***
 Suite Setup       Log    größer < "kleiner" &
@@ -54,7 +53,7 @@ def test_wherever_it_was_cut_off_the_tests_that_were_finished_are_kept(output, t
             continue
         saved.write_bytes(data)
         result = merged([saved])
-        names = [verdict.name for verdict in verdicts_of(result, FailureRecord(tmp_path))]
+        names = [verdict.name for verdict in verdicts_of(result, tmp_path)]
         assert names == whole[: len(names)]
         assert len(names) == output[:size].count(b"</test>")
         kept = len(names)

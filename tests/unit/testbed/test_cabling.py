@@ -245,7 +245,7 @@ def test_a_small_mtu_and_a_one_way_path_are_named(cases):
 
 def test_frames_of_others_and_reflections_are_named(cases):
     lines = cases["strangers and reflections"]
-    assert any("PROBLEM: TG.west2: a loop: frames that it sends come back to the same port." in line for line in lines)
+    assert any("PROBLEM: TG.west2: a loop: its frames come back to the same port." in line for line in lines)
     foreign = [line for line in lines if "foreign traffic" in line]
     assert foreign
     assert all("such as IPv4 from 192.0.2.1 to 192.0.2.2 (from 02:00:00:00:00:99)" in line for line in foreign)

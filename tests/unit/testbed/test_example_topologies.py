@@ -111,8 +111,7 @@ def test_check_finds_an_example_in_order_and_says_what_is_missing_here(file, mon
     assert answer.exit_code == 0, answer.output
     assert "The file is valid." in answer.output
     missing = (
-        "MISSING: the directory of TRex on TG is not known: the generator has no 'directory', "
-        "and TREX_HOME is not set here"
+        "MISSING: the directory of TRex on TG is not known. Set the generator's 'directory', or set TREX_HOME here"
     )
     assert (missing in answer.output) is (file.stem == "csit-2n")
     monkeypatch.setenv("TREX_HOME", "/opt/trex")

@@ -111,7 +111,7 @@ def test_a_bad_result_is_a_result():
 
 def test_repairs_that_fail_are_reported_and_end_with_the_last_error():
     gone = NodeError("Node TG: connection refused.")
-    with pytest.raises(TrafficError, match=r"connection refused\. Unsuccessful attempts to repair this: 3") as raised:
+    with pytest.raises(TrafficError, match=r"connection refused\. 3 repairs did not help") as raised:
         measurer(Script(LOST), gone, gone, gone).measure(TRIAL)
     assert raised.value.__cause__ is gone
 
@@ -119,7 +119,7 @@ def test_repairs_that_fail_are_reported_and_end_with_the_last_error():
 @pytest.mark.parametrize("kind", [TesterError, LinkError])
 def test_a_guilty_side_that_only_the_repairs_find_is_that_of_the_error(kind):
     repaired = kind("Somebody is to blame.")
-    with pytest.raises(kind, match=r"^Somebody is to blame\. Unsuccessful attempts to repair this: 3\.$"):
+    with pytest.raises(kind, match=r"^Somebody is to blame\. 3 repairs did not help\.$"):
         measurer(Script(LOST), repaired, repaired, repaired).measure(TRIAL)
 
 

@@ -387,8 +387,7 @@ def test_repairs_that_never_help_end_with_the_error_of_the_side_that_was_to_blam
         raise TrafficError("Frames of 512 bytes do not go through tg0.")
 
     with pytest.raises(
-        TesterError,
-        match=r"^The TG is to blame: the MTU of .*Unsuccessful attempts to repair this: 3\. The last error:",
+        TesterError, match=r"^The TG is to blame: the MTU of .*3 repairs did not help\. The last error:"
     ):
         measurer(Trials(), watching(SEEN["TG", "mtu"]), repair).measure(TRIAL)
 

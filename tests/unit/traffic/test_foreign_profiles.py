@@ -287,7 +287,7 @@ def test_the_command_writes_a_profile_that_can_be_measured_with(tmp_path):
     again = CliRunner().invoke(import_command, ["trex", str(theirs), "--output", str(ours)])
     assert "already exists" in str(again.exception)
     other = CliRunner().invoke(import_command, ["trex", str(theirs), "--tg", "host1"])
-    assert "only --name and --output can be used" in str(other.exception)
+    assert "Only --name and --output can be used" in str(other.exception)
 
 
 @pytest.mark.parametrize(

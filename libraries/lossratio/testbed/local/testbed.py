@@ -375,13 +375,15 @@ def describe(testbed: LocalTestbed) -> str:
 def _check(topology: Topology) -> None:
     if topology.testbed != "local":
         raise TopologyError(
-            f"Topology {topology.name} is not a local testbed; its file has 'testbed: {topology.testbed}'."
+            f"Topology {topology.name} is not a local testbed: its file has 'testbed: {topology.testbed}'. "
+            "Name a file with 'testbed: local'."
         )
     for ports in topology.links().values():
         for port in ports:
             if port.interface.name is None:
                 raise TopologyError(
-                    f"Topology {topology.name}: interface {port} of a local testbed has no name."
+                    f"Topology {topology.name}: interface {port} of a local testbed has no name. Give it a 'name' in "
+                    "the file."
                 )
 
 

@@ -203,7 +203,9 @@ class _Keeper:
                 "script, such as .bashrc, wrote this."
             )
         if event["event"] == "error":
-            raise ReservationError(f"Node {self._node_name}: no reservation: {event['message']}.")
+            raise ReservationError(
+                f"Node {self._node_name}: the testbed cannot be reserved: {event['message']}."
+            )
         return event
 
     def close(self) -> None:
