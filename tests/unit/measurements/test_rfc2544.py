@@ -150,7 +150,10 @@ def test_the_single_frame_and_the_delay_variation_are_those_of_the_tagged_frames
 def test_the_graphs_have_the_lines_and_the_axes_of_the_rfc(report):
     graphs = re.findall("<svg.*?</svg>", report.html, flags=re.DOTALL)
     throughput, loss = (re.findall("<text[^>]*>([^<]*)</text>", graph) for graph in graphs)
-    assert {"64", "1,518", "theoretical maximum of the links", "throughput"} <= set(throughput)
+    assert {"frame size, bytes (a mix is at its average)", "theoretical maximum of the links", "throughput"} <= set(
+        throughput
+    )
+    assert {"throughput, 64 B", "throughput, 1518 B"} <= set(re.findall("<title>([^:]*):", graphs[0]))
     assert (loss.count("0"), loss.count("100")) == (2, 2)
     assert {"64B", "1518B"} <= set(loss)
 

@@ -16,7 +16,6 @@ from lossratio.history.entries import entries_of
 from lossratio.history.trend import TrendVerdict, trends_of
 from lossratio.history.trend_words import describe_trend, sentence_of
 from lossratio.measurements.frame_loss import FrameLossRate
-from lossratio.measurements.latency.result import load_line
 from lossratio.measurements.mrr_requirement import require_mrr
 from lossratio.measurements.throughput import require_lower_bounds, require_throughput
 from lossratio.mlrsearch import NDR, PDR
@@ -409,7 +408,7 @@ def test_a_trial_that_contradicts_a_search_lost_a_share_of_the_frames_that_were_
     latency = at(135e3, counters()).model_copy(update=counted)
     (doubt,) = doubts_of([throughput().model_copy(update={"latency": (latency,)})])[0]
     assert "lost 47.47 % of the sent frames, and NDR allows 0 %" in doubt.text
-    assert load_line(latency).endswith(
+    assert latency.line().endswith(
         "48 % of the latency trial's frames are missing (13,500 unsent, 47.47 % of the sent ones lost)"
     )
 
