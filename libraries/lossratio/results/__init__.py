@@ -162,7 +162,7 @@ from lossratio.results.trials import (
     format_loss as format_loss,
     in_trials_of as in_trials_of,
     in_trials_without_loss as in_trials_without_loss,
-    missing_in as missing_in,
+    not_lost_in_words as not_lost_in_words,
     share_missing_in_words as share_missing_in_words,
     trials_in_words as trials_in_words,
     withdrawn_in_words as withdrawn_in_words,
