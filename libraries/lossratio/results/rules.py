@@ -6,10 +6,10 @@ from lossratio.results import doubts
 from lossratio.results.frame_integrity import (
     FrameIntegrity,
     changed_fields_in,
-    fault_lines,
     faults_with_sizes,
     integrity_lines,
     integrity_of,
+    out_of_order,
 )
 from lossratio.results.losses import LEVEL
 from lossratio.results.model import TestResult
@@ -71,14 +71,13 @@ def damaged_frames(result: TestResult) -> Iterator[str]:
         return
 
     examined = f"{seen.examined:,}" if seen.is_sample else "all"
-    text = f"of {seen.arrived:,} frames that came back, {examined} were examined: {faults_with_sizes(seen)}"
+    among = f"of {seen.arrived:,} frames that came back, {examined} were examined"
+    effect = "; none of these count as received"
     if seen.before_trials:
-        text = (
-            f"of {examined} frames examined before the first trial: {faults_with_sizes(seen)}. Trials only count "
-            "frames, so as many copies may hide lost ones"
-        )
+        among = f"of {examined} frames examined before the first trial"
+        effect = ". Trials only count frames, so as many copies may hide lost ones"
     advice = changes_in_words(changed_fields_in(result)) or _advice_on(seen)
-    yield f"{text}. {advice.removesuffix('.')}"
+    yield f"{among}: {faults_with_sizes(seen)}{effect}. {advice.removesuffix('.')}"
 
 
 def _advice_on(seen: FrameIntegrity) -> str:
@@ -138,17 +137,6 @@ def not_sent(result: TestResult) -> Iterator[str]:
         )
 
 
-@rule(Weight.REMARK, NoteKind.GENERATOR_DROPS, "The generator's counters of its drops: any frame.")
-def dropped(result: TestResult) -> Iterator[str]:
-    """Frames that came back and that the generator dropped."""
-    drops = [frames for trial in result.trials if (frames := trial.missing.generator_drops)]
-    if drops:
-        yield (
-            f"The generator dropped {counted(sum(drops), 'frame')} that came back, in "
-            f"{_of_the_trials(len(drops))}: the SUT did not lose {'it' if sum(drops) == 1 else 'them'}."
-        )
-
-
 @rule(Weight.REMARK, NoteKind.SET_ASIDE)
 def set_aside(result: TestResult) -> Iterator[str]:
     """Trials that are no evidence."""
@@ -160,7 +148,7 @@ def set_aside(result: TestResult) -> Iterator[str]:
         )
 
 
-faults = rule(Weight.REMARK, NoteKind.INTEGRITY, damaged_frames.evidence)(fault_lines)
+reordered = rule(Weight.REMARK, NoteKind.INTEGRITY, damaged_frames.evidence)(out_of_order)
 examined = rule(Weight.PROVENANCE, NoteKind.INTEGRITY, damaged_frames.evidence)(integrity_lines)
 
 
@@ -239,9 +227,8 @@ OF_ALL_KINDS = (
     queues,
     scope,
     not_sent,
-    dropped,
     set_aside,
-    faults,
+    reordered,
     without_numpy,
     early_verdicts,
     simulated,

@@ -34,6 +34,8 @@ Verdict = tuple[Status, str]
 
 Judge = Callable[[Facts], Verdict]
 """Finds from the facts of a run how a requirement was met."""
+InAnyRun = tuple[Literal[Status.DIFFERENT, Status.NOT_SEEN], str]
+"""The same verdict in any run. The verdict "done" needs facts of the run."""
 
 LEFT_OUT = "this test has no result in this run"
 _RUN_SECONDS, _STREAM_SECONDS = 60.0, 120.0
@@ -50,15 +52,6 @@ def _met(is_met: object, why: str, otherwise: str | None = None) -> Verdict:
     if otherwise is None:
         return Status.DIFFERENT, why
     return Status.DIFFERENT, otherwise
-
-
-def in_any_run(status: Literal[Status.DIFFERENT, Status.NOT_SEEN], why: str) -> Judge:
-    """The same verdict in any run. The verdict "done" needs facts of the run."""
-
-    def judge(facts: Facts) -> Verdict:
-        return status, why
-
-    return judge
 
 
 def one_tester(facts: Facts) -> Verdict:

@@ -163,8 +163,10 @@ def _about_question(question: QuestionAsked, result: GoalsResult) -> str:
         return f"Searched, without asking whether the SUT is as before: {question.reason}."
     trials = trials_counted(question.trials)
     if question.answer != "as before":
-        known = "has changed" if question.answer == "changed" else "may have changed"
-        return f"Searched, as the SUT {known} since {_day(question)}, by {trials}."
+        found = "its bounds do not contradict the earlier searches"
+        if question.answer == "changed":
+            found = "its bounds show that the SUT has changed"
+        return f"Searched, because {trials} did not show the SUT as before since {_day(question)}: {found}."
 
     shown = "; ".join(_shown(asked, result) for asked in question.earlier)
     missed = ", and ".join(
