@@ -212,9 +212,8 @@ def back_to_back_values(
 def _spoilt_bursts(trial: TrialResult) -> str:
     missing = missing_frames(trial.output) or MissingFrames()
     return (
-        f"{MOST_UNKNOWN} bursts in a row say nothing about the SUT: the generator did not send frames or dropped "
-        f"them when they came back, {missing.by_tester:,} of the last burst. "
-        "Lower the rate (max_load)."
+        f"{MOST_UNKNOWN} bursts in a row say nothing about the SUT, because the generator left frames unsent or "
+        f"dropped them when they came back ({missing.by_tester:,} in the last burst). Lower the rate (max_load)."
     )
 
 

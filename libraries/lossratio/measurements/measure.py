@@ -116,7 +116,7 @@ def run_warm_up(testbed: Testbed, request: Request, warm_up: WarmUp, load: float
     return (
         f"a warm-up of {warm_up.duration:g} s came before the first trial, at {format_frame_rate(load)} per "
         f"interface with the traffic profile {warm_up.profile.name}; {missing} of its frames did not come back, "
-        "which does not count"
+        "and they do not count"
     )
 
 

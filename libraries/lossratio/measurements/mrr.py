@@ -186,7 +186,7 @@ class MaximumReceiveRate(measurements.PlannedKind[MrrRequest, MrrResult]):
         if loads.max_load * request.trial_duration < FEWEST_FRAMES:
             raise SearchError(
                 f"A trial of {request.trial_duration:g} s at the maximum load ({format_frame_rate(loads.max_load)} per "
-                f"interface) sends fewer than {FEWEST_FRAMES} frames, which are too few for a rate. Give a longer "
+                f"interface) sends fewer than {FEWEST_FRAMES} frames, too few for a rate. Give a longer "
                 "trial_duration."
             )
         return measurements.PlannedTrials(
@@ -335,7 +335,8 @@ class MaximumRateView(View[ResultT]):
         found: Any = getattr(result, result.found)
         if found is None or any(trial.duration_s != MRR_TRIAL_DURATION for trial in result.trials):
             raise measurements.CsitExportError(
-                f"{result.test.full_name} is no MRR of CSIT's kind: its trials do not last {MRR_TRIAL_DURATION:g} s."
+                f"{result.test.full_name} cannot be exported as CSIT's MRR, whose trials last {MRR_TRIAL_DURATION:g} s. "
+                f"Set trial_duration={MRR_TRIAL_DURATION:g} s."
             )
         return {"type": "mrr", "receive_rate": self.received(found)}
 

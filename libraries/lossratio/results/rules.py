@@ -99,7 +99,11 @@ def loss_places(result: TestResult) -> Iterator[str]:
         yield f"Where losses sit: {sentence}."
 
 
-@rule(Weight.REMARK, NoteKind.QUEUES, "The devices' counters of each receive queue: any drop.")
+@rule(
+    Weight.REMARK,
+    NoteKind.QUEUES,
+    "The devices' counters of each receive queue; one drop is enough.",
+)
 def queues(result: TestResult) -> Iterator[str]:
     """The receive queues that dropped lost frames."""
     if result.queues_in_words is not None:
@@ -122,7 +126,7 @@ def scope(result: TestResult) -> Iterator[str]:
     )
 
 
-@rule(Weight.REMARK, NoteKind.UNSENT, "The generator's counters: any unsent frame.")
+@rule(Weight.REMARK, NoteKind.UNSENT, "The generator's counters; one unsent frame is enough.")
 def not_sent(result: TestResult) -> Iterator[str]:
     """Frames that the generator could not send; if it stood still, what lets it send more."""
     short = [trial.unsent_frames for trial in result.trials if trial.unsent_frames]
@@ -143,7 +147,7 @@ def set_aside(result: TestResult) -> Iterator[str]:
     reasons = [trial.set_aside for trial in result.trials if trial.set_aside is not None]
     if reasons:
         yield (
-            f"Set aside, as no evidence about the SUT: {trials_counted(len(reasons))} (the last one "
+            f"Set aside because they are no evidence about the SUT: {trials_counted(len(reasons))} (the last one "
             f"because {reasons[-1]})."
         )
 

@@ -295,7 +295,7 @@ def test_the_maximum_rate_is_that_of_the_medium_and_not_of_the_tester(whole):
     rows = {item.text: item for item in requirements_of(replace(whole[0], parts=tuple(parts)))}
     item = rows["from the maximum rate down to two trials without loss"]
     assert item.status is Status.DIFFERENT
-    assert re.match(r"from [\d.]+ \w+, and the medium's is [\d.]+ \w+; it ended", item.why)
+    assert re.match(r"it began at [\d.]+ \w+; the medium has [\d.]+ \w+; it ended", item.why)
 
 
 def scaled(rate, share):
@@ -389,8 +389,8 @@ def test_a_full_run_is_conditionally_compliant_except_for_its_frame_sizes(testbe
     # Only one load of 10 % lost nothing, and there is no smaller one.
     (item,) = (item for item in requirements if item.section == "26.3" and item.status is Status.DIFFERENT)
     below, complete = item.why.split("; ")
-    assert below == "from 400.00 kfps, and the medium's is 1.4881 Mfps"
-    assert complete == "it ended at the smallest load without two such trials"
+    assert below == "it began at 400.00 kfps; the medium has 1.4881 Mfps"
+    assert complete == "it ended at the smallest load, before two trials in a row lost nothing"
 
 
 @pytest.mark.whole
@@ -457,7 +457,7 @@ def test_the_report_names_the_modifier_and_counts_it_as_done(whole):
         ({"profiles": []}, "at least one frame size"),
         ({"profiles": PROFILES[::-1]}, "from the smallest to the largest, not 1518, 64"),
         ({"profiles": PROFILES[:1] * 2}, "each frame size once"),
-        ({"settings": {Rfc2544Test.THROUGHPUT: {"goals": (PDR,)}}}, "allows no loss, but PDR does"),
+        ({"settings": {Rfc2544Test.THROUGHPUT: {"goals": (PDR,)}}}, "allows no loss, but the goal PDR does"),
     ],
 )
 def test_a_request_that_makes_no_sense_measures_nothing(testbed, tmp_path, change, problem):

@@ -423,7 +423,7 @@ def test_a_longer_trial_that_contradicts_a_search_does_not_prove_a_change():
     assert said(1.0).endswith("meets the goal. Find out what changed, and search again")
     assert said(2.5).endswith(
         "This trial took 2.5 s, and those of the search 1 s: either something changed, or a bucket or a buffer holds "
-        "more than 50 ms of traffic. Search again, with trials as long"
+        "more than 50 ms of traffic. Search again with trials as long as this one"
     )
 
 

@@ -240,7 +240,7 @@ def measure_latency(
     check_arguments(testbed, request, LatencyRequest, place, on_latency)
     span = Span()
     if not request.points:
-        raise SearchError("Name the loads at which to measure latency: no search has found any.")
+        raise SearchError("No search has found a load at which to measure latency. Name the loads.")
 
     offered = [point.load for point in request.points]
     loads = load_range(

@@ -72,7 +72,7 @@ def one_set_up(facts: Facts) -> Verdict:
     return _met(
         set_ups and is_same,
         "one set-up for all",
-        "the DUT had other options or another version meanwhile",
+        "the options or the version of the DUT changed between tests",
     )
 
 
@@ -112,7 +112,7 @@ def has_sizes(wanted_bytes: Iterable[int]) -> Judge:
 
     def judge(facts: Facts) -> Verdict:
         has_all = set(wanted_bytes) <= set(facts.sizes_bytes)
-        return _met(has_all, "all; others are extras", ", ".join(facts.sizes))
+        return _met(has_all, "all of them; further sizes are extras", ", ".join(facts.sizes))
 
     return judge
 
@@ -339,10 +339,10 @@ def from_the_top(facts: Facts) -> Verdict:
     if below:
         first_fps, most_fps = min(below)
         problems.append(
-            f"from {format_frame_rate(first_fps)}, and the medium's is {format_frame_rate(most_fps)}"
+            f"it began at {format_frame_rate(first_fps)}; the medium has {format_frame_rate(most_fps)}"
         )
     if not all(loss.is_complete for loss in facts.losses):
-        problems.append("it ended at the smallest load without two such trials")
+        problems.append("it ended at the smallest load, before two trials in a row lost nothing")
     return _met(not problems, "", "; ".join(problems))
 
 
@@ -396,7 +396,7 @@ def at_limit(facts: Facts) -> Verdict:
     return _met(
         facts.bursts and not names,
         "none is at the limit",
-        f"reported as 'at least': {', '.join(names)}",
+        f"only lower bounds are known: {', '.join(names)}",
     )
 
 

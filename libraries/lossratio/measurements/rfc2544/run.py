@@ -255,7 +255,7 @@ def _measured(
         if throughput is None and test not in (Rfc2544Test.THROUGHPUT, Rfc2544Test.FRAME_LOSS):
             raise SearchError(
                 f"This test needs the throughput without loss of {size} frames, and the throughput test found "
-                "none. Its result says why. Then run all tests of this size again."
+                "none. Read in its result why, and run all tests of this size again."
             )
         wanted = request.request_for(test, profile, throughput or 0.0)
         _, measure = _KINDS[test]
@@ -307,7 +307,9 @@ def _check(testbed: Testbed, request: Rfc2544Request) -> None:
 
     goal = request.request_for(Rfc2544Test.THROUGHPUT, request.profiles[0], 1.0).goals[0]
     if goal.loss_ratio > 0.0:
-        raise SearchError(f"The throughput of RFC 2544 allows no loss, but {goal} does.")
+        raise SearchError(
+            f"The throughput of RFC 2544 allows no loss, but the goal {goal} does. Choose the goal RFC2544."
+        )
 
     sizes = [profile.average_frame_size for profile in request.profiles]
     if sizes != sorted(set(sizes)):
@@ -331,8 +333,8 @@ def _check(testbed: Testbed, request: Rfc2544Request) -> None:
     if generator is not None and impossible:
         possible = "    ".join(test.value for test in request.tests if test.value not in impossible)
         raise SearchError(
-            f"The generator {generator.kind} cannot locate losses in time as {' and '.join(impossible)} need it. "
-            f"Leave out these tests: Run RFC 2544    {possible}; or take 'kind: afpacket'."
+            f"The generator {generator.kind} cannot tell when frames are lost, which {' and '.join(impossible)} need. "
+            f"Leave these tests out (Run RFC 2544    {possible}), or use 'kind: afpacket'."
         )
 
     is_simulated = testbed.request.topology.testbed == "simulated"

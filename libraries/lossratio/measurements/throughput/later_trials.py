@@ -53,7 +53,10 @@ def _after(result: GoalsResult) -> list[_LaterTrial]:
     return [*_of_latency(result), *_of_telemetry(result)]
 
 
-@doubt(NoteKind.LATE_FRAMES, "The counters of trials after the search: any frame after the wait.")
+@doubt(
+    NoteKind.LATE_FRAMES,
+    "The counters of trials after the search; one frame after the wait is enough.",
+)
 def late_after_search(result: GoalsResult) -> Iterator[str]:
     """Missing frames of later trials were only late."""
     missing = [trial.offered.missing for trial in _after(result)]
@@ -94,7 +97,8 @@ def _advice(later_s: float, searched_s: float) -> str:
         return "Find out what changed, and search again"
     return (
         f"This trial took {later_s:.3g} s, and those of the search {searched_s:.3g} s: either something changed, or a "
-        f"bucket or a buffer holds more than {1e3 * USUAL_BUCKET:.0f} ms of traffic. Search again, with trials as long"
+        f"bucket or a buffer holds more than {1e3 * USUAL_BUCKET:.0f} ms of traffic. Search again with "
+        "trials as long as this one"
     )
 
 

@@ -335,7 +335,7 @@ def repeat_search(
         LossRatioError: If one of the searches fails.
     """
     if times < 1:
-        raise SearchError(f"A search must be repeated at least once, not {times} times.")
+        raise SearchError(f"A search cannot be measured {times} times. Give 1 or more.")
 
     results: list[ThroughputResult] = []
     for _ in range(times):

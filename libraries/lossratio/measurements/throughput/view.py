@@ -172,7 +172,8 @@ class ThroughputView(View[GoalsResult]):
         """
         if result.settings.get(EARLY_VERDICT):
             raise CsitExportError(
-                f"{result.test.full_name} was measured with early verdicts; CSIT's trials take their whole duration."
+                f"{result.test.full_name} was measured with early verdicts, but CSIT's trials take their whole "
+                "duration. Measure it without early_verdict."
             )
         bounds = {
             "ndr": _csit_bounds(result, mlrsearch.NDR),
@@ -241,7 +242,7 @@ def _csit_bounds(result: GoalsResult, wanted: mlrsearch.SearchGoal) -> dict[str,
     report = next((one for one in result.goals if _is_same_goal(one.goal, wanted)), None)
     if report is None or report.result is None:
         raise CsitExportError(
-            f"{result.test.full_name} has no goal with the attributes of CSIT's {wanted.name}."
+            f"{result.test.full_name} has no goal with the attributes of CSIT's {wanted.name}. Search with goals=csit."
         )
 
     outcome = report.result
