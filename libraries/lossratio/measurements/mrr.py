@@ -335,8 +335,8 @@ class MaximumRateView(View[ResultT]):
         found: Any = getattr(result, result.found)
         if found is None or any(trial.duration_s != MRR_TRIAL_DURATION for trial in result.trials):
             raise measurements.CsitExportError(
-                f"{result.test.full_name} cannot be exported as CSIT's MRR, whose trials last {MRR_TRIAL_DURATION:g} s. "
-                f"Set trial_duration={MRR_TRIAL_DURATION:g} s."
+                f"{result.test.full_name} cannot be exported as CSIT's MRR: its trials must last "
+                f"{MRR_TRIAL_DURATION:g} s (trial_duration)."
             )
         return {"type": "mrr", "receive_rate": self.received(found)}
 
