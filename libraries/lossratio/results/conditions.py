@@ -146,8 +146,7 @@ class LoadSemantics(Record):
     def _factor_counts_directions(self) -> "LoadSemantics":
         if len(self.shares_ratio) != len(self.directions):
             raise ValueError(
-                f"{len(self.directions)} directions need a share of the load each, but there are "
-                f"{len(self.shares_ratio)}"
+                f"{len(self.directions)} directions have {len(self.shares_ratio)} shares of the load"
             )
         if not math.isclose(self.aggregate_factor, sum(self.shares_ratio)):
             raise ValueError(

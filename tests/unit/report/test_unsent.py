@@ -368,7 +368,9 @@ def test_a_starved_mrr_does_not_say_that_the_sut_degrades_under_overload():
     degraded = mrr(SharpKnee(capacity=200_000.0))
     assert [doubt.kind for doubt in doubts_of([throughput(), degraded])[1]] == [NoteKind.MRR_BELOW_PDR]
     trials = [
-        trial.model_copy(update={"unsent_frames": trial.sent_frames // 2, "sent_frames": trial.sent_frames // 2})
+        trial.model_copy(
+            update={"unsent_frames": trial.sent_frames // 2, "sent_frames": trial.sent_frames // 2, "directions": ()}
+        )
         for trial in degraded.trials
     ]
     starved = degraded.model_copy(update={"trials": tuple(trials)})

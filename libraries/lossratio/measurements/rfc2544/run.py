@@ -333,7 +333,8 @@ def _check(testbed: Testbed, request: Rfc2544Request) -> None:
     if generator is not None and impossible:
         possible = "    ".join(test.value for test in request.tests if test.value not in impossible)
         raise SearchError(
-            f"The generator {generator.kind} cannot tell when frames are lost, which {' and '.join(impossible)} need. "
+            f"The generator {generator.kind} cannot tell when frames are lost. The tests "
+            f"{' and '.join(impossible)} need that. "
             f"Leave these tests out (Run RFC 2544    {possible}), or use 'kind: afpacket'."
         )
 
