@@ -239,11 +239,12 @@ class ConnectionCapacity(
         self, result: ConnectionCapacityResult, trials: Sequence[TrialResult]
     ) -> CapacityValues:
         """The capacities of the trials."""
-        settings = result.settings
-        rate = result.max_load.rate.per_interface_fps
-        step, repeats = settings.step, settings.repeats
         search = CapacitySearch(
-            rate, settings.first, result.most_connections, step=step, repeats=repeats
+            result.max_load.rate.per_interface_fps,
+            result.settings.first,
+            result.most_connections,
+            step=result.settings.step,
+            repeats=result.settings.repeats,
         )
         return capacity_values(
             search.all_found(trials, f"The table capacity of {result.test.full_name}")

@@ -160,6 +160,7 @@ from lossratio.results.trials import (
     describe_trials as describe_trials,
     faulty_in_words as faulty_in_words,
     format_loss as format_loss,
+    in_good_trials as in_good_trials,
     in_trials_of as in_trials_of,
     in_trials_without_loss as in_trials_without_loss,
     not_lost_in_words as not_lost_in_words,

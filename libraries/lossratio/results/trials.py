@@ -1,7 +1,7 @@
 """Trials in result files: input, output, and the controller's purpose."""
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import fields, replace
 from typing import Any
 
@@ -162,7 +162,7 @@ NONE_LOST = "none lost"
 """The words for a load at which no trial lost a frame."""
 
 
-def share_missing_in_words(share: float, trials: Iterable[Trial], load: float) -> str:
+def share_missing_in_words(share: float, here: Iterable[Trial]) -> str:
     """The share of missing frames at a load, e.g. ``0.46 % lost``.
 
     If not all of them may be called lost, the words say which. If none are missing in a typical trial, they say in how
@@ -170,10 +170,9 @@ def share_missing_in_words(share: float, trials: Iterable[Trial], load: float) -
 
     Args:
         share: The share.
-        trials: All trials.
-        load: The load, in frames per second per interface.
+        here: The trials at the load that count.
     """
-    here = [trial for trial in trials if trial.load_per_interface_fps == load]
+    here = list(here)
     if share <= 0.0:
         return f"{NONE_LOST}{in_trials_without_loss(here)}"
     apart = not_lost_in_words(here)
@@ -191,11 +190,18 @@ def _in_two_digits(share: float) -> str:
 
 def in_trials_without_loss(trials: Iterable[Trial]) -> str:
     """The words after "no loss" if some trials at a load had loss, e.g. `` in 6 of 8 trials``; empty: none had."""
-    counting = [trial for trial in trials if trial.is_evidence]
-    good = sum(trial.missing.lost_by_sut == 0 for trial in counting)
-    if good == len(counting):
+    return in_good_trials([not trial.missing.lost_by_sut for trial in trials if trial.is_evidence])
+
+
+def in_good_trials(are_good: Sequence[bool]) -> str:
+    """How many trials something is true of, e.g. `` in 6 of 8 trials``; empty: of all of them.
+
+    Args:
+        are_good: For each trial, whether it is true.
+    """
+    if all(are_good):
         return ""
-    return f" in {good} of {trials_counted(len(counting))}"
+    return f" in {sum(are_good)} of {trials_counted(len(are_good))}"
 
 
 def in_trials_of(trials: Iterable[Trial]) -> str:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from lossratio import results
 from lossratio.errors import StarvedGeneratorError
-from lossratio.measurements.throughput.result import Goal, search_goal
+from lossratio.measurements.throughput.result import Goal, GoalsResult, search_goal
 from lossratio.mlrsearch import (
     Bound,
     GoalResult,
@@ -106,47 +106,38 @@ def is_least(reason: str | None) -> bool:
     return is_generators_limit(reason) or (reason or "").startswith(tuple(_LIMITS))
 
 
-def is_bound_of_others(trials: Iterable[results.Trial], bound: Rate | None, goal: Goal) -> bool:
+def is_bound_of_others(result: GoalsResult, bound: Rate | None, goal: Goal) -> bool:
     """Whether, in most trials that lost too much at an upper bound, the SUT itself lost few enough frames.
 
     Args:
-        trials: The trials of the search.
+        result: The result of the search.
         bound: The upper bound; None: there is none.
         goal: The goal of the bound.
     """
     if bound is None:
         return False
     searched = search_goal(goal)
-    at_bound = [searched.seen(trial) for trial in _evidence_at(bound, trials)]
+    at_bound = [searched.seen(trial.as_result()) for trial in result.evidence_at(bound)]
     failed = [trial for trial in at_bound if trial.loss_ratio > goal.loss_ratio]
     by_others = [trial for trial in failed if sut_loss_ratio(trial) <= goal.loss_ratio]
     return 2 * len(by_others) > len(failed)
 
 
-def is_bound_of_bursts(trials: Iterable[results.Trial], bound: Rate | None, goal: Goal) -> bool:
+def is_bound_of_bursts(result: GoalsResult, bound: Rate | None, goal: Goal) -> bool:
     """Whether an upper bound exists only because of frames that the generator's bursts after stalls may have cost.
 
     Args:
-        trials: The trials of the search.
+        result: The result of the search.
         bound: The upper bound; None: there is none.
         goal: The goal of the bound.
     """
     if bound is None:
         return False
     searched = search_goal(goal)
-    made = _evidence_at(bound, trials)
+    made = [trial.as_result() for trial in result.evidence_at(bound)]
     with_bursts = [with_late_frames(trial, searched) for trial in made]
     is_upper = _is_upper_bound(bound.per_interface_fps, searched, with_bursts)
     return is_upper and not is_of_sut(searched, made)
-
-
-def _evidence_at(bound: Rate, trials: Iterable[results.Trial]) -> list[TrialResult]:
-    """The trials at a bound that are evidence."""
-    return [
-        trial.as_result()
-        for trial in trials
-        if trial.is_evidence and trial.load_per_interface_fps == bound.per_interface_fps
-    ]
 
 
 def _limit_of_others(
