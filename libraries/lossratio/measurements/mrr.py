@@ -27,9 +27,9 @@ from lossratio.results import (
     doubt,
     frames_in_words,
     headline,
+    in_full,
     in_trials_of,
     kind_of,
-    load_per_interface,
     not_lost_in_words,
     numbers,
     offered_in,
@@ -242,7 +242,8 @@ def _numbers(result: MrrResult) -> Iterator[str]:
     if result.mrr is None:
         return
 
-    trials = f"{trials_counted(len(result.mrr.values))} at maximum load, {load_per_interface(result.max_load)}"
+    offered = result.max_load.rate.per_interface_fps
+    trials = f"{trials_counted(len(result.mrr.values))} at maximum load, {in_full(offered)}"
     yield f"MRR ({trials}): frames forwarded over the actual time"
     yield value_line("mean", result.mrr.mean)
     if len(result.mrr.values) > 1:

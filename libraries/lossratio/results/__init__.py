@@ -185,9 +185,10 @@ from lossratio.results.wording import (
     format_interval as format_interval,
     frames_in_words as frames_in_words,
     in_columns as in_columns,
-    load_per_interface as load_per_interface,
+    in_full as in_full,
     rate_in_words as rate_in_words,
     size_in_words as size_in_words,
     value_line as value_line,
     way_in_words as way_in_words,
+    written_in_full as written_in_full,
 )
