@@ -339,7 +339,7 @@ def from_the_top(facts: Facts) -> Verdict:
     if below:
         first_fps, most_fps = min(below)
         problems.append(
-            f"it began at {format_frame_rate(first_fps)}; the medium has {format_frame_rate(most_fps)}"
+            f"it began at {format_frame_rate(first_fps)}, and the medium has {format_frame_rate(most_fps)}"
         )
     if not all(loss.is_complete for loss in facts.losses):
         problems.append("it ended at the smallest load, before two trials in a row lost nothing")

@@ -140,7 +140,7 @@ def sizes_of_run(results: Sequence[GoalsResult]) -> Sweep:
     rows = [_row(one, one.goals[0], _size_of(one, "")) for one in results]
     format_of_frames = first.conditions.traffic.frame_format
     testbed = first.conditions.testbed.name
-    return Sweep("frame size", "throughput", format_of_frames, testbed, tuple(rows))
+    return Sweep("RFC 2544", "throughput", format_of_frames, testbed, tuple(rows))
 
 
 def draw_frame_sizes(sweeps: Sequence[Sweep]) -> str:
