@@ -352,7 +352,8 @@ def test_frames_that_the_generator_dropped_are_named_where_a_maximum_receive_rat
     _, run, _ = measured("mrr", tmp_path, drops_always)
     (result,) = run.results
     dropped = sum(trial.missing.generator_drops for trial in result.trials)
-    assert f"loss                    1 % of the frames sent; {dropped:,} of them were dropped by the" in message(result)
+    said = f"of {dropped:,} missing frames: {dropped:,} frames dropped by the generator"
+    assert f"loss                    1 % of the frames sent; {said}" in message(result)
 
 
 def test_a_sentence_about_the_sut_is_found():

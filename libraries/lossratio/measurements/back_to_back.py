@@ -315,6 +315,7 @@ class BackToBack(
                 f"A burst of {request.longest_burst:g} s at {format_frames_per_second(rate)} has no frame. Raise "
                 "longest_burst."
             )
+
         repeats = request.repeats if throughput < rate * (1.0 - ROUNDING) else 0
         return BurstSearch(
             rate,
@@ -351,6 +352,7 @@ class BackToBack(
         """The bursts of the trials and their buffer times; None if no buffer fills."""
         if not trials and result.back_to_back is None:
             return None
+
         rate = result.max_load.rate.per_interface_fps
         search = BurstSearch(
             rate,

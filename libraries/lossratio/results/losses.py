@@ -20,7 +20,7 @@ PatternKind: TypeAlias = Literal[
     "end",
     "pauses",
 ]
-"""What lost frames have in common; ``sizes_of_flows`` is in results of earlier versions only."""
+"""What lost frames have in common."""
 
 
 class LossPattern(Record):

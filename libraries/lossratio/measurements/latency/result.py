@@ -139,6 +139,7 @@ class LatencyAtLoad(Record):
         """The traffic of the trial; None: the trial failed, or its duration is not known."""
         if self.duration_s is None or self.loss_ratio is None:
             return None
+
         known = MissingFrames(
             late=self.late_frames,
             unsent=self.unsent_frames or 0,

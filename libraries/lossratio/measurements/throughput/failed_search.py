@@ -108,7 +108,9 @@ def _is_unexplained(result: ThroughputResult) -> bool:
     if places is None:
         return False
     explained = [
-        pattern.explained_ratio for pattern in places.patterns if pattern.kind in ("flows", "sizes")
+        pattern.explained_ratio
+        for pattern in places.patterns
+        if pattern.kind in ("flows", "sizes", "sizes_of_flows")
     ]
     return max(explained, default=0.0) < _EXPLAINED
 
