@@ -282,7 +282,7 @@ class MeasuredKind(
 
     def progress(self, request: RequestT, controller: ControllerT, trial: TrialResult) -> ProgressT:
         """The progress after a trial, as the controller sees it. The work must not grow with the number of trials."""
-        progress: Any = Progress.of(controller, trial, getattr(controller, "purpose", None))
+        progress: Any = Progress.of(controller, trial)
         return progress  # type: ignore[no-any-return]
 
     def build(
