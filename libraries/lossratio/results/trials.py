@@ -162,7 +162,7 @@ NONE_LOST = "none lost"
 """The words for a load at which no trial lost a frame."""
 
 
-def share_missing_in_words(share: float, here: Iterable[Trial]) -> str:
+def share_missing_in_words(share: float, here: Sequence[Trial]) -> str:
     """The share of missing frames at a load, e.g. ``0.46 % lost``.
 
     If not all of them may be called lost, the words say which. If none are missing in a typical trial, they say in how
@@ -172,7 +172,6 @@ def share_missing_in_words(share: float, here: Iterable[Trial]) -> str:
         share: The share.
         here: The trials at the load that count.
     """
-    here = list(here)
     if share <= 0.0:
         return f"{NONE_LOST}{in_trials_without_loss(here)}"
     apart = not_lost_in_words(here)
