@@ -292,11 +292,9 @@ def _numbers(result: ConnectionCapacityResult) -> Iterator[str]:
 def _stalls(result: ConnectionCapacityResult) -> Iterator[str]:
     """Stalls decided the result: not in trials that filled the table to its known capacity."""
     searches = () if result.capacity is None else result.capacity.searches
-    unexplained = [
-        trial
-        for trial in result.evidence
-        if not any(_was_full(trial, search) for search in searches)
-    ]
+    unexplained = list(result.evidence)
+    for search in searches:
+        unexplained = [trial for trial in unexplained if not _was_full(trial, search)]
     yield from stalls_that_decided(unexplained, [0.0])
 
 
