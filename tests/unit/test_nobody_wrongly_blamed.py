@@ -30,7 +30,6 @@ from lossratio.measurements.connections import OpeningRequest
 from lossratio.measurements.latency.measure import (
     Latency,
     LatencyPoint,
-    LatencyProgress,
     LatencyRequest,
     add_latency,
     measure_latency,
@@ -110,7 +109,7 @@ def perform(name, testbed, where, show):
     kind = kind_of("throughput" if name in GOALS else name)
     request = request_for(kind, GOALS.get(name))
     if isinstance(kind, Latency):
-        measure_latency(testbed, request, where, lambda at_load: show(LatencyProgress(at_load)))
+        measure_latency(testbed, request, where, show)
     elif isinstance(kind, Reconfiguration):
         measure_reconfiguration_loss(testbed, request, where, show)
     else:
@@ -128,7 +127,7 @@ def search_and_ask(testbed, where, show):
     if bound is None:
         return
     latency = LatencyRequest(profile=PROFILE, points=points_of(result))
-    result = add_latency(testbed, latency, where, result, lambda at_load: show(LatencyProgress(at_load)))
+    result = add_latency(testbed, latency, where, result, show)
     load = bound.per_interface_fps
     telemetry = TelemetryRequest(profile=PROFILE, load=load, goal=report.goal.name)
     trial = measure_telemetry(testbed, telemetry)
@@ -353,7 +352,8 @@ def test_frames_that_the_generator_dropped_are_named_where_a_maximum_receive_rat
     _, run, _ = measured("mrr", tmp_path, drops_always)
     (result,) = run.results
     dropped = sum(trial.missing.generator_drops for trial in result.trials)
-    assert f"loss                    1 % of the frames sent; {dropped:,} of them were dropped by the" in message(result)
+    said = f"of {dropped:,} missing frames: {dropped:,} frames dropped by the generator"
+    assert f"loss                    1 % of the frames sent; {said}" in message(result)
 
 
 def test_a_sentence_about_the_sut_is_found():

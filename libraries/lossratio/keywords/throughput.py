@@ -294,7 +294,7 @@ def latency_after_search(
 
 
 def _show(at_load: latencies.LatencyAtLoad) -> None:
-    say(latencies.load_line(at_load))
+    say(at_load.line())
     for fault in at_load.faults:
         logger.warn(f"Latency at {latencies.name_load(at_load)} is not known: {fault}")
 

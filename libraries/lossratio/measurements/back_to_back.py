@@ -212,9 +212,8 @@ def back_to_back_values(
 def _spoilt_bursts(trial: TrialResult) -> str:
     missing = missing_frames(trial.output) or MissingFrames()
     return (
-        f"{MOST_UNKNOWN} bursts in a row say nothing about the SUT: the generator did not send frames or dropped "
-        f"them when they came back, {missing.by_tester:,} of the last burst. "
-        "Lower the rate (max_load)."
+        f"{MOST_UNKNOWN} bursts in a row say nothing about the SUT, because the generator left frames unsent or "
+        f"dropped them when they came back ({missing.by_tester:,} in the last burst). Lower the rate (max_load)."
     )
 
 
@@ -316,10 +315,14 @@ class BackToBack(
                 f"A burst of {request.longest_burst:g} s at {format_frames_per_second(rate)} has no frame. Raise "
                 "longest_burst."
             )
+
         repeats = request.repeats if throughput < rate * (1.0 - ROUNDING) else 0
-        verification = request.loss_verification
         return BurstSearch(
-            rate, longest, step=request.step, repeats=repeats, loss_verification=verification
+            rate,
+            longest,
+            step=request.step,
+            repeats=repeats,
+            loss_verification=request.loss_verification,
         )
 
     def measurer(self, request: BackToBackRequest, testbed: Testbed, ready: Ready) -> Measurer:
@@ -349,13 +352,14 @@ class BackToBack(
         """The bursts of the trials and their buffer times; None if no buffer fills."""
         if not trials and result.back_to_back is None:
             return None
-        settings = result.settings
+
         rate = result.max_load.rate.per_interface_fps
-        longest = result.longest_burst_frames
-        step = settings.step_frames
-        repeats = settings.repeats
         search = BurstSearch(
-            rate, longest, step=step, repeats=repeats, loss_verification=settings.loss_verification
+            rate,
+            result.longest_burst_frames,
+            step=result.settings.step_frames,
+            repeats=result.settings.repeats,
+            loss_verification=result.settings.loss_verification,
         )
         bursts = search.all_found(trials, f"The back-to-back value of {result.test.full_name}")
         return back_to_back_values(bursts, result.throughput.per_interface_fps, rate)

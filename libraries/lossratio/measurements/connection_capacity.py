@@ -239,11 +239,12 @@ class ConnectionCapacity(
         self, result: ConnectionCapacityResult, trials: Sequence[TrialResult]
     ) -> CapacityValues:
         """The capacities of the trials."""
-        settings = result.settings
-        rate = result.max_load.rate.per_interface_fps
-        step, repeats = settings.step, settings.repeats
         search = CapacitySearch(
-            rate, settings.first, result.most_connections, step=step, repeats=repeats
+            result.max_load.rate.per_interface_fps,
+            result.settings.first,
+            result.most_connections,
+            step=result.settings.step,
+            repeats=result.settings.repeats,
         )
         return capacity_values(
             search.all_found(trials, f"The table capacity of {result.test.full_name}")
@@ -291,11 +292,9 @@ def _numbers(result: ConnectionCapacityResult) -> Iterator[str]:
 def _stalls(result: ConnectionCapacityResult) -> Iterator[str]:
     """Stalls decided the result: not in trials that filled the table to its known capacity."""
     searches = () if result.capacity is None else result.capacity.searches
-    unexplained = [
-        trial
-        for trial in result.evidence
-        if not any(_was_full(trial, search) for search in searches)
-    ]
+    unexplained = list(result.evidence)
+    for search in searches:
+        unexplained = [trial for trial in unexplained if not _was_full(trial, search)]
     yield from stalls_that_decided(unexplained, [0.0])
 
 

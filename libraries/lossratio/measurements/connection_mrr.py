@@ -3,31 +3,24 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal
 
-from pydantic import Field, JsonValue
+from pydantic import Field
 
-from lossratio.measurements import CsitExportError, FoundResult, PlannedKind, PlannedTrials
+from lossratio.measurements import FoundResult, PlannedKind, PlannedTrials
 from lossratio.measurements.connection_tables import OfConnectionRates
 from lossratio.measurements.connections import (
     CONNECTIONS_PER_SECOND,
     OpeningRequest,
     lines_of_losses,
 )
-from lossratio.measurements.mrr import (
-    MRR_TRIAL_DURATION,
-    MrrRequest,
-    at_maximum_load,
-    not_lost_of_them,
-)
+from lossratio.measurements.mrr import MaximumRateView, MrrRequest
 from lossratio.records import Record
 from lossratio.results import (
     USUAL,
-    Finding,
     MaxLoad,
-    View,
     headline,
     in_trials_of,
     numbers,
@@ -142,45 +135,22 @@ def _numbers(result: ConnectionMrrResult) -> Iterator[str]:
         if len(found.values) > 1:
             yield value_line("standard deviation", found.stdev_per_second, CONNECTIONS_PER_SECOND)
         lost = counted(found.lost_connections, "connection")
-        lost += not_lost_of_them(result)
         yield value_line(
             "lost", f"{lost}; {found.unsent_connections:,} unsent, which does not count as loss"
         )
     yield from lines_of_losses(result)
 
 
-class ConnectionMrrView(View[ConnectionMrrResult]):
+class ConnectionMrrView(MaximumRateView[ConnectionMrrResult]):
     """The view of a connection MRR."""
 
     quantity = "connection MRR"
-    has_value = True
     value_fields = MappingProxyType({"value": "mean_per_second", "deviation": "stdev_per_second"})
     measured_in = CONNECTIONS_PER_SECOND
-    csit_type = "mrr"
     method = "RFC 9693"
     rules = (_found, _numbers, *USUAL)
 
-    def values(self, result: ConnectionMrrResult) -> Mapping[str, Any]:
-        """The mean, and its standard deviation, which a single trial does not show."""
-        values = dict(super().values(result))
-        if result.connections is not None and len(result.connections.values) == 1:
-            del values["deviation"]
-        return values
-
-    def aspects(self, result: ConnectionMrrResult, finding: Finding) -> Mapping[str, JsonValue]:
-        """The rate, and the duration of trials."""
-        return at_maximum_load(result)
-
-    def csit(self, result: ConnectionMrrResult) -> dict[str, Any]:
-        """The rates of all trials, with mean and standard deviation.
-
-        Raises:
-            CsitExportError: If there are no rates, or trials last longer or shorter than CSIT's.
-        """
-        found = result.connections
-        if found is None or any(trial.duration_s != MRR_TRIAL_DURATION for trial in result.trials):
-            raise CsitExportError(
-                f"{result.test.full_name} has no trials of {MRR_TRIAL_DURATION:g} s, which CSIT's MRR needs."
-            )
+    def received(self, found: ConnectionMrrValues) -> dict[str, Any]:
+        """Connections per second."""
         rate = {"avg": found.mean_per_second, "stdev": found.stdev_per_second, "unit": "cps"}
-        return {"type": "mrr", "receive_rate": {"rate": {"values": [*found.values], **rate}}}
+        return {"rate": {"values": [*found.values], **rate}}

@@ -148,12 +148,12 @@ def _table_error(first: TrialResult, asked: Sequence[TrialResult], way_out: str)
 
     at_slow = f"{_established(slow):,.0f} were established at {slow.load:,.0f} connections/s"
     at_fast = f"{_established(fast):,.0f} at {fast.load:,.0f}"
-    of_nearly = f"of {_opened(nearly):,.0f} it lost {_lost(nearly):,.0f}"
-    of_few = f"of {_opened(few):,.0f} {_lost(few):,.0f}"
+    of_nearly = f"it lost {_lost(nearly):,.0f} of {_opened(nearly):,.0f} connections"
+    of_few = f"{_lost(few):,.0f} of {_opened(few):,.0f}"
 
     return DutError(
-        f"The device {what}. These trials show a table instead of a rate: of {_opened(slow):,.0f} connections "
-        f"{at_slow} and {at_fast}; {of_nearly}, and {of_few}. Raise the table's limit, look for foreign entries in "
+        f"The device {what}. These trials show a table instead of a rate: of {_opened(slow):,.0f} connections, "
+        f"{at_slow}, and {at_fast}; {of_nearly}, and {of_few}. Raise the table's limit, look for foreign entries in "
         f"it, or {way_out}. `Find Connection Table Capacity` measures its size."
     )
 

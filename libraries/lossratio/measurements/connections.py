@@ -137,9 +137,9 @@ class OpeningRequest(Request):
         ):
             names = ", ".join(dict.fromkeys(f"{dut.hop.node_name} ({dut.kind})" for dut in duts))
             raise SearchError(
-                f"No device on the path is known to keep connections: {names}. Give it state (a linux_router: nat "
-                "or firewall) or a way to forget (a black_box: a reset). To measure the tester's own limit, set "
-                "stateless=True."
+                f"No device on the path is known to keep connections: {names}. Switch on nat or firewall "
+                "(linux_router), or give the device a hook 'reset' (black_box). To measure the tester's own limit, "
+                "set stateless=True."
             )
 
     def look(self, testbed: Testbed, loads: LoadRange) -> tuple[str, ...]:

@@ -23,8 +23,8 @@ from lossratio.results import (
     are_lost_in_words,
     frames_in_words,
     headline,
+    in_full,
     in_trials_of,
-    load_per_interface,
     numbers,
     rate_in_words,
     value_line,
@@ -224,7 +224,8 @@ def _found(result: FrameLossResult) -> Iterator[str]:
 @numbers
 def _numbers(result: FrameLossResult) -> Iterator[str]:
     """A line for each load."""
-    yield f"frame loss rate, from the maximum load downwards ({load_per_interface(result.max_load)})"
+    maximum = in_full(result.max_load.rate.per_interface_fps)
+    yield f"frame loss rate, from the maximum load downwards ({maximum})"
     loads = () if result.frame_loss is None else result.frame_loss.loads
     for loss, trial in zip(loads, result.trials, strict=False):
         share = format_ratio(loss.share_of_max_load_ratio)

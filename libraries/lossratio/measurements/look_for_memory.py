@@ -132,8 +132,8 @@ def _remark_on_memory(
     ):
         rest *= 2.0
     return noted(
-        f"the device remembers trials: {seen}. Results depend on the order of trials; a rest of {rest:.3g} s helps "
-        "(rest=)",
+        f"the device remembers trials: {seen}. Results depend on the order of trials; rest={rest:.3g} s "
+        "helps",
         NoteKind.MEMORY,
         Weight.DOUBT,
         _EVIDENCE,

@@ -116,7 +116,7 @@ def run_warm_up(testbed: Testbed, request: Request, warm_up: WarmUp, load: float
     return (
         f"a warm-up of {warm_up.duration:g} s came before the first trial, at {format_frame_rate(load)} per "
         f"interface with the traffic profile {warm_up.profile.name}; {missing} of its frames did not come back, "
-        "which does not count"
+        "and they do not count"
     )
 
 
@@ -282,7 +282,7 @@ class MeasuredKind(
 
     def progress(self, request: RequestT, controller: ControllerT, trial: TrialResult) -> ProgressT:
         """The progress after a trial, as the controller sees it. The work must not grow with the number of trials."""
-        progress: Any = Progress.of(controller, trial, getattr(controller, "purpose", None))
+        progress: Any = Progress.of(controller, trial)
         return progress  # type: ignore[no-any-return]
 
     def build(

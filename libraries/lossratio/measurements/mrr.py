@@ -6,7 +6,7 @@ import statistics
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar
 
 from pydantic import Field, JsonValue
 
@@ -25,13 +25,12 @@ from lossratio.results import (
     are_lost_in_words,
     caveat,
     doubt,
-    faulty_in_words,
     frames_in_words,
     headline,
+    in_full,
     in_trials_of,
     kind_of,
-    load_per_interface,
-    missing_in,
+    not_lost_in_words,
     numbers,
     offered_in,
     rate_in_words,
@@ -169,20 +168,6 @@ def maximum_receive_rate(trials: Sequence[TrialResult], conditions: Conditions) 
     )
 
 
-def not_lost_of_them(result: TestResult) -> str:
-    """The words after a number of lost frames or connections that say how many of them the SUT did not lose."""
-    missing = missing_in(result.trials)
-    words = ""
-    if missing.late:
-        words += f"; {missing.late:,} of them were only late, not lost"
-    if missing.generator_drops:
-        words += f"; {missing.generator_drops:,} of them were dropped by the generator, not lost"
-    faulty = faulty_in_words(trial for trial in result.trials if trial.is_evidence)
-    if faulty:
-        words += f"; {faulty}, which counts as loss"
-    return words
-
-
 class MaximumReceiveRate(measurements.PlannedKind[MrrRequest, MrrResult]):
     """The kind: maximum receive rate."""
 
@@ -201,7 +186,7 @@ class MaximumReceiveRate(measurements.PlannedKind[MrrRequest, MrrResult]):
         if loads.max_load * request.trial_duration < FEWEST_FRAMES:
             raise SearchError(
                 f"A trial of {request.trial_duration:g} s at the maximum load ({format_frame_rate(loads.max_load)} per "
-                f"interface) sends fewer than {FEWEST_FRAMES} frames, which are too few for a rate. Give a longer "
+                f"interface) sends fewer than {FEWEST_FRAMES} frames, too few for a rate. Give a longer "
                 "trial_duration."
             )
         return measurements.PlannedTrials(
@@ -257,7 +242,8 @@ def _numbers(result: MrrResult) -> Iterator[str]:
     if result.mrr is None:
         return
 
-    trials = f"{trials_counted(len(result.mrr.values))} at maximum load, {load_per_interface(result.max_load)}"
+    offered = result.max_load.rate.per_interface_fps
+    trials = f"{trials_counted(len(result.mrr.values))} at maximum load, {in_full(offered)}"
     yield f"MRR ({trials}): frames forwarded over the actual time"
     yield value_line("mean", result.mrr.mean)
     if len(result.mrr.values) > 1:
@@ -271,7 +257,8 @@ def _numbers(result: MrrResult) -> Iterator[str]:
 
     if result.mrr.loss_ratio_of_sent is not None:
         loss = f"{format_ratio(result.mrr.loss_ratio_of_sent)} of the frames sent"
-        loss += not_lost_of_them(result)
+        apart = not_lost_in_words(result.trials, of_sent=True)
+        loss += f"; {apart}" if apart else ""
         if unsent is not None:
             loss += f"; {counted(unsent, 'frame')} unsent, which does not count as loss"
 
@@ -316,55 +303,77 @@ def _below_throughput(result: MrrResult, results: Sequence[TestResult]) -> Itera
             return
 
 
-class MrrView(View[MrrResult]):
-    """The view of a maximum receive rate."""
+ResultT = TypeVar("ResultT", bound=measurements.FoundResult)
 
-    quantity = "MRR"
+
+class MaximumRateView(View[ResultT]):
+    """The view of a rate at the maximum load: the mean of the trials, and their standard deviation."""
+
     has_value = True
-    value_fields = MappingProxyType({"value": "mean", "deviation": "stdev"})
-    value_name = "mean of an MRR with its standard deviation"
     csit_type = "mrr"
-    rules = (_found, _numbers, _below_throughput, _caveat, *USUAL)
 
-    def values(self, result: MrrResult) -> Mapping[str, Any]:
+    def values(self, result: ResultT) -> Mapping[str, Any]:
         """The mean, and its standard deviation, which a single trial does not show."""
         values = dict(super().values(result))
-        if result.mrr is not None and len(result.mrr.values) == 1:
-            del values["deviation"]
+        if len(result.evidence) == 1:
+            values.pop("deviation", None)
         return values
 
-    def aspects(self, result: MrrResult, finding: Finding) -> Mapping[str, JsonValue]:
+    def aspects(self, result: ResultT, finding: Finding) -> Mapping[str, JsonValue]:
         """The load, and the trials' durations, because bursts change the forwarding rate of short trials."""
-        return at_maximum_load(result)
+        durations = {trial.duration_s for trial in result.trials if trial.is_evidence}
+        return {
+            "goal": {"load_per_interface_fps": result.max_load.rate.per_interface_fps},
+            "trial duration": [*sorted(durations)],
+        }
 
-    def csit(self, result: MrrResult) -> dict[str, Any]:
+    def csit(self, result: ResultT) -> dict[str, Any]:
         """The rates of all trials, with mean and standard deviation.
 
         Raises:
             CsitExportError: If there are no rates, or trials last longer or shorter than CSIT's.
         """
-        if result.mrr is None or any(
-            trial.duration_s != MRR_TRIAL_DURATION for trial in result.trials
-        ):
+        found: Any = getattr(result, result.found)
+        if found is None or any(trial.duration_s != MRR_TRIAL_DURATION for trial in result.trials):
             raise measurements.CsitExportError(
-                f"{result.test.full_name} is no MRR of CSIT's kind: its trials do not last {MRR_TRIAL_DURATION:g} s."
+                f"{result.test.full_name} cannot be exported as CSIT's MRR: its trials must last "
+                f"{MRR_TRIAL_DURATION:g} s (trial_duration)."
             )
-        mrr = result.mrr
+        return {"type": "mrr", "receive_rate": self.received(found)}
+
+    def received(self, found: Any) -> dict[str, Any]:
+        """The rates in CSIT's form.
+
+        Args:
+            found: The record with all numbers.
+        """
+        raise NotImplementedError
+
+
+class MrrView(MaximumRateView[MrrResult]):
+    """The view of a maximum receive rate."""
+
+    quantity = "MRR"
+    value_fields = MappingProxyType({"value": "mean", "deviation": "stdev"})
+    value_name = "mean of an MRR with its standard deviation"
+    rules = (_found, _numbers, _below_throughput, _caveat, *USUAL)
+
+    def received(self, found: Mrr) -> dict[str, Any]:
+        """Frames and bits per second."""
 
         def samples(name: str, unit: str) -> dict[str, Any]:
-            values = [getattr(value.forwarding_rate, name) for value in mrr.values]
+            values = [getattr(value.forwarding_rate, name) for value in found.values]
             return {
                 "values": values,
-                "avg": getattr(mrr.mean, name),
-                "stdev": getattr(mrr.stdev, name),
+                "avg": getattr(found.mean, name),
+                "stdev": getattr(found.stdev, name),
                 "unit": unit,
             }
 
-        rates = {
+        return {
             "rate": samples("aggregate_fps", "pps"),
             "bandwidth": samples("aggregate_l1_bps", "bps"),
         }
-        return {"type": "mrr", "receive_rate": rates}
 
 
 def _forwarded_in_words(mrr: Mrr, conditions: Conditions) -> str:
@@ -388,13 +397,3 @@ def _forwarded_in_words(mrr: Mrr, conditions: Conditions) -> str:
 def _setup(result: TestResult) -> tuple[Any, ...]:
     conditions = result.conditions
     return conditions.testbed.name, conditions.traffic, conditions.duts
-
-
-def at_maximum_load(result: TestResult) -> dict[str, JsonValue]:
-    """The aspects of a result with all trials at the maximum load."""
-    return {
-        "goal": {"load_per_interface_fps": result.max_load.rate.per_interface_fps},
-        "trial duration": [
-            *sorted({trial.duration_s for trial in result.trials if trial.is_evidence})
-        ],
-    }

@@ -1,16 +1,8 @@
 """Whether a maximum receive rate is at least the rate that is required."""
 
-from collections.abc import Callable
-
 from lossratio.errors import SearchError, TesterError
-from lossratio.results import (
-    TestResult,
-    apart_in_words,
-    ends_of,
-    findings_of,
-    format_frames_per_second,
-)
-from lossratio.units import FRAMES_PER_SECOND, Unit, format_ratio
+from lossratio.results import TestResult, apart_in_words, ends_of, findings_of, written_in_full
+from lossratio.units import format_ratio
 
 MRR_KINDS = ("mrr", "connection_mrr")
 """The kinds of measurement whose results have an MRR."""
@@ -35,7 +27,8 @@ def require_mrr(result: TestResult, least: float) -> None:
         )
 
     (finding,) = findings_of([result])
-    required = f"it should be at least {_writing(finding.unit)(least)}"
+    written = written_in_full(finding.unit)
+    required = f"it should be at least {written(least)}"
     ends = ends_of(finding)
     if ends is None:
         raise AssertionError(f"There is no {finding.quantity} ({finding.reason}); {required}.")
@@ -43,7 +36,7 @@ def require_mrr(result: TestResult, least: float) -> None:
         return
 
     offered = result.max_load.rate.per_interface_fps
-    found, wanted = apart_in_words(_writing(finding.unit), ends.least, least)
+    found, wanted = apart_in_words(written, ends.least, least)
     measured, required = f"{finding.quantity} is {found}", f"it should be at least {wanted}"
     if offered < least:
         raise SearchError(
@@ -56,9 +49,3 @@ def require_mrr(result: TestResult, least: float) -> None:
             "Choose a max_load that it can send."
         )
     raise AssertionError(f"{measured}; {required}.")
-
-
-def _writing(unit: Unit) -> Callable[[float], str]:
-    if unit is FRAMES_PER_SECOND:
-        return lambda rate: f"{format_frames_per_second(rate)} per interface"
-    return unit.format

@@ -39,13 +39,12 @@ class Progress:
     """What the next trial is for, in a few words; empty: the controller does not say."""
 
     @classmethod
-    def of(
-        cls, controller: Any, trial: TrialResult, purpose: object = None, rule: str | None = None
-    ) -> "Progress":
+    def of(cls, controller: Any, trial: TrialResult) -> "Progress":
         """The progress as seen by a controller that counts `trials` and `elapsed` time, and has a `forecast`."""
         bounds = getattr(controller, "bounds", ())
         next_trial = controller.next_trial()
-        words = None if purpose is None else str(purpose)
+        chosen = getattr(controller, "last_purpose", getattr(controller, "purpose", None))
+        words = None if chosen is None else str(chosen)
         reason = getattr(controller, "purpose", None)
 
         return cls(
@@ -54,7 +53,7 @@ class Progress:
             bounds,
             controller.forecast(),
             words,
-            rule,
+            getattr(chosen, "rule", None),
             controller.elapsed,
             next_trial,
             getattr(reason, "in_short", ""),

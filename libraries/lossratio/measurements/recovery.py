@@ -246,12 +246,12 @@ class Recovery(PlannedKind[RecoveryRequest, RecoveryResult]):
     def irregular(self, result: RecoveryResult, found: RecoveryValues | None) -> str | None:
         """The reason: there was no overload, or no recovery within the limit."""
         if found is None:
-            return "not overloaded: the throughput is the maximum load"
+            return "not overloaded: the throughput is the maximum load. Raise max_load if the generator can send more"
 
         dropped = sum(time.generator_drop_frames for time in found.times)
         if dropped:
             return (
-                f"the generator itself dropped {dropped:,} frames that came back, and the time of recovery is not "
+                f"the generator itself dropped {dropped:,} frames that came back, so the time of recovery is not "
                 "known. Measure at a lower load"
             )
         unfinished = [time for time in found.times if time.recovery_s is None]
@@ -272,7 +272,7 @@ class Recovery(PlannedKind[RecoveryRequest, RecoveryResult]):
             if unsent > LEAST_UNSENT:
                 why = f"The generator left up to {format_ratio(unsent)} of its frames unsent"
             else:
-                why = "Is the throughput too low?"
+                why = "Check the throughput that was given: it may be too low"
             return f"not overloaded: a repetition lost no frame in the overload. {why}"
 
         return None

@@ -114,6 +114,6 @@ def check_cable(file: Path, topology: Topology, path: TrafficPath) -> None:
     if path.hops:
         names = ", ".join(hop.node_name for hop in path.hops)
         raise TopologyError(
-            f"{file}: {names} is between the TG's ports, and the test would find its limit. For a self-test, both "
-            "ports must share one link, as in the topology local-cable."
+            f"{file}: {names} is between the TG's ports, so that the test would find the limit of {names}. For a "
+            "self-test, both ports must share one link, as in the topology local-cable."
         )

@@ -370,7 +370,8 @@ def two_bands(result: TestResult) -> Iterator[str]:
 
 
 @doubt(
-    NoteKind.LATE_FRAMES, "The counters of frames that came back after the wait: any such frame."
+    NoteKind.LATE_FRAMES,
+    "The counters of frames that came back after the wait; one such frame is enough.",
 )
 def late_frames(result: TestResult) -> Iterator[str]:
     """Frames count as lost that the SUT did not lose because they came back after the wait."""
@@ -401,7 +402,7 @@ foreign_frames = _counted(
 )
 full_rings = _counted(
     NoteKind.FULL_RINGS,
-    "The generator's counters of frames for which a ring had no room: any such frame.",
+    "The generator's counters of frames for which a ring had no room; one such frame is enough.",
     lambda trial: sum(way.refused_frames for way in trial.directions),
     "the generator's port, or the ring of 256 frames of a veth link behind it, had no "
     "room for {frames} frames in {trials}. They never reached the SUT and count as "
@@ -409,7 +410,7 @@ full_rings = _counted(
 )
 generator_drops = _counted(
     NoteKind.GENERATOR_DROPS,
-    "The generator's counters of its own drops: any such frame.",
+    "The generator's counters of its own drops; one such frame is enough.",
     lambda trial: trial.missing.generator_drops,
     "the generator dropped {frames} frames that came back in {trials}: the SUT did not "
     "lose them, and may forward more",

@@ -9,10 +9,10 @@ import math
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from lossratio.results.offered import LEAST_UNSENT, Offered, offered_in, sums_by_load
+from lossratio.results.offered import Offered, offered_by, offered_in, sums_by_load
 from lossratio.results.quantity import Finding, number_of
 from lossratio.results.view import view_of
-from lossratio.trials import MissingFrames, TrialResult, missing_frames
+from lossratio.trials import MissingFrames, TrialResult
 from lossratio.units import FRAMES_PER_SECOND, Unit, format_ratio
 
 
@@ -54,10 +54,22 @@ def ends_of(finding: Finding) -> Ends | None:
     share = unsent_share_of(finding)
     if share == 1.0:
         return Ends(value, math.inf, share)
-    if value == 0.0:
-        return Ends(value, _missing_of_none(finding), share)
-    most = max((_most_over_received(one) for one in _by_load(finding)), default=1.0)
-    return Ends(value, value * most, share)
+    if value == 0.0 and finding.unit != FRAMES_PER_SECOND:
+        return Ends(value, value, share)
+    offered = _by_load(finding)
+    most = max((_most(value, one, one.not_by_sut) for one in offered), default=value)
+    return Ends(value, most, share)
+
+
+def _most(value: float, offered: Offered, not_by_sut: int) -> float:
+    """A value if this many frames of its traffic, which are missing and which the SUT did not lose, had passed."""
+    if not not_by_sut:
+        return value
+    if not value:
+        return offered.load * not_by_sut / offered.intended
+    if offered.received:
+        return value * (offered.received + not_by_sut) / offered.received
+    return math.inf
 
 
 def unsent_share_of(finding: Finding) -> float:
@@ -74,8 +86,7 @@ def unsent_share_of(finding: Finding) -> float:
         if _sut_lost_nothing(finding):
             return 1.0
         offered = offered or _at_smallest_load(finding)
-    share = max((one.not_by_sut / one.intended for one in offered if one.intended), default=0.0)
-    return share if share > LEAST_UNSENT else 0.0
+    return max((one.share_not_by_sut for one in offered), default=0.0)
 
 
 def _sut_lost_nothing(finding: Finding) -> bool:
@@ -102,22 +113,13 @@ def ends_of_trial(trial: TrialResult, *, unsent_is_cost: bool = False) -> Ends:
     not in the upper end.
     """
     rate = trial.forwarding_rate
-    output = trial.output
-    missing = missing_frames(output)
-    intended = (output.sent_frames or 0) + (output.unsent_frames or 0)
-    received = (output.sent_frames or 0) - (output.lost_frames or 0)
-    if missing is None or not intended:
+    offered = offered_by(trial.load, trial.output)
+    if offered is None:
         return Ends(rate, rate, 0.0)
-
-    not_by_sut = missing.by_tester + missing.late
-    share = not_by_sut / intended
+    not_by_sut = offered.not_by_sut
     if unsent_is_cost:
-        not_by_sut -= missing.unsent + missing.refused
-    most = trial.load * not_by_sut / intended
-    if received > 0:
-        most = rate * (received + not_by_sut) / received
-
-    return Ends(rate, most, share if share > LEAST_UNSENT else 0.0)
+        not_by_sut -= offered.unsent
+    return Ends(rate, _most(rate, offered, not_by_sut), offered.share_not_by_sut)
 
 
 def at_most(values: Iterable[Ends], unit: Unit) -> list[float]:
@@ -161,19 +163,3 @@ def share_in_words(shares: Iterable[float]) -> str:
 def _by_load(finding: Finding) -> list[Offered]:
     """The frames on which a value is based, as one sum for each load."""
     return sums_by_load(view_of(finding.result).offered(finding.result, finding))
-
-
-def _missing_of_none(finding: Finding) -> float:
-    """The rate per interface of the missing frames that the SUT did not lose, if none came back in time."""
-    if finding.unit != FRAMES_PER_SECOND:
-        return 0.0
-    rates = (one.load * one.not_by_sut / one.intended for one in _by_load(finding) if one.intended)
-    return max(rates, default=0.0)
-
-
-def _most_over_received(one: Offered) -> float:
-    if not one.not_by_sut:
-        return 1.0
-    if one.received:
-        return (one.received + one.not_by_sut) / one.received
-    return math.inf

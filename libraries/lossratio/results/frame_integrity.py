@@ -8,7 +8,7 @@ from typing import Any
 from pydantic import JsonValue
 
 from lossratio.results.model import TestResult
-from lossratio.trials import ChangedField, DirectionCounters, read_record, seen_in_words
+from lossratio.trials import ChangedField, DirectionCounters, read_record
 from lossratio.units import format_most, format_ratio
 
 _SAFETY = 0.95
@@ -98,11 +98,9 @@ def integrity_of(result: TestResult) -> FrameIntegrity | None:
     )
 
 
-def fault_lines(result: TestResult) -> Iterator[str]:
-    """Lines about frames that came back with faults, or in another order; nothing if there are none."""
+def out_of_order(result: TestResult) -> Iterator[str]:
+    """A line about frames that arrived in another order; nothing if there are none."""
     integrity = integrity_of(result)
-    if integrity is not None and integrity.faults:
-        yield from _examined(result, integrity)
     if integrity is not None and integrity.reordered:
         share = format_ratio(integrity.reordered / integrity.arrived)
         yield f"Frames that arrived after a frame sent later (RFC 4737): {integrity.reordered:,} ({share})."
@@ -111,36 +109,20 @@ def fault_lines(result: TestResult) -> Iterator[str]:
 def integrity_lines(result: TestResult) -> Iterator[str]:
     """Lines about how frames without faults were examined, and about faults that were not checked."""
     integrity = integrity_of(result)
-    if integrity is not None and not integrity.faults:
-        yield from _examined(result, integrity)
+    if integrity is not None and integrity.examined and not integrity.faults:
+        among = f"of {integrity.arrived:,} that came back"
+        if integrity.before_trials:
+            among = "before the first trial"
+        found = "Each came back once and unchanged"
+        if integrity.is_sample:
+            least = _rounded_up(integrity.most(0))
+            found += f"; the share of all frames with a fault is below {least}"
+        yield f"Frames examined: {integrity.examined:,} {among}. {found}."
 
-    generator = result.conditions.generator
-    facts = generator.get("integrity")
+    facts = result.conditions.generator.get("integrity")
     left_out = facts.get("not_checked") if isinstance(facts, dict) else None
     if isinstance(left_out, list) and left_out:
         yield f"Not checked in frames that came back: {', '.join(map(str, left_out))}."
-
-
-def _examined(result: TestResult, integrity: FrameIntegrity) -> Iterator[str]:
-    """How many frames were examined, and what was found; nothing if no frames were examined."""
-    if integrity.examined:
-        among = (
-            "before the first trial"
-            if integrity.before_trials
-            else f"of {integrity.arrived:,} that came back"
-        )
-        found = "Each came back once and unchanged"
-        if integrity.faults:
-            effect = "in trials they may hide lost frames"
-            effect = effect if integrity.before_trials else "none of these count as received"
-            found = f"{faults_with_sizes(integrity)}: {effect}"
-        elif integrity.is_sample:
-            found += (
-                f"; the share of all frames with a fault is below {_rounded_up(integrity.most(0))}"
-            )
-
-        changes = seen_in_words(changed_fields_in(result))
-        yield f"Frames examined: {integrity.examined:,} {among}. {found}. {changes}".rstrip()
 
 
 def changed_fields_in(result: TestResult) -> Mapping[str, Sequence[ChangedField]]:

@@ -266,7 +266,8 @@ def kind_of(name: str) -> Kind[Any]:
     if not entry.name == loaded.name == fields["kind"].default:
         own = fields["kind"].default
         raise _KINDS.broken(
-            entry, f"must have the name of its class ({loaded.name!r}) and of its results ({own!r})"
+            entry,
+            f"must have the same name as its class ({loaded.name!r}) and its results ({own!r})",
         )
     return loaded()
 

@@ -7,11 +7,11 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from ipaddress import IPv4Address
 from statistics import median
-from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
+from lossratio.results.loss_tables import Seen
 from lossratio.results.loss_tests import Effect, Flags
 from lossratio.results.losses import LEVEL
 from lossratio.trials import FlowClasses, Losses, read_counts
@@ -26,23 +26,7 @@ _NONE = 1e-3
 """A share of the lost frames at which words for all of them still hold."""
 
 
-class Located(Protocol):
-    """The located losses of one direction in one trial."""
-
-    @property
-    def load(self) -> float:
-        """Its load per interface, in frames per second."""
-
-    @property
-    def direction(self) -> str:
-        """Name of the direction."""
-
-    @property
-    def losses(self) -> Losses:
-        """The record."""
-
-
-def of_direction(own: Sequence[Located], seen: Sequence[Located]) -> str:
+def of_direction(own: Sequence[Seen], seen: Sequence[Seen]) -> str:
     """The words after "lost frames", if several directions lose frames: `` of port0>port1``.
 
     Args:
@@ -54,7 +38,7 @@ def of_direction(own: Sequence[Located], seen: Sequence[Located]) -> str:
     return ""
 
 
-def whose(effect: Effect, own: Sequence[Located], seen: Sequence[Located]) -> str:
+def whose(effect: Effect, own: Sequence[Seen], seen: Sequence[Seen]) -> str:
     """The beginning of a sentence: the share of the loss that an effect explains.
 
     Args:
@@ -111,7 +95,7 @@ def directions_in_words(effect: Effect, names: Sequence[str]) -> str:
     )
 
 
-def moments_in_words(effect: Effect, own: Sequence[Located], *, is_last: bool) -> str:
+def moments_in_words(effect: Effect, own: Sequence[Seen], *, is_last: bool) -> str:
     """When in a trial frames are lost.
 
     Args:
@@ -144,7 +128,7 @@ def _edge_of(losses: Losses, *, is_last: bool) -> int:
     return int(np.searchsorted(lost, (1.0 - _NONE) * lost[-1])) + 1
 
 
-def _at_the_edge(own: Sequence[Located], field: str) -> str:
+def _at_the_edge(own: Sequence[Seen], field: str) -> str:
     """The words if all lost frames are the first or the last ones of their trials; empty: they are not."""
     counts = [int(getattr(one.losses, field)) for one in own]
     lost = sum(one.losses.lost_frames for one in own)
@@ -202,11 +186,10 @@ def class_in_words(one: FlowClasses, effect: Effect) -> str:
         effect: The effect.
     """
     distinct = sorted(set(one.values))
-    values = [distinct[place] for place in np.flatnonzero(effect.members)]
     if one.names:
-        words = " and ".join(one.names[value] for value in values)
-        return f"stream {words}" if len(values) == 1 else f"the streams {words}"
-    return "those with " + " or ".join(value_in_words(one.field, value) for value in values)
+        names = [one.names[distinct[place]] for place in np.flatnonzero(effect.members)]
+        return f"stream {names[0]}" if len(names) == 1 else f"the streams {' and '.join(names)}"
+    return _values_in_words(one.field, distinct, np.flatnonzero(effect.members).tolist())
 
 
 def value_in_words(field: str, value: int) -> str:
@@ -283,7 +266,7 @@ def _ways_to_divide(
     numbers = np.arange(flows)
     for one in losses.classes:
         distinct, labels = np.unique(np.array(one.values), return_inverse=True)
-        words = partial(_class_of, one.field, distinct.tolist())
+        words = partial(_values_in_words, one.field, distinct.tolist())
         yield words, labels.reshape(-1)[numbers % len(one.values)]
     hashes = np.array(read_counts(losses.flow_hashes), dtype=int)
     queues = range(2, min(_MOST_QUEUES, flows - 1) + 1)
@@ -293,7 +276,7 @@ def _ways_to_divide(
         yield partial(_remainders, count), numbers % count
 
 
-def _class_of(field: str, distinct: Sequence[int], own: Sequence[int]) -> str:
+def _values_in_words(field: str, distinct: Sequence[int], own: Sequence[int]) -> str:
     return "those with " + " or ".join(value_in_words(field, distinct[label]) for label in own)
 
 

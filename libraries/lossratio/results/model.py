@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol
 from pydantic import Field, model_validator
 
 from lossratio.errors import ReportError
-from lossratio.records import Record, UtcTime
+from lossratio.records import Rate, Record, UtcTime
 from lossratio.results.conditions import Conditions, MaxLoad
 from lossratio.results.losses import LossPlaces
 from lossratio.results.note import SHOWN, Note, NoteKind, as_text
@@ -156,6 +156,15 @@ class TestResult(Record):
     def evidence(self) -> list[Trial]:
         """The trials that count."""
         return [trial for trial in self.trials if trial.is_evidence]
+
+    def evidence_at(self, load: Rate) -> list[Trial]:
+        """The trials at a load that count.
+
+        Args:
+            load: The load.
+        """
+        fps = load.per_interface_fps
+        return [trial for trial in self.evidence if trial.load_per_interface_fps == fps]
 
     @property
     def queues_in_words(self) -> str | None:

@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from lossratio.results.trials import Trial
 from lossratio.results.wording import per_interface, rate_in_words
-from lossratio.trials import STALL
+from lossratio.trials import STALL, MissingFrames, TrialOutput, missing_frames
 from lossratio.units import format_ratio
 
 LEAST_UNSENT = 0.01
@@ -18,29 +18,40 @@ LESS_WORK = "stop other work on the generator's machine"
 
 
 class Offered(NamedTuple):
-    """The traffic that the generator offered in one trial."""
+    """The traffic that the generator offered in one trial, or in several trials at one load."""
 
     load: float
     """Intended load, frames per second per interface."""
     sent: int
     """Frames sent."""
-    unsent: int
-    """Frames that the generator could not send."""
-    received: int = 0
-    """Frames that came back in time."""
-    not_by_sut: int = 0
-    """Frames that are missing and that the SUT did not lose: unsent, late, or dropped by the generator."""
+    missing: MissingFrames = MissingFrames()
+    """Frames that did not come back in time, by their cause."""
+
+    @property
+    def unsent(self) -> int:
+        """Frames that the generator could not send."""
+        return self.missing.unsent + self.missing.refused
 
     @property
     def intended(self) -> int:
         """Frames that the load asked for."""
         return self.sent + self.unsent
 
-    def plus(self, other: "Offered") -> "Offered":
-        """The sum of two trials with the same load."""
-        return Offered(
-            self.load, *(one + another for one, another in zip(self[1:], other[1:], strict=True))
-        )
+    @property
+    def received(self) -> int:
+        """Frames that came back in time."""
+        return max(0, self.intended - self.missing.total)
+
+    @property
+    def not_by_sut(self) -> int:
+        """Missing frames that the SUT did not lose: unsent, late, or dropped by the generator."""
+        return self.missing.by_tester + self.missing.late
+
+    @property
+    def share_not_by_sut(self) -> float:
+        """The share of these frames; 0: it is at most `LEAST_UNSENT`."""
+        share = self.not_by_sut / max(1, self.intended)
+        return share if share > LEAST_UNSENT else 0.0
 
 
 def load_in_words(load: float, offered: Iterable[Offered], frames: str) -> str:
@@ -58,26 +69,31 @@ def load_in_words(load: float, offered: Iterable[Offered], frames: str) -> str:
     return f"about {rate_in_words(share * load, frames)} ({rate_in_words(load)} asked)"
 
 
+def offered_by(load: float, counted: Trial | TrialOutput) -> Offered | None:
+    """The traffic of one trial; None: its frames were not counted.
+
+    Args:
+        load: The load that was asked for, in frames per second per interface.
+        counted: The counts of the trial.
+    """
+    missing = missing_frames(counted)
+    if missing is None or counted.sent_frames is None or counted.unsent_frames is None:
+        return None
+    return Offered(load, counted.sent_frames, missing)
+
+
 def offered_in(trials: Iterable[Trial]) -> list[Offered]:
     """The traffic of the trials that counted their frames."""
-    offered = []
-    for trial in trials:
-        sent = trial.sent_frames
-        unsent = trial.unsent_frames
-        if sent is None or unsent is None:
-            continue
-
-        received = max(0, sent - (trial.lost_frames or 0))
-        not_by_sut = trial.missing.by_tester + trial.missing.late
-        offered.append(Offered(trial.load_per_interface_fps, sent, unsent, received, not_by_sut))
-    return offered
+    offered = (offered_by(trial.load_per_interface_fps, trial) for trial in trials)
+    return [one for one in offered if one is not None]
 
 
 def sums_by_load(offered: Iterable[Offered]) -> list[Offered]:
     """The traffic of all trials at each load together."""
     sums: dict[float, Offered] = {}
     for one in offered:
-        sums[one.load] = sums[one.load].plus(one) if one.load in sums else one
+        before = sums.get(one.load, Offered(one.load, 0))
+        sums[one.load] = Offered(one.load, before.sent + one.sent, before.missing + one.missing)
     return list(sums.values())
 
 

@@ -6,10 +6,10 @@ from lossratio.results import doubts
 from lossratio.results.frame_integrity import (
     FrameIntegrity,
     changed_fields_in,
-    fault_lines,
     faults_with_sizes,
     integrity_lines,
     integrity_of,
+    out_of_order,
 )
 from lossratio.results.losses import LEVEL
 from lossratio.results.model import TestResult
@@ -71,14 +71,13 @@ def damaged_frames(result: TestResult) -> Iterator[str]:
         return
 
     examined = f"{seen.examined:,}" if seen.is_sample else "all"
-    text = f"of {seen.arrived:,} frames that came back, {examined} were examined: {faults_with_sizes(seen)}"
+    among = f"of {seen.arrived:,} frames that came back, {examined} were examined"
+    effect = "; none of these count as received"
     if seen.before_trials:
-        text = (
-            f"of {examined} frames examined before the first trial: {faults_with_sizes(seen)}. Trials only count "
-            "frames, so as many copies may hide lost ones"
-        )
+        among = f"of {examined} frames examined before the first trial"
+        effect = ". Trials only count frames, so as many copies may hide lost ones"
     advice = changes_in_words(changed_fields_in(result)) or _advice_on(seen)
-    yield f"{text}. {advice.removesuffix('.')}"
+    yield f"{among}: {faults_with_sizes(seen)}{effect}. {advice.removesuffix('.')}"
 
 
 def _advice_on(seen: FrameIntegrity) -> str:
@@ -100,7 +99,11 @@ def loss_places(result: TestResult) -> Iterator[str]:
         yield f"Where losses sit: {sentence}."
 
 
-@rule(Weight.REMARK, NoteKind.QUEUES, "The devices' counters of each receive queue: any drop.")
+@rule(
+    Weight.REMARK,
+    NoteKind.QUEUES,
+    "The devices' counters of each receive queue; one drop is enough.",
+)
 def queues(result: TestResult) -> Iterator[str]:
     """The receive queues that dropped lost frames."""
     if result.queues_in_words is not None:
@@ -123,7 +126,7 @@ def scope(result: TestResult) -> Iterator[str]:
     )
 
 
-@rule(Weight.REMARK, NoteKind.UNSENT, "The generator's counters: any unsent frame.")
+@rule(Weight.REMARK, NoteKind.UNSENT, "The generator's counters; one unsent frame is enough.")
 def not_sent(result: TestResult) -> Iterator[str]:
     """Frames that the generator could not send; if it stood still, what lets it send more."""
     short = [trial.unsent_frames for trial in result.trials if trial.unsent_frames]
@@ -138,29 +141,18 @@ def not_sent(result: TestResult) -> Iterator[str]:
         )
 
 
-@rule(Weight.REMARK, NoteKind.GENERATOR_DROPS, "The generator's counters of its drops: any frame.")
-def dropped(result: TestResult) -> Iterator[str]:
-    """Frames that came back and that the generator dropped."""
-    drops = [frames for trial in result.trials if (frames := trial.missing.generator_drops)]
-    if drops:
-        yield (
-            f"The generator dropped {counted(sum(drops), 'frame')} that came back, in "
-            f"{_of_the_trials(len(drops))}: the SUT did not lose {'it' if sum(drops) == 1 else 'them'}."
-        )
-
-
 @rule(Weight.REMARK, NoteKind.SET_ASIDE)
 def set_aside(result: TestResult) -> Iterator[str]:
     """Trials that are no evidence."""
     reasons = [trial.set_aside for trial in result.trials if trial.set_aside is not None]
     if reasons:
         yield (
-            f"Set aside, as no evidence about the SUT: {trials_counted(len(reasons))} (the last one "
+            f"Set aside because they are no evidence about the SUT: {trials_counted(len(reasons))} (the last one "
             f"because {reasons[-1]})."
         )
 
 
-faults = rule(Weight.REMARK, NoteKind.INTEGRITY, damaged_frames.evidence)(fault_lines)
+reordered = rule(Weight.REMARK, NoteKind.INTEGRITY, damaged_frames.evidence)(out_of_order)
 examined = rule(Weight.PROVENANCE, NoteKind.INTEGRITY, damaged_frames.evidence)(integrity_lines)
 
 
@@ -239,9 +231,8 @@ OF_ALL_KINDS = (
     queues,
     scope,
     not_sent,
-    dropped,
     set_aside,
-    faults,
+    reordered,
     without_numpy,
     early_verdicts,
     simulated,

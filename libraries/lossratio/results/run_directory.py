@@ -386,7 +386,9 @@ def _check_format(path: Path, text: bytes) -> None:
 
     _refuse_newer(path, text)
     if (path.parent.parent / "trials" / f"{path.stem}.jsonl").exists():
-        raise _damaged(path, f"its 'format' is {file_format!r}, although it has a journal")
+        raise _damaged(
+            path, f"its 'format' is {file_format!r}, but its journal shows that it was a result"
+        )
     raise ReportError(f"{path} is not a result: its 'format' is {file_format!r}, not {FORMAT!r}.")
 
 

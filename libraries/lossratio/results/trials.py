@@ -1,8 +1,8 @@
 """Trials in result files: input, output, and the controller's purpose."""
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import fields
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import fields, replace
 from typing import Any
 
 from pydantic import Field
@@ -162,42 +162,22 @@ NONE_LOST = "none lost"
 """The words for a load at which no trial lost a frame."""
 
 
-def share_missing_in_words(share: float, trials: Iterable[Trial], load: float) -> str:
+def share_missing_in_words(share: float, here: Sequence[Trial]) -> str:
     """The share of missing frames at a load, e.g. ``0.46 % lost``.
 
-    Late frames, and frames that the generator could not send, or dropped, were not lost by the SUT: the words then say
-    how much the SUT lost. Nor are frames lost that came back with a fault. If none are missing in a typical trial, the
-    words say in how many trials the SUT lost none.
+    If not all of them may be called lost, the words say which. If none are missing in a typical trial, they say in how
+    many trials the SUT lost none.
 
     Args:
         share: The share.
-        trials: All trials.
-        load: The load, in frames per second per interface.
+        here: The trials at the load that count.
     """
-    here = [trial for trial in trials if trial.load_per_interface_fps == load]
     if share <= 0.0:
         return f"{NONE_LOST}{in_trials_without_loss(here)}"
-
-    missing = missing_in(here)
-    faulty = faulty_in_words(trial for trial in here if trial.is_evidence)
-    if missing.lost_by_sut == missing.total:
-        if faulty:
-            return f"{_in_two_digits(share)} missing; {faulty}"
-        return f"{_in_two_digits(share)} lost"
-    if missing.by_tester == missing.total:
-        cause = "all because of the generator"
-    elif missing.late == missing.total:
-        cause = "all of them only late"
-    elif not missing.lost_by_sut:
-        cause = "none of them lost by the SUT"
-    else:
-        by_sut = _in_two_digits(missing.lost_by_sut / missing.total)
-        cause = (
-            f"{by_sut} of them because of the SUT; {faulty}"
-            if faulty
-            else f"{by_sut} of them lost by the SUT"
-        )
-    return f"{_in_two_digits(share)} missing, {cause}"
+    apart = not_lost_in_words(here)
+    if apart:
+        return f"{_in_two_digits(share)} missing; {apart}"
+    return f"{_in_two_digits(share)} lost"
 
 
 def _in_two_digits(share: float) -> str:
@@ -209,11 +189,18 @@ def _in_two_digits(share: float) -> str:
 
 def in_trials_without_loss(trials: Iterable[Trial]) -> str:
     """The words after "no loss" if some trials at a load had loss, e.g. `` in 6 of 8 trials``; empty: none had."""
-    counting = [trial for trial in trials if trial.is_evidence]
-    good = sum(trial.missing.lost_by_sut == 0 for trial in counting)
-    if good == len(counting):
+    return in_good_trials([not trial.missing.lost_by_sut for trial in trials if trial.is_evidence])
+
+
+def in_good_trials(are_good: Sequence[bool]) -> str:
+    """How many trials something is true of, e.g. `` in 6 of 8 trials``; empty: of all of them.
+
+    Args:
+        are_good: For each trial, whether it is true.
+    """
+    if all(are_good):
         return ""
-    return f" in {good} of {trials_counted(len(counting))}"
+    return f" in {sum(are_good)} of {trials_counted(len(are_good))}"
 
 
 def in_trials_of(trials: Iterable[Trial]) -> str:
@@ -225,26 +212,34 @@ def in_trials_of(trials: Iterable[Trial]) -> str:
     return f" in {trial} of {range_in_words(f'{min(times):.4g}', f'{max(times):.4g}')} s"
 
 
-def are_lost_in_words(trials: Iterable[Trial]) -> str:
-    """The words after a share of the frames that did not come back: ``are lost``, unless the SUT did not lose them all.
+def not_lost_in_words(trials: Iterable[Trial], *, of_sent: bool = False) -> str:
+    """The missing frames that nobody may call lost, e.g. ``of 5 missing frames: 2 frames only late``; empty: none.
 
-    Frames that came back with a fault do not count as received, but nobody may say that they are lost.
+    The SUT did not lose frames that were unsent, late, or dropped by the generator. Frames that came back with a fault
+    do not count as received, but are not lost either.
+
+    Args:
+        trials: The trials; those that are no evidence do not count.
+        of_sent: Whether only the frames that were sent can be missing.
+    """
+    counting = [trial for trial in trials if trial.is_evidence]
+    missing = missing_in(counting)
+    if of_sent:
+        missing = replace(missing, unsent=0, refused=0)
+    apart = [part for part in (missing.not_lost, faulty_in_words(counting)) if part]
+    if not apart:
+        return ""
+    return f"of {counted(missing.total, 'missing frame')}: {', '.join(apart)}"
+
+
+def are_lost_in_words(trials: Iterable[Trial]) -> str:
+    """The words after a share of the frames sent that did not come back: ``are lost``, unless this is not true of all.
 
     Args:
         trials: The trials in which they did not come back.
     """
-    counting = [trial for trial in trials if trial.is_evidence]
-    missing = missing_in(counting)
-    others = missing.late + missing.generator_drops
-    seen = []
-    if others:
-        seen.append(f"{others:,} of them were late, or dropped by the generator")
-    faulty = faulty_in_words(counting)
-    if faulty and missing.lost_by_sut:
-        seen.append(faulty)
-    if not seen:
-        return "are lost"
-    return f"are missing ({'; '.join(seen)})"
+    apart = not_lost_in_words(trials, of_sent=True)
+    return f"are missing ({apart})" if apart else "are lost"
 
 
 def faulty_in_words(trials: Iterable[Trial]) -> str:

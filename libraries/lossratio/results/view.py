@@ -204,7 +204,7 @@ class View(Generic[ResultT]):
             ReportError: If the result would mean something else there, or lacks a required field.
         """
         raise ReportError(
-            f"CSIT has no results of the kind {result.kind!r}, which {result.test.full_name} is."
+            f"{result.test.full_name} cannot be exported: CSIT has no results of the kind {result.kind!r}."
         )
 
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from itertools import count
 
 from lossratio.records import Rate
-from lossratio.results.conditions import Conditions, MaxLoad
+from lossratio.results.conditions import Conditions
 from lossratio.units import (
     FRAMES_PER_SECOND,
     Unit,
@@ -96,9 +96,22 @@ def per_interface(*loads: float) -> str:
     return f"{' to '.join(dict.fromkeys(map(format_frame_rate, loads)))} per interface"
 
 
-def load_per_interface(load: MaxLoad) -> str:
-    """Formats a maximum load, e.g. ``400,000 fps per interface``."""
-    return f"{format_frames_per_second(load.rate.per_interface_fps)} per interface"
+def in_full(rate: float) -> str:
+    """A frame rate per interface to the last digit that matters, e.g. ``400,000 fps per interface``.
+
+    Args:
+        rate: Frames per second.
+    """
+    return f"{format_frames_per_second(rate)} per interface"
+
+
+def written_in_full(unit: Unit) -> Callable[[float], str]:
+    """What writes a number in a unit to the last digit that matters; frame rates are per interface.
+
+    Args:
+        unit: The unit.
+    """
+    return in_full if unit is FRAMES_PER_SECOND else unit.format
 
 
 def rate_in_words(rate: float, what: str = "") -> str:

@@ -124,7 +124,7 @@ def asking(measurer):
 
 def test_a_full_table_loses_at_half_the_rate_too_and_has_room_for_fewer():
     full = Counts(2000, 4000, 4000, 0, 0)
-    error = r"keeps 8,000 connections and takes no more\. .* of 7,920 it lost 0, and of 4,000 0"
+    error = r"keeps 8,000 connections and takes no more\. .* it lost 0 of 7,920 connections, and 0 of 4,000\."
     with pytest.raises(DutError, match=error):
         asking(full).measure(TrialInput(1.0, 10_000.0))
     assert [(round(trial.load * trial.duration), round(trial.load)) for trial in full.trials] == [

@@ -221,7 +221,7 @@ HIDDEN = {
 KNOWN_BY = {
     "table": TAKES_NO_MORE,
     # The kernel tries some of the ports only, so that it may find none where a few of the 300 are left.
-    "NAT pool": f"{TAKES_NO_MORE}|show a table instead of a rate: of 4.. connections (300|29[0-9]) were established",
+    "NAT pool": f"{TAKES_NO_MORE}|show a table instead of a rate: of 4.. connections, (300|29[0-9]) were established",
 }
 
 

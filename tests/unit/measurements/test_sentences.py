@@ -91,12 +91,12 @@ def test_frames_that_were_not_sent_are_no_loss_of_the_device():
     ("lost", "unsent", "late", "said"),
     [
         (400, 0, 0, "(0.4 % lost)"),
-        (100, 300, 0, "(0.4 % missing, 25 % of them lost by the SUT)"),
-        (399, 1, 0, "(0.4 % missing, more than 99 % of them lost by the SUT)"),
-        (400, 0, 100, "(0.4 % missing, 75 % of them lost by the SUT)"),
-        (0, 400, 0, "(0.4 % missing, all because of the generator)"),
-        (400, 0, 400, "(0.4 % missing, all of them only late)"),
-        (300, 100, 300, "(0.4 % missing, none of them lost by the SUT)"),
+        (100, 300, 0, "(0.4 % missing; of 8,400 missing frames: 6,300 frames unsent)"),
+        (399, 1, 0, "(0.4 % missing; of 8,400 missing frames: 21 frames unsent)"),
+        (400, 0, 100, "(0.4 % missing; of 8,400 missing frames: 2,100 frames only late)"),
+        (0, 400, 0, "(0.4 % missing; of 8,400 missing frames: 8,400 frames unsent)"),
+        (400, 0, 400, "(0.4 % missing; of 8,400 missing frames: 8,400 frames only late)"),
+        (300, 100, 300, "(0.4 % missing; of 8,400 missing frames: 2,100 frames unsent, 6,300 frames only late)"),
     ],
 )
 def test_frames_that_were_late_or_not_sent_are_not_lost_where_a_goal_allows_loss(lost, unsent, late, said):

@@ -47,5 +47,7 @@ def test_with_early_verdicts_no_goal_complies_unconditionally():
 
 
 def test_with_early_verdicts_nothing_is_exported_as_csits():
-    with pytest.raises(CsitExportError, match="measured with early verdicts; CSIT's trials take their whole duration"):
+    with pytest.raises(
+        CsitExportError, match="measured with early verdicts, but CSIT's trials take their whole duration"
+    ):
         ThroughputView().csit(with_early_verdicts(NDR))

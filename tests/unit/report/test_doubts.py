@@ -15,6 +15,7 @@ from lossratio.results.note import NoteKind
 from lossratio.results.offered import Offered, unsent_frames
 from lossratio.results.trials import describe_trials
 from lossratio.simulation.constant_capacity import SharpKnee
+from lossratio.trials.causes import MissingFrames
 from lossratio.trials.journal_lines import JournalEntry
 from lossratio.trials.trial import TrialResult
 from lossratio.trials.trial_input import TrialInput
@@ -475,6 +476,6 @@ def test_a_doubt_has_a_remedy_only_if_something_was_counted_that_it_would_change
 
 def test_other_work_is_only_stopped_if_a_sender_was_late():
     for lateness, words in ((0.0, "that it can send"), (0.0432, "A sender was late by up to 43.2 ms: stop other work")):
-        (text,) = unsent_frames([Offered(LOAD, 90_000, 10_000)], lateness=lateness)
+        (text,) = unsent_frames([Offered(LOAD, 90_000, MissingFrames(unsent=10_000))], lateness=lateness)
         assert words in text
         assert ("other work" in text) is bool(lateness)

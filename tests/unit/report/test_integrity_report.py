@@ -107,13 +107,14 @@ def test_frames_that_came_back_with_a_fault_are_not_said_to_be_lost(fault, words
     output = TrialOutput(0.9, sent_frames=1000, lost_frames=900, unsent_frames=0, directions=(direction,))
     run = TestRun(TestIdentity(name="MRR", suite="Suite"), STARTED, STARTED, conditions())
     made = mrr_result(run, mrr().max_load, [JournalEntry(TrialResult(TrialInput(1.0, 1000.0), output))])
-    said = f"90 % of the frames sent are missing (900 frames came back {words})."
+    said = f"90 % of the frames sent are missing (of 900 missing frames: 900 frames came back {words})."
     assert said in " ".join(message(made).split())
-    load = made.trials[0].load_per_interface_fps
-    assert share_missing_in_words(0.9, made.trials, load) == f"90 % missing; 900 frames came back {words}"
+    assert share_missing_in_words(0.9, made.trials) == (
+        f"90 % missing; of 900 missing frames: 900 frames came back {words}"
+    )
     some_late = [trial.model_copy(update={"late_frames": 90}) for trial in made.trials]
-    assert share_missing_in_words(0.9, some_late, load) == (
-        f"90 % missing, 90 % of them because of the SUT; 900 frames came back {words}"
+    assert share_missing_in_words(0.9, some_late) == (
+        f"90 % missing; of 900 missing frames: 90 frames only late, 900 frames came back {words}"
     )
 
 

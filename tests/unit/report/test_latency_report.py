@@ -19,7 +19,7 @@ from lossratio.errors import ReportError
 from lossratio.measurements.latency import LatencyPoint
 from lossratio.measurements.latency.histogram import Histogram
 from lossratio.measurements.latency.measure import Measured
-from lossratio.measurements.latency.result import LatencyAtLoad, direction_latency, latency_lines, load_line
+from lossratio.measurements.latency.result import LatencyAtLoad, direction_latency, latency_lines
 from lossratio.measurements.latency.view import latency_over_load_picture, latency_picture
 from lossratio.report.csit import csit_export
 from lossratio.report.page import report_page
@@ -150,15 +150,15 @@ def test_a_direction_that_failed_says_why_and_the_other_stays():
 
 def test_a_load_says_what_is_missing_and_why():
     changes = {"loss_ratio": 0.02, "unsent_frames": 1_500, "generator_drop_frames": 3, "late_frames": 7}
-    line = load_line(at(100e3, counters()).model_copy(update=changes))
+    line = at(100e3, counters()).model_copy(update=changes).line()
     # 20,000 of 1,000,000 frames are missing. The others left the generator and never came back.
     causes = "1,500 unsent, 3 dropped by the generator, 7 late, 1.852 % of the sent ones lost"
     assert line == f"latency at 100.00 kfps per interface; 2 % of the latency trial's frames are missing ({causes})"
-    rounded = load_line(at(100e3, counters()).model_copy(update={"unsent_frames": 995}))
+    rounded = at(100e3, counters()).model_copy(update={"unsent_frames": 995}).line()
     assert rounded.endswith("0.1 % of the latency trial's frames are missing (995 unsent)")
-    of_earlier_version = load_line(at(100e3, counters()).model_copy(update={"duration_s": None}))
+    of_earlier_version = at(100e3, counters()).model_copy(update={"duration_s": None}).line()
     assert of_earlier_version.endswith("0.1 % of the latency trial's frames are missing (10 unsent)")
-    without_cause = load_line(at(100e3, counters()).model_copy(update={"unsent_frames": 0}))
+    without_cause = at(100e3, counters()).model_copy(update={"unsent_frames": 0}).line()
     assert without_cause == "latency at 100.00 kfps per interface; the latency trial lost 0.1 %"
 
 
@@ -170,7 +170,7 @@ def test_frames_beyond_the_sent_ones_are_no_loss_of_the_latency_trial():
     measured = Measured(LatencyPoint(100e3), latencies, TrialResult(trial, output)).at_load(conditions(), 5.0)
     assert (measured.loss_ratio, measured.missing_ratio) == (0.03, 0.0)
     said = "the latency trial lost 0 %; 30,000 more frames came back than were sent"
-    assert load_line(measured) == f"latency at 100.00 kfps per interface; {said}"
+    assert measured.line() == f"latency at 100.00 kfps per interface; {said}"
     latency_result = result(measured)
     assert message(latency_result).startswith("Latency: at 100,000 frames/s of 64 B each")
     assert "missing" not in message(latency_result)

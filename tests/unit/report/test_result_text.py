@@ -218,7 +218,7 @@ def test_intervals_in_words(lower, upper, text):
 
 def test_frames_that_the_generator_dropped_are_reported():
     text = message(throughput_of([dropping_trial(50_000.0, lost=1500, dropped=1200)] * 2))
-    assert "The generator dropped 2,400 frames that came back, in 2 of the trials" in text
+    assert "the generator dropped 2,400 frames that came back in 2 trials" in text
 
 
 def trial(loss_ratio=0.0, unsent=None):

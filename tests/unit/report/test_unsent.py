@@ -16,7 +16,6 @@ from lossratio.history.entries import entries_of
 from lossratio.history.trend import TrendVerdict, trends_of
 from lossratio.history.trend_words import describe_trend, sentence_of
 from lossratio.measurements.frame_loss import FrameLossRate
-from lossratio.measurements.latency.result import load_line
 from lossratio.measurements.mrr_requirement import require_mrr
 from lossratio.measurements.throughput import require_lower_bounds, require_throughput
 from lossratio.mlrsearch import NDR, PDR
@@ -369,7 +368,9 @@ def test_a_starved_mrr_does_not_say_that_the_sut_degrades_under_overload():
     degraded = mrr(SharpKnee(capacity=200_000.0))
     assert [doubt.kind for doubt in doubts_of([throughput(), degraded])[1]] == [NoteKind.MRR_BELOW_PDR]
     trials = [
-        trial.model_copy(update={"unsent_frames": trial.sent_frames // 2, "sent_frames": trial.sent_frames // 2})
+        trial.model_copy(
+            update={"unsent_frames": trial.sent_frames // 2, "sent_frames": trial.sent_frames // 2, "directions": ()}
+        )
         for trial in degraded.trials
     ]
     starved = degraded.model_copy(update={"trials": tuple(trials)})
@@ -409,7 +410,7 @@ def test_a_trial_that_contradicts_a_search_lost_a_share_of_the_frames_that_were_
     latency = at(135e3, counters()).model_copy(update=counted)
     (doubt,) = doubts_of([throughput().model_copy(update={"latency": (latency,)})])[0]
     assert "lost 47.47 % of the sent frames, and NDR allows 0 %" in doubt.text
-    assert load_line(latency).endswith(
+    assert latency.line().endswith(
         "48 % of the latency trial's frames are missing (13,500 unsent, 47.47 % of the sent ones lost)"
     )
 
@@ -424,7 +425,7 @@ def test_a_longer_trial_that_contradicts_a_search_does_not_prove_a_change():
     assert said(1.0).endswith("meets the goal. Find out what changed, and search again")
     assert said(2.5).endswith(
         "This trial took 2.5 s, and those of the search 1 s: either something changed, or a bucket or a buffer holds "
-        "more than 50 ms of traffic. Search again, with trials as long"
+        "more than 50 ms of traffic. Search again with trials as long as this one"
     )
 
 

@@ -245,5 +245,7 @@ def test_rfc_2544_asks_the_class_what_its_program_can_do(install, tmp_path):
     install("no_steps", ["no_steps = no_steps:NoSteps"], no_steps=BROKEN + steps)
     loaded = load_topology(topology(tmp_path, "{kind: no_steps}"))
     testbed = SimpleNamespace(request=SimpleNamespace(topology=loaded), duts=())
-    with pytest.raises(SearchError, match="generator no_steps cannot locate losses in time as recovery need it"):
+    with pytest.raises(
+        SearchError, match=r"generator no_steps cannot tell when frames are lost\. The tests recovery need that"
+    ):
         run_rfc2544(testbed, Rfc2544Request([PROFILE]), place(tmp_path))

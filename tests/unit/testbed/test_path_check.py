@@ -19,7 +19,7 @@ from lossratio.testbed.path_check import CheckedTraffic, DeadDutError, DeadLinkE
 from lossratio.testbed.set_up import LiveLink
 from lossratio.topology import Hop, Interface, Port, TrafficPath
 from lossratio.traffic import Answer, PortPair, TrafficPort, load_profile, make_configuration
-from lossratio.traffic.checks import DeadPathError, LatePathError
+from lossratio.traffic.checks import DeadPathError, LatePathError, with_largest_frames
 from lossratio.traffic.probe import Arrival, ProbeAnswer
 from lossratio.trials import IntegrityError, fields_in_words
 from lossratio.trials.trial_output import DirectionCounters
@@ -338,6 +338,27 @@ def test_nobody_is_blamed_where_no_counter_shows_who_loses_frames(duts, seen):
     message = error_of(received, duts, DeadPathError)
     assert f"The cause is not known: port0>port1: {seen}" in message
     assert guilty_of(DeadPathError(message)) is None
+
+
+class Narrow(Agent):
+    """A path that lets none of the large frames through, such as one with a small MTU."""
+
+    def configure(self, configuration):
+        super().configure(configuration)
+        is_small = all(direction.frames.max_size <= 1400 for direction in configuration.directions)
+        self.received = dict.fromkeys(self.received, SENT if is_small else 0)
+
+
+def test_of_a_mix_behind_a_small_mtu_the_sizes_are_said_and_no_other_cause():
+    mix = make_configuration(load_profile("ethip4-udp", frame_size="IMIX"), [PAIR], settle_time=0.0)
+    agent = Narrow(DEAD)
+    traffic = CheckedTraffic(agent, agent.configure, with_largest_frames(mix))
+    with pytest.raises(DeadPathError) as raised:
+        check_hops(traffic, [LiveLink(PATH, (silent(HOPS[0]),), None)], Nodes())
+    assert str(raised.value) == (
+        "Frames of 64 bytes get through, those of 1518 bytes do not: "
+        "look at the MTUs on the way, or measure smaller frames."
+    )
 
 
 def test_frames_are_followed_that_are_as_many_as_the_check_sent_at_last():

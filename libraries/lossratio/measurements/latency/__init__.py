@@ -17,6 +17,5 @@ from lossratio.measurements.latency.result import (
     LatencyAtLoad as LatencyAtLoad,
     LatencyResult as LatencyResult,
     latency_lines as latency_lines,
-    load_line as load_line,
     name_load as name_load,
 )

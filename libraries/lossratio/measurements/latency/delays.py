@@ -15,7 +15,7 @@ class Delays:
         measured = [at_load.directions for at_load in result.latency if at_load.is_measured]
         repeats = [_measured(directions) for directions in measured]
         ways = [one for repeat in repeats for one in repeat]
-        means = [fmean(one.mean_us or 0.0 for one in repeat) for repeat in repeats]
+        means = list(map(_mean, repeats))
 
         self.repeats = len(repeats)
         self.failed = len(result.latency) - len(repeats)
@@ -52,6 +52,11 @@ def delays_of(result: LatencyResult) -> tuple[Delays, ...]:
 def _measured(directions: Sequence[DirectionLatency]) -> list[DirectionLatency]:
     """The directions whose latency was measured."""
     return [one for one in directions if one.error is None]
+
+
+def _mean(directions: Sequence[DirectionLatency]) -> float:
+    """The mean latency of directions, microseconds."""
+    return fmean(one.mean_us or 0.0 for one in directions)
 
 
 def _above_least(direction: DirectionLatency, value: float | None) -> float | None:

@@ -27,7 +27,6 @@ from lossratio.measurements.latency.result import (
     direction_latency,
     latency_contradictions,
     latency_result,
-    load_line,
     stream_latencies,
 )
 from lossratio.mlrsearch import Forecast
@@ -125,18 +124,6 @@ class LatencyRequest(Request):
         return Forecast(seconds, seconds, seconds)
 
 
-@dataclass(frozen=True)
-class LatencyProgress:
-    """The progress of a measurement of latency: the outcome of the last trial."""
-
-    at_load: LatencyAtLoad
-    """The latency."""
-
-    def line(self) -> str:
-        """The line that the console shows."""
-        return load_line(self.at_load)
-
-
 class Latency(RequestedKind[LatencyRequest, LatencyResult]):
     """The kind: latency at given loads. Its trials are not a search, and have no journal."""
 
@@ -149,15 +136,10 @@ class Latency(RequestedKind[LatencyRequest, LatencyResult]):
         testbed: Testbed,
         request: LatencyRequest,
         place: TestPlace,
-        on_progress: Callable[[LatencyProgress], None] | None = None,
+        on_progress: OnLatency | None = None,
     ) -> LatencyResult:
-        """Measures as `measure_latency` does, and reports the progress after each trial."""
-
-        def show(at_load: LatencyAtLoad) -> None:
-            if on_progress is not None:
-                on_progress(LatencyProgress(at_load))
-
-        return measure_latency(testbed, request, place, show)
+        """Measures as `measure_latency` does."""
+        return measure_latency(testbed, request, place, on_progress)
 
     def contradictions(self, result: LatencyResult, trials: Sequence[TrialResult]) -> Iterator[str]:
         """Latencies that differ from those of the trials, or contradict each other."""
@@ -258,7 +240,7 @@ def measure_latency(
     check_arguments(testbed, request, LatencyRequest, place, on_latency)
     span = Span()
     if not request.points:
-        raise SearchError("Name the loads at which to measure latency: no search has found any.")
+        raise SearchError("No search has found a load at which to measure latency. Name the loads.")
 
     offered = [point.load for point in request.points]
     loads = load_range(
@@ -287,7 +269,7 @@ def measure_latency(
 
 
 def measure_latency_once(
-    testbed: Testbed, request: LatencyRequest, place: TestPlace
+    testbed: Testbed, request: LatencyRequest, place: TestPlace, on_latency: OnLatency | None = None
 ) -> LatencyResult:
     """Measures latency, unless the resumed run already has the result (latency has no journal to continue).
 
@@ -299,7 +281,7 @@ def measure_latency_once(
         with contextlib.suppress(ReportError):
             earlier = read_result(place.resume.result_of(place.test))
     if not isinstance(earlier, LatencyResult) or not _is_as_asked(earlier, request):
-        return measure_latency(testbed, request, place)
+        return measure_latency(testbed, request, place, on_latency)
     place.directory.write(earlier)
     return earlier
 

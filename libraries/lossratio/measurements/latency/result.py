@@ -139,35 +139,63 @@ class LatencyAtLoad(Record):
         """The traffic of the trial; None: the trial failed, or its duration is not known."""
         if self.duration_s is None or self.loss_ratio is None:
             return None
-        unsent = self.unsent_frames or 0
-        intended = round(self.load.aggregate_fps * self.duration_s)
-        return Offered(self.load.per_interface_fps, max(0, intended - unsent), unsent)
 
-    @property
-    def missing(self) -> MissingFrames:
-        """The missing frames of the trial by their cause, as far as they are known."""
         known = MissingFrames(
             late=self.late_frames,
             unsent=self.unsent_frames or 0,
             generator_drops=self.generator_drop_frames,
         )
-        if self.offered is None or self.loss_ratio is None:
-            return known
-        missing = round(self.loss_ratio * self.offered.intended)
-        lost = missing - self.surplus_frames - known.total
-        return replace(known, lost_by_sut=max(0, lost))
+        intended = round(self.load.aggregate_fps * self.duration_s)
+        sent = max(0, intended - known.unsent)
+        missing = round(self.loss_ratio * (sent + known.unsent))
+        lost = max(0, missing - self.surplus_frames - known.total)
+        return Offered(self.load.per_interface_fps, sent, replace(known, lost_by_sut=lost))
 
     @property
     def missing_ratio(self) -> float | None:
         """The share of the frames that did not come back; None: it is not known."""
         if self.offered is None or not self.surplus_frames:
             return self.loss_ratio
-        return self.missing.total / self.offered.intended
+        return self.offered.missing.total / self.offered.intended
 
     @property
     def is_measured(self) -> bool:
         """Whether there is a latency at all."""
         return any(direction.error is None for direction in self.directions)
+
+    def line(self, faulty: str = "") -> str:
+        """A load in words, with the frames that are missing in its trial.
+
+        Frames that were not sent, that the generator dropped, that came late or with a fault are not called lost.
+        Missing frames are a share of all frames, and lost ones are a share of those that were sent.
+
+        Args:
+            faulty: The frames of its trial that came back with a fault, in words; empty: none is known.
+        """
+        line = f"latency at {name_load(self)}"
+        if self.loss_ratio is None:
+            return line
+
+        share = format_ratio(self.missing_ratio or 0.0)
+        surplus = ""
+        if self.surplus_frames:
+            surplus = f"; {counted(self.surplus_frames, 'more frame')} came back than were sent"
+        causes = {
+            "unsent": self.unsent_frames or 0,
+            "dropped by the generator": self.generator_drop_frames,
+            "late": self.late_frames,
+        }
+        known = [f"{frames:,} {cause}" for cause, frames in causes.items() if frames]
+        if faulty:
+            known.append(faulty)
+        if not known:
+            return f"{line}; the latency trial lost {share}{surplus}"
+
+        offered = self.offered
+        if offered is not None and offered.missing.lost_by_sut >= LEAST_LOST and not faulty:
+            share_of_sent = format_ratio(offered.missing.lost_by_sut / offered.sent)
+            known.append(f"{share_of_sent} of the sent ones lost")
+        return f"{line}; {share} of the latency trial's frames are missing ({', '.join(known)}){surplus}"
 
 
 class LatencyResult(TestResult):
@@ -268,43 +296,6 @@ def faults_in_words(latency: Iterable[LatencyAtLoad]) -> str:
     return " ".join(f"{fault.removesuffix('.')}." for fault in faults).removesuffix(".")
 
 
-def load_line(at_load: LatencyAtLoad, faulty: str = "") -> str:
-    """A load in words, with the frames that are missing in its trial.
-
-    Frames that were not sent, that the generator dropped, that came late or with a fault are not called lost. Missing
-    frames are a share of all frames, and lost ones are a share of those that were sent.
-
-    Args:
-        at_load: The latency at the load.
-        faulty: The frames of its trial that came back with a fault, in words; empty: none is known.
-    """
-    line = f"latency at {name_load(at_load)}"
-    if at_load.loss_ratio is None:
-        return line
-
-    share = format_ratio(at_load.missing_ratio or 0.0)
-    surplus = ""
-    if at_load.surplus_frames:
-        surplus = f"; {counted(at_load.surplus_frames, 'more frame')} came back than were sent"
-    causes = {
-        "unsent": at_load.unsent_frames or 0,
-        "dropped by the generator": at_load.generator_drop_frames,
-        "late": at_load.late_frames,
-    }
-    known = [f"{frames:,} {cause}" for cause, frames in causes.items() if frames]
-    if faulty:
-        known.append(faulty)
-    if not known:
-        return f"{line}; the latency trial lost {share}{surplus}"
-
-    lost = at_load.missing.lost_by_sut
-    if at_load.offered is not None and lost >= LEAST_LOST and not faulty:
-        known.append(f"{format_ratio(lost / at_load.offered.sent)} of the sent ones lost")
-    return (
-        f"{line}; {share} of the latency trial's frames are missing ({', '.join(known)}){surplus}"
-    )
-
-
 def latency_lines(latency: Sequence[LatencyAtLoad], trials: Sequence[Trial] = ()) -> Iterator[str]:
     """Latency as a table: the names of its columns, then a line for each load, with its directions below it.
 
@@ -326,7 +317,7 @@ def latency_lines(latency: Sequence[LatencyAtLoad], trials: Sequence[Trial] = ()
         heads = "".join(f"{name:>{_COLUMN}}" for name in columns)
         yield f"{_TITLE:<{width + _INDENT}}{heads}"
     for at_load in latency:
-        yield load_line(at_load, faulty.pop(0) if at_load.error is None else "")
+        yield at_load.line(faulty.pop(0) if at_load.error is None else "")
         if at_load.error is not None:
             yield f"  failed: {at_load.error}"
         for one in (*at_load.directions, *at_load.by_stream):

@@ -34,6 +34,8 @@ Verdict = tuple[Status, str]
 
 Judge = Callable[[Facts], Verdict]
 """Finds from the facts of a run how a requirement was met."""
+InAnyRun = tuple[Literal[Status.DIFFERENT, Status.NOT_SEEN], str]
+"""The same verdict in any run. The verdict "done" needs facts of the run."""
 
 LEFT_OUT = "this test has no result in this run"
 _RUN_SECONDS, _STREAM_SECONDS = 60.0, 120.0
@@ -50,15 +52,6 @@ def _met(is_met: object, why: str, otherwise: str | None = None) -> Verdict:
     if otherwise is None:
         return Status.DIFFERENT, why
     return Status.DIFFERENT, otherwise
-
-
-def in_any_run(status: Literal[Status.DIFFERENT, Status.NOT_SEEN], why: str) -> Judge:
-    """The same verdict in any run. The verdict "done" needs facts of the run."""
-
-    def judge(facts: Facts) -> Verdict:
-        return status, why
-
-    return judge
 
 
 def one_tester(facts: Facts) -> Verdict:
@@ -79,7 +72,7 @@ def one_set_up(facts: Facts) -> Verdict:
     return _met(
         set_ups and is_same,
         "one set-up for all",
-        "the DUT had other options or another version meanwhile",
+        "the options or the version of the DUT changed between tests",
     )
 
 
@@ -119,7 +112,7 @@ def has_sizes(wanted_bytes: Iterable[int]) -> Judge:
 
     def judge(facts: Facts) -> Verdict:
         has_all = set(wanted_bytes) <= set(facts.sizes_bytes)
-        return _met(has_all, "all; others are extras", ", ".join(facts.sizes))
+        return _met(has_all, "all of them; further sizes are extras", ", ".join(facts.sizes))
 
     return judge
 
@@ -346,10 +339,10 @@ def from_the_top(facts: Facts) -> Verdict:
     if below:
         first_fps, most_fps = min(below)
         problems.append(
-            f"from {format_frame_rate(first_fps)}, and the medium's is {format_frame_rate(most_fps)}"
+            f"it began at {format_frame_rate(first_fps)}, and the medium has {format_frame_rate(most_fps)}"
         )
     if not all(loss.is_complete for loss in facts.losses):
-        problems.append("it ended at the smallest load without two such trials")
+        problems.append("it ended at the smallest load, before two trials in a row lost nothing")
     return _met(not problems, "", "; ".join(problems))
 
 
@@ -403,7 +396,7 @@ def at_limit(facts: Facts) -> Verdict:
     return _met(
         facts.bursts and not names,
         "none is at the limit",
-        f"reported as 'at least': {', '.join(names)}",
+        f"only lower bounds are known: {', '.join(names)}",
     )
 
 

@@ -12,12 +12,7 @@ from lossratio.errors import DutError, LossRatioError, SearchError
 from lossratio.measurements import AfterThroughput, InWords, Request, Span, TestPlace
 from lossratio.measurements.back_to_back import BackToBackRequest, measure_back_to_back
 from lossratio.measurements.frame_loss import FrameLossRequest, measure_frame_loss_rate
-from lossratio.measurements.latency import (
-    LatencyPoint,
-    LatencyRequest,
-    LatencyResult,
-    measure_latency_once,
-)
+from lossratio.measurements.latency import LatencyPoint, LatencyRequest, measure_latency_once
 from lossratio.measurements.recovery import RecoveryRequest, measure_recovery
 from lossratio.measurements.reset import DEVICES, ResetRequest, measure_reset
 from lossratio.measurements.rfc2544.modifiers import ActiveModifier, Modifier, ModifierReport
@@ -28,7 +23,7 @@ from lossratio.measurements.throughput import (
     goal_from,
 )
 from lossratio.mlrsearch import RFC2544, Forecast
-from lossratio.results import TestIdentity, TestResult
+from lossratio.results import TestIdentity, TestResult, number_of
 from lossratio.trials import Integrity
 
 if TYPE_CHECKING:
@@ -260,7 +255,7 @@ def _measured(
         if throughput is None and test not in (Rfc2544Test.THROUGHPUT, Rfc2544Test.FRAME_LOSS):
             raise SearchError(
                 f"This test needs the throughput without loss of {size} frames, and the throughput test found "
-                "none. Its result says why. Then run all tests of this size again."
+                "none. Read in its result why, and run all tests of this size again."
             )
         wanted = request.request_for(test, profile, throughput or 0.0)
         _, measure = _KINDS[test]
@@ -273,10 +268,7 @@ def _measured(
 
 def throughput_of(result: ThroughputResult) -> float | None:
     """The throughput without loss, frames per second per interface; None: there is none."""
-    found = result.goals[0].throughput
-    if found is None:
-        return None
-    return found.per_interface_fps
+    return number_of(result.goals[0].throughput)
 
 
 def forecast_of(testbed: Testbed, request: Rfc2544Request) -> Forecast:
@@ -315,7 +307,9 @@ def _check(testbed: Testbed, request: Rfc2544Request) -> None:
 
     goal = request.request_for(Rfc2544Test.THROUGHPUT, request.profiles[0], 1.0).goals[0]
     if goal.loss_ratio > 0.0:
-        raise SearchError(f"The throughput of RFC 2544 allows no loss, but {goal} does.")
+        raise SearchError(
+            f"The throughput of RFC 2544 allows no loss, but the goal {goal} does. Choose the goal RFC2544."
+        )
 
     sizes = [profile.average_frame_size for profile in request.profiles]
     if sizes != sorted(set(sizes)):
@@ -339,8 +333,9 @@ def _check(testbed: Testbed, request: Rfc2544Request) -> None:
     if generator is not None and impossible:
         possible = "    ".join(test.value for test in request.tests if test.value not in impossible)
         raise SearchError(
-            f"The generator {generator.kind} cannot locate losses in time as {' and '.join(impossible)} need it. "
-            f"Leave out these tests: Run RFC 2544    {possible}; or take 'kind: afpacket'."
+            f"The generator {generator.kind} cannot tell when frames are lost. The tests "
+            f"{' and '.join(impossible)} need that. "
+            f"Leave these tests out (Run RFC 2544    {possible}), or use 'kind: afpacket'."
         )
 
     is_simulated = testbed.request.topology.testbed == "simulated"
@@ -356,18 +351,12 @@ def _check(testbed: Testbed, request: Rfc2544Request) -> None:
         )
 
 
-def _latency(
-    testbed: Testbed, request: LatencyRequest, place: TestPlace, on_progress: object
-) -> LatencyResult:
-    return measure_latency_once(testbed, request, place)
-
-
 # Table: how each test is requested and measured.
 _KINDS: Mapping[
     Rfc2544Test, tuple[type[Any], Callable[[Testbed, Any, TestPlace, Any], TestResult]]
 ] = {
     Rfc2544Test.THROUGHPUT: (SearchRequest, find_conditional_throughput),
-    Rfc2544Test.LATENCY: (LatencyRequest, _latency),
+    Rfc2544Test.LATENCY: (LatencyRequest, measure_latency_once),
     Rfc2544Test.FRAME_LOSS: (FrameLossRequest, measure_frame_loss_rate),
     Rfc2544Test.BACK_TO_BACK: (BackToBackRequest, measure_back_to_back),
     Rfc2544Test.RECOVERY: (RecoveryRequest, measure_recovery),

@@ -49,17 +49,15 @@ def compliance_of(result: GoalsResult) -> list[ComplianceStatement]:
 
     statements = []
     for report in result.goals:
-        reasons = list(_departures(report.goal))
-        compliance = Compliance.NONE
-        if not reasons:
-            reasons = list(_short_durations(report.goal))
-            if reasons or early:
-                compliance = Compliance.CONDITIONAL
-            else:
-                compliance = Compliance.UNCONDITIONAL
-
-        all_reasons = (*reasons, *early, *timing)
-        statements.append(ComplianceStatement(report.goal.name, compliance, all_reasons))
+        departures = list(_departures(report.goal))
+        short = list(_short_durations(report.goal))
+        compliance = Compliance.UNCONDITIONAL
+        if departures:
+            compliance = Compliance.NONE
+        elif short or early:
+            compliance = Compliance.CONDITIONAL
+        reasons = (*(departures or short), *early, *timing)
+        statements.append(ComplianceStatement(report.goal.name, compliance, reasons))
 
     return statements
 

@@ -133,7 +133,7 @@ def stalls(result: GoalsResult) -> Iterator[str]:
     """Stalls decided the result. Without them, some upper bound would not be an upper bound."""
     is_proved = all(
         report.result.relevant_upper_bound is not None
-        and not is_bound_of_bursts(result.evidence, report.result.relevant_upper_bound, report.goal)
+        and not is_bound_of_bursts(result, report.result.relevant_upper_bound, report.goal)
         for report in result.goals
         if report.result is not None
     )

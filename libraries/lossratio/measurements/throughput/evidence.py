@@ -264,7 +264,7 @@ def _contradictions_of_goal(
     most = result.max_load.rate.per_interface_fps
     made = goal_result(searched, evidence, min_load=least, max_load=most)
     for field in _RATES:
-        given = _per_interface(getattr(said, field))
+        given = results.number_of(getattr(said, field))
         load = getattr(made, field)
         if not results.same_value(given, load):
             yield f"goal {name}: {field}.per_interface_fps is {given!r}, but its trials give {load!r}"
@@ -275,13 +275,6 @@ def _contradictions_of_goal(
             yield f"goal {name}: its zone of chance does not follow from the trials"
 
     yield from _contradictions_of_reason(name, said, made, evidence, result.max_load.origin)
-
-
-def _per_interface(rate: Rate | None) -> float | None:
-    """A rate in frames per second per interface; None: there is none."""
-    if rate is None:
-        return None
-    return rate.per_interface_fps
 
 
 def _shares_of(zone: ZoneOfChance | Zone | None) -> list[tuple[int, int, int]]:
@@ -310,17 +303,14 @@ def _contradictions_of_reason(
 def _contradictions_of_spread(result: GoalsResult) -> Iterator[str]:
     """The spreads whose last value is not the value of the result."""
     for spread in result.spread:
-        throughput = _per_interface(_throughput_of(result, spread.goal))
+        throughput = results.number_of(_throughput_of(result, spread.goal))
         if not results.same_value(spread.values_fps[-1], throughput):
             yield f"spread of {spread.goal}: its last value is not the conditional throughput that was found"
 
 
 def _throughput_of(result: GoalsResult, goal: str) -> Rate | None:
     """The conditional throughput at a goal; None: the search found none, or has no such goal."""
-    for report in result.goals:
-        if report.goal.name == goal:
-            return report.throughput
-    return None
+    return next((one.throughput for one in result.goals if one.goal.name == goal), None)
 
 
 def _additional_parts(

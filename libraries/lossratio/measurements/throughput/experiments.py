@@ -289,17 +289,8 @@ class AfterSearch:
         wanted = TrialInput(duration, _PART_OF_LOAD * self._load)
         step = self._testbed.load_step(self._request.profile)
         result = self._measure(wanted.sendable(step), NO_CHANGE)
-
-        lost = sut_loss_ratio(result)
-        # Record: the outcome of the trial.
-        return SmallerLoad(
-            goal=str(self._goal),
-            load_per_interface_fps=result.input.load,
-            duration_s=result.input.duration,
-            loss_ratio=lost,
-            other_ratio=max(0.0, result.loss_ratio - lost),
-            passed=self._passes(result),
-        )
+        passed = self._passes(result)
+        return SmallerLoad(goal=str(self._goal), passed=passed, **_counted(result))
 
     def longer_trial(self) -> LongerTrial:
         """Performs one trial at this load that is ten times as long as the goal's, or lasts `LONG`.
@@ -310,14 +301,7 @@ class AfterSearch:
         usual = self._goal.final_trial_duration
         duration = max(2.0 * usual, min(_TIMES_AS_LONG * usual, LONG))
         result = self._measure(TrialInput(duration, self._load), NO_CHANGE)
-        lost = sut_loss_ratio(result)
-        # Record: the outcome of the trial.
-        return LongerTrial(
-            load_per_interface_fps=result.input.load,
-            duration_s=result.input.duration,
-            loss_ratio=lost,
-            other_ratio=max(0.0, result.loss_ratio - lost),
-        )
+        return LongerTrial(**_counted(result))
 
     def _measure(self, trial: TrialInput, change: Change) -> TrialResult:
         """A trial with a change, as it counts for the goal."""
@@ -328,6 +312,17 @@ class AfterSearch:
     def _passes(self, result: TrialResult) -> bool:
         """Whether a trial met the goal, no matter what would have become of the unsent frames."""
         return result.loss_ratio <= self._goal.loss_ratio
+
+
+def _counted(result: TrialResult) -> dict[str, float]:
+    """The fields of a record of one trial: what was sent, and what the SUT and others lost."""
+    lost = sut_loss_ratio(result)
+    return {
+        "load_per_interface_fps": result.load,
+        "duration_s": result.duration,
+        "loss_ratio": lost,
+        "other_ratio": max(0.0, result.loss_ratio - lost),
+    }
 
 
 def changes_of(profile: TrafficProfile) -> Iterator[Change]:
@@ -348,17 +343,13 @@ def changes_of(profile: TrafficProfile) -> Iterator[Change]:
         smaller = _with(profile, frame_size=half)
         yield Change(f"with frames of {half:,} B instead of {largest:,} B", profile=smaller)
     if profile.directions[0].headers.flows > 1:
-        yield Change("with a single flow", profile=_with_one_flow(profile))
+        first = _with_one_value(_fields(profile))
+        yield Change("with a single flow", profile=_with(profile, **first))
 
 
 def _with(profile: TrafficProfile, **changes: Any) -> TrafficProfile:
     """The same traffic with some fields changed."""
     return type(profile).model_validate({**_fields(profile), **changes})
-
-
-def _with_one_flow(profile: TrafficProfile) -> TrafficProfile:
-    """The same traffic with the first value of each range."""
-    return type(profile).model_validate(_with_one_value(_fields(profile)))
 
 
 def _fields(profile: TrafficProfile) -> dict[str, Any]:
@@ -367,6 +358,7 @@ def _fields(profile: TrafficProfile) -> dict[str, Any]:
 
 
 def _with_one_value(part: Any) -> Any:
+    """A part of a profile with the first value of each range."""
     if isinstance(part, dict):
         kept = {name: _with_one_value(value) for name, value in part.items()}
         return {**kept, "count": 1} if {"first", "count"} <= kept.keys() else kept

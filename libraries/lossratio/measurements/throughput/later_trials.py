@@ -1,8 +1,8 @@
 """Trials of latency and telemetry after a search that contradict it, or whose load was not offered."""
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from operator import attrgetter, itemgetter
+from typing import NamedTuple
 
 from lossratio.measurements.latency.result import name_load
 from lossratio.measurements.throughput.result import Goal, GoalsResult
@@ -30,21 +30,22 @@ LEAST_LOST = 10
 """Fewer lost frames are no contradiction: at the minimum load, they may be chance."""
 
 
-@dataclass(frozen=True)
-class _LaterTrial:
-    """A trial after the search: its name, its traffic, its missing frames, and its duration in seconds."""
+class _LaterTrial(NamedTuple):
+    """A trial after the search: its name, its traffic, and its duration in seconds."""
 
     what: str
     offered: Offered
-    missing: MissingFrames
     duration: float
+
+    @property
+    def lost(self) -> int:
+        """Frames that the SUT lost."""
+        return self.offered.missing.lost_by_sut
 
     @property
     def loss_ratio(self) -> float:
         """The share of the frames that the SUT lost."""
-        if self.offered.sent:
-            return self.missing.lost_by_sut / self.offered.sent
-        return 0.0
+        return self.lost / max(1, self.offered.sent)
 
 
 def _after(result: GoalsResult) -> list[_LaterTrial]:
@@ -52,12 +53,15 @@ def _after(result: GoalsResult) -> list[_LaterTrial]:
     return [*_of_latency(result), *_of_telemetry(result)]
 
 
-@doubt(NoteKind.LATE_FRAMES, "The counters of trials after the search: any frame after the wait.")
+@doubt(
+    NoteKind.LATE_FRAMES,
+    "The counters of trials after the search; one frame after the wait is enough.",
+)
 def late_after_search(result: GoalsResult) -> Iterator[str]:
     """Missing frames of later trials were only late."""
-    trials = _after(result)
-    missing = sum(trial.missing.total for trial in trials)
-    yield from only_late([trial.missing.late for trial in trials], missing, " after the search")
+    missing = [trial.offered.missing for trial in _after(result)]
+    total = sum(one.total for one in missing)
+    yield from only_late([one.late for one in missing], total, " after the search")
 
 
 @doubt(
@@ -93,7 +97,8 @@ def _advice(later_s: float, searched_s: float) -> str:
         return "Find out what changed, and search again"
     return (
         f"This trial took {later_s:.3g} s, and those of the search {searched_s:.3g} s: either something changed, or a "
-        f"bucket or a buffer holds more than {1e3 * USUAL_BUCKET:.0f} ms of traffic. Search again, with trials as long"
+        f"bucket or a buffer holds more than {1e3 * USUAL_BUCKET:.0f} ms of traffic. Search again with "
+        "trials as long as this one"
     )
 
 
@@ -101,10 +106,7 @@ def _of_latency(result: GoalsResult) -> Iterator[_LaterTrial]:
     for at_load in result.latency:
         if at_load.duration_s is not None and at_load.offered is not None:
             yield _LaterTrial(
-                f"latency trial at {name_load(at_load)},",
-                at_load.offered,
-                at_load.missing,
-                at_load.duration_s,
+                f"latency trial at {name_load(at_load)},", at_load.offered, at_load.duration_s
             )
 
 
@@ -120,8 +122,7 @@ def _of_telemetry(result: GoalsResult) -> Iterator[_LaterTrial]:
         )
         yield _LaterTrial(
             f"telemetry's trial at {format_frame_rate(load)} per interface",
-            Offered(load, trial.sent_frames, missing.unsent),
-            missing,
+            Offered(load, trial.sent_frames, missing),
             trial.duration_s,
         )
 
@@ -132,7 +133,7 @@ def _excesses(
     """The trials that contradict the search, each with the loss ratio that its goal and a bucket do not explain."""
     for trial in trials:
         goal = _strictest_met(result, trial.offered.load)
-        if goal is None or trial.missing.lost_by_sut < LEAST_LOST:
+        if goal is None or trial.lost < LEAST_LOST:
             continue
 
         # The maximum that a bucket can add to the loss ratio of a trial that is longer than the goal's trials.

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from lossratio import results
 from lossratio.errors import StarvedGeneratorError
-from lossratio.measurements.throughput.result import Goal, search_goal
+from lossratio.measurements.throughput.result import Goal, GoalsResult, search_goal
 from lossratio.mlrsearch import (
     Bound,
     GoalResult,
@@ -52,9 +52,16 @@ STALL_LIMIT = "bursts after stalls of the generator may have made the upper boun
 """The reason for a result whose upper bound may be caused by the bursts that a generator sends after its stalls."""
 STARVED_LIMIT = "a DUT's program that waited for a CPU may have made the upper bound; a quieter machine would tell"
 """The reason for a result whose upper bound is caused by frames that came while a DUT's program had no CPU."""
+_LIMITS = {
+    UNSENT_LIMIT: without_generators_faults,
+    LATE_LIMIT: with_late_frames,
+    STARVED_LIMIT: without_starvation,
+    STALL_LIMIT: of_sut,
+}
+"""What else than the SUT may make an upper bound, in the order in which it is asked, and how a trial counts without
+it."""
 _LIMITS_OF_GENERATOR = (UNSENT_LIMIT, DROPS_LIMIT, MAX_LOAD_OF_GENERATOR)
 _NOTHING_KNOWN = MissingFrames(lost_by_sut=1)
-_LIMITS_BESIDE_GENERATOR = (LATE_LIMIT, STARVED_LIMIT, STALL_LIMIT)
 _ALSO_DUE_TO_OTHERS = (
     IrregularReason.MAX_LOAD_IS_LOWER_BOUND,
     IrregularReason.MIN_LOAD_IS_UPPER_BOUND,
@@ -96,52 +103,41 @@ def is_generators_limit(reason: str | None) -> bool:
 
 def is_least(reason: str | None) -> bool:
     """Whether an irregular goal result was limited, at least in part, by something other than the SUT."""
-    if is_generators_limit(reason):
-        return True
-    return reason is not None and reason.startswith(_LIMITS_BESIDE_GENERATOR)
+    return is_generators_limit(reason) or (reason or "").startswith(tuple(_LIMITS))
 
 
-def is_bound_of_others(trials: Iterable[results.Trial], bound: Rate | None, goal: Goal) -> bool:
+def is_bound_of_others(result: GoalsResult, bound: Rate | None, goal: Goal) -> bool:
     """Whether, in most trials that lost too much at an upper bound, the SUT itself lost few enough frames.
 
     Args:
-        trials: The trials of the search.
+        result: The result of the search.
         bound: The upper bound; None: there is none.
         goal: The goal of the bound.
     """
     if bound is None:
         return False
     searched = search_goal(goal)
-    at_bound = [searched.seen(trial) for trial in _evidence_at(bound, trials)]
+    at_bound = [searched.seen(trial.as_result()) for trial in result.evidence_at(bound)]
     failed = [trial for trial in at_bound if trial.loss_ratio > goal.loss_ratio]
     by_others = [trial for trial in failed if sut_loss_ratio(trial) <= goal.loss_ratio]
     return 2 * len(by_others) > len(failed)
 
 
-def is_bound_of_bursts(trials: Iterable[results.Trial], bound: Rate | None, goal: Goal) -> bool:
+def is_bound_of_bursts(result: GoalsResult, bound: Rate | None, goal: Goal) -> bool:
     """Whether an upper bound exists only because of frames that the generator's bursts after stalls may have cost.
 
     Args:
-        trials: The trials of the search.
+        result: The result of the search.
         bound: The upper bound; None: there is none.
         goal: The goal of the bound.
     """
     if bound is None:
         return False
     searched = search_goal(goal)
-    made = _evidence_at(bound, trials)
+    made = [trial.as_result() for trial in result.evidence_at(bound)]
     with_bursts = [with_late_frames(trial, searched) for trial in made]
     is_upper = _is_upper_bound(bound.per_interface_fps, searched, with_bursts)
     return is_upper and not is_of_sut(searched, made)
-
-
-def _evidence_at(bound: Rate, trials: Iterable[results.Trial]) -> list[TrialResult]:
-    """The trials at a bound that are evidence."""
-    return [
-        trial.as_result()
-        for trial in trials
-        if trial.is_evidence and trial.load_per_interface_fps == bound.per_interface_fps
-    ]
 
 
 def _limit_of_others(
@@ -159,30 +155,22 @@ def _limit_of_others(
     if upper is None or not _is_upper_bound(upper, goal, seen):
         return None
 
-    at_upper = [trial for trial in seen if trial.load == upper]
-    limits = (_limit_of_generator(at_upper), *_LIMITS_BESIDE_GENERATOR)
-    ways = (without_generators_faults, with_late_frames, without_starvation, of_sut)
-    for limit, kept in zip(limits, ways, strict=True):
+    for limit, kept in _LIMITS.items():
         there = [kept(trial, goal) if trial.load == upper else goal.seen(trial) for trial in trials]
         if there == seen or _is_upper_bound(upper, goal, there):
             continue
-        if limit == STALL_LIMIT:
-            return None if is_of_sut(goal, _at(upper, trials)) else limit
-        return limit
+        if limit == STALL_LIMIT and is_of_sut(goal, [one for one in trials if one.load == upper]):
+            return None
+        dropped = limit == UNSENT_LIMIT and _are_mostly_dropped(upper, seen)
+        return DROPS_LIMIT if dropped else limit
     return None
 
 
-def _limit_of_generator(at_upper: Iterable[TrialResult]) -> str:
-    """The limit by the frames that the generator did not send, or dropped: by the larger number of them."""
-    known = [missing_frames(trial.output) or MissingFrames() for trial in at_upper]
+def _are_mostly_dropped(load: float, seen: Iterable[TrialResult]) -> bool:
+    """Whether the generator dropped more frames at a load than it left unsent."""
+    known = [missing_frames(one.output) or MissingFrames() for one in seen if one.load == load]
     missing = sum(known, MissingFrames())
-    if missing.generator_drops > missing.unsent + missing.refused:
-        return DROPS_LIMIT
-    return UNSENT_LIMIT
-
-
-def _at(load: float, trials: Iterable[TrialResult]) -> list[TrialResult]:
-    return [trial for trial in trials if trial.load == load]
+    return missing.generator_drops > missing.unsent + missing.refused
 
 
 def _is_upper_bound(load: float, goal: SearchGoal, trials: Iterable[TrialResult]) -> bool:

@@ -76,7 +76,7 @@ def goal_lines(report: GoalReport, result: GoalsResult) -> Iterator[str]:
         yield _bound_line("offered load, lower", lower, result)
         yield _bound_line("offered load, upper", upper, result) + made_by(report, result)
         yield from _value_lines(report.result, is_of_part=bool(report.goal.part))
-        yield from _latency_at(report.result.relevant_lower_bound, result.trials)
+        yield from _latency_at(report.result.relevant_lower_bound, result)
 
 
 def _value_lines(found: GoalOutcome, *, is_of_part: bool) -> Iterator[str]:
@@ -113,18 +113,10 @@ def _bound_line(label: str, bound: Rate | None, result: GoalsResult) -> str:
     return line
 
 
-def _latency_at(load: Rate | None, trials: Sequence[Trial]) -> Iterator[str]:
+def _latency_at(load: Rate | None, result: GoalsResult) -> Iterator[str]:
     """The latency of trials at a bound, in each trial's slower direction, if the latency of every frame is known."""
-    if load is None:
-        return
-
-    known = []
-    for trial in trials:
-        if trial.is_evidence and trial.load_per_interface_fps == load.per_interface_fps:
-            slower = _slower_direction(trial)
-            if slower is not None:
-                known.append(slower)
-
+    trials = () if load is None else result.evidence_at(load)
+    known = [one for one in map(_slower_direction, trials) if one is not None]
     if known:
         median = statistics.median(direction.latency_median_us or 0.0 for direction in known)
         of_99 = statistics.median(direction.latency_99_us or 0.0 for direction in known)

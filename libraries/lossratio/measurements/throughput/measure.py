@@ -180,13 +180,6 @@ class GoalSearch(
         elif request.hints is not None:
             yield f"hints were requested, but there is no earlier search of this test in {request.hints}"
 
-    def progress(self, request: RequestT, controller: MLRsearch, trial: TrialResult) -> Progress:
-        """The progress of the search, as the controller sees it."""
-        purpose = controller.last_purpose
-        if purpose is None:
-            return Progress.of(controller, trial, None, None)
-        return Progress.of(controller, trial, purpose, purpose.rule)
-
     def watch(self, request: RequestT, loads: LoadRange) -> Callable[[TrialResult], None]:
         """Ends a search if the generator leaves frames unsent at a load that it can send, or at the smallest load.
 
@@ -335,7 +328,7 @@ def repeat_search(
         LossRatioError: If one of the searches fails.
     """
     if times < 1:
-        raise SearchError(f"A search must be repeated at least once, not {times} times.")
+        raise SearchError(f"A search cannot be measured {times} times. Give 1 or more.")
 
     results: list[ThroughputResult] = []
     for _ in range(times):

@@ -1,12 +1,9 @@
 """Whether a search found at least the conditional throughput that is required."""
 
-from collections.abc import Callable
-
 from lossratio.errors import SearchError
 from lossratio.measurements.throughput.failed_search import refuse_generators_limit
 from lossratio.measurements.throughput.result import GoalsResult, OfEarlierSearch, format_regularity
-from lossratio.results import TestResult, apart_in_words, format_frames_per_second
-from lossratio.units import FRAMES_PER_SECOND
+from lossratio.results import TestResult, apart_in_words, format_frames_per_second, written_in_full
 
 
 def require_throughput(result: TestResult, least: float, goal: str | None = None) -> None:
@@ -39,21 +36,16 @@ def require_throughput(result: TestResult, least: float, goal: str | None = None
         return
 
     refuse_generators_limit([report])
-    written: Callable[[float], str] = result.unit.format
-    per_interface = ""
-    if result.unit is FRAMES_PER_SECOND:
-        written = format_frames_per_second
-        per_interface = " per interface"
-
+    written = written_in_full(result.unit)
     regularity = format_regularity(report)
     if throughput is None:
         raise AssertionError(
             f"{report.goal.name} has no conditional throughput ({regularity}); it should be at least "
-            f"{written(least)}{per_interface}."
+            f"{written(least)}."
         )
     found, wanted = apart_in_words(written, throughput.per_interface_fps, least)
     raise AssertionError(
-        f"{report.goal.name} is {found}{per_interface} ({regularity}); it should be at least {wanted}."
+        f"{report.goal.name} is {found} ({regularity}); it should be at least {wanted}."
     )
 
 

@@ -280,7 +280,9 @@ class GoalsResult(TestResult):
         if self.outcome is not Outcome.FAILED and any(
             report.is_as_before != self.is_as_before for report in self.goals
         ):
-            raise ValueError("there is a search for no goal if the SUT is as before, or for all")
+            raise ValueError(
+                "if the SUT is as before, no goal is searched for; otherwise, all of them are"
+            )
         return self
 
     @model_validator(mode="after")
@@ -351,7 +353,7 @@ class GoalsResult(TestResult):
             return chosen.goal.name, found.relevant_lower_bound.per_interface_fps
         if bound is None:
             raise SearchError(
-                f"{chosen.goal.name} has no relevant lower bound at which to measure a trial."
+                f"{chosen.goal.name} has no relevant lower bound at which to measure a trial. Name the load instead."
             )
         return chosen.goal.name, bound.per_interface_fps
 

@@ -2,7 +2,7 @@
 
 import math
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
 from statistics import fmean
 
@@ -21,6 +21,7 @@ from lossratio.results import (
     Trial,
     frames_in_words,
     headline,
+    in_good_trials,
     in_trials_without_loss,
     rate_in_words,
     share_missing_in_words,
@@ -55,7 +56,7 @@ def sentences(result: GoalsResult) -> Iterator[str]:
             yield f"{report.goal.name}: no load was found that meets it: {report.result.reason}."
             continue
 
-        found = _found(report, lower, result.trials, forwards, frames)
+        found = _found(report, lower, result, forwards, frames)
         length = f"{report.goal.final_trial_duration_s:.4g} s"
         found += f" of {length}" if found.endswith("trials") else f" in trials of {length}"
         if lower == result.max_load.rate:
@@ -83,25 +84,18 @@ def made_by(report: GoalReport, result: GoalsResult) -> str:
     upper = report.bounds[1]
     if upper is None or report.goal.stream is not None:
         return ""
-    trials = [trial for trial in result.trials if trial.is_evidence]
+    at_upper = result.evidence_at(upper)
     for shares_of in (_lost_by_direction, _lost_by_stream):
-        means = _mean_shares(trials, upper, shares_of)
+        means = _mean_shares(map(shares_of, at_upper))
         guilty = [name for name, share in means.items() if share > report.goal.loss_ratio]
-        if 0 < len(guilty) < len(means) and _always_worst(map(shares_of, trials), guilty):
+        if 0 < len(guilty) < len(means) and _always_worst(map(shares_of, result.evidence), guilty):
             return f", by {' and '.join(guilty)} alone"
     return ""
 
 
-def _mean_shares(
-    trials: Iterable[Trial], load: Rate, shares_of: Callable[[Trial], dict[str, float]]
-) -> dict[str, float]:
-    """The mean of the shares that parts of the traffic lost in the trials at a load, by part; empty: nobody knows."""
-    at_load = [
-        shares_of(trial)
-        for trial in trials
-        if trial.is_evidence and trial.load_per_interface_fps == load.per_interface_fps
-    ]
-    known = [shares for shares in at_load if shares]
+def _mean_shares(of_trials: Iterable[dict[str, float]]) -> dict[str, float]:
+    """The mean of the shares that parts of the traffic lost in trials, by part; empty: nobody knows."""
+    known = [shares for shares in of_trials if shares]
     names = known[0] if known else {}
     return {name: fmean(shares.get(name, 0.0) for shares in known) for name in names}
 
@@ -163,8 +157,10 @@ def _about_question(question: QuestionAsked, result: GoalsResult) -> str:
         return f"Searched, without asking whether the SUT is as before: {question.reason}."
     trials = trials_counted(question.trials)
     if question.answer != "as before":
-        known = "has changed" if question.answer == "changed" else "may have changed"
-        return f"Searched, as the SUT {known} since {_day(question)}, by {trials}."
+        found = "its bounds do not contradict the earlier searches"
+        if question.answer == "changed":
+            found = "its bounds show that the SUT has changed"
+        return f"Searched, because {trials} did not show the SUT as before since {_day(question)}: {found}."
 
     shown = "; ".join(_shown(asked, result) for asked in question.earlier)
     missed = ", and ".join(
@@ -200,55 +196,30 @@ def _day(question: QuestionAsked) -> str:
     return "the last search" if question.since is None else f"{question.since:%Y-%m-%d}"
 
 
-def _found(
-    report: GoalReport, lower: Rate, trials: Sequence[Trial], forwards: str, frames: str
-) -> str:
-    name = report.goal.name
-    stream = report.goal.stream
-    if stream is not None:
-        lost = (
-            f"at most {format_ratio(report.goal.loss_ratio)}"
-            if report.goal.loss_ratio
-            else "no frame"
-        )
-        offered = rate_in_words(lower.per_interface_fps, frames)
-        where = _in_good_trials(report.goal, lower, trials)
-        of_all = "" if ">" in stream else " of all streams"
-        return f"{name}: {report.goal.part} loses {lost}{where} when offered {offered}{of_all}"
-    if report.goal.loss_ratio == 0.0:
-        return f"{name}: {forwards} {rate_in_words(lower.per_interface_fps, frames)} {_without_loss(lower, trials)}"
+def _found(report: GoalReport, lower: Rate, result: GoalsResult, forwards: str, frames: str) -> str:
+    goal = report.goal
+    offered = rate_in_words(lower.per_interface_fps, frames)
+    here = result.evidence_at(lower)
+    if goal.stream is not None:
+        searched = search_goal(goal)
+        seen = (searched.seen(trial.as_result()) for trial in here)
+        where = in_good_trials([sut_loss_ratio(trial) <= goal.loss_ratio for trial in seen])
+        lost = f"at most {format_ratio(goal.loss_ratio)}" if goal.loss_ratio else "no frame"
+        of_all = "" if ">" in goal.stream else " of all streams"
+        return f"{goal.name}: {goal.part} loses {lost}{where} when offered {offered}{of_all}"
+    if goal.loss_ratio == 0.0:
+        return f"{goal.name}: {forwards} {offered} without loss{in_trials_without_loss(here)}"
 
-    allowed = f"at most {format_ratio(report.goal.loss_ratio)} may be lost"
-    throughput = report.result.conditional_throughput if report.result is not None else None
-    forwarded = lower if throughput is None else throughput
+    forwarded = report.throughput or lower
     share = 1.0 - forwarded.per_interface_fps / lower.per_interface_fps
-    lost = share_missing_in_words(share, trials, lower.per_interface_fps)
-    by_direction = _mean_shares(trials, lower, _lost_by_direction).values()
+    lost = share_missing_in_words(share, here)
+    by_direction = _mean_shares(map(_lost_by_direction, here)).values()
     on_average = ""
     # One direction alone loses more than may be lost of both.
-    if by_direction and min(by_direction) <= report.goal.loss_ratio < max(by_direction):
+    if by_direction and min(by_direction) <= goal.loss_ratio < max(by_direction):
         on_average = " on average"
     return (
-        f"{name} ({allowed}): {forwards} {rate_in_words(forwarded.per_interface_fps, frames)}{on_average} when offered "
+        f"{goal.name} (at most {format_ratio(goal.loss_ratio)} may be lost): {forwards} "
+        f"{rate_in_words(forwarded.per_interface_fps, frames)}{on_average} when offered "
         f"{rate_in_words(lower.per_interface_fps)} ({lost})"
     )
-
-
-def _in_good_trials(goal: Goal, load: Rate, trials: Sequence[Trial]) -> str:
-    """In how many trials at a load the goal's stream lost no more than allowed; empty: in all of them."""
-    searched = search_goal(goal)
-    here = [
-        searched.seen(trial.as_result())
-        for trial in trials
-        if trial.is_evidence and trial.load_per_interface_fps == load.per_interface_fps
-    ]
-    good = sum(sut_loss_ratio(trial) <= goal.loss_ratio for trial in here)
-    if good == len(here):
-        return ""
-    return f" in {good} of {trials_counted(len(here))}"
-
-
-def _without_loss(load: Rate, trials: Sequence[Trial]) -> str:
-    """The words "without loss", or how many trials at a load had no loss, because a goal may allow lossy trials."""
-    here = (trial for trial in trials if trial.load_per_interface_fps == load.per_interface_fps)
-    return f"without loss{in_trials_without_loss(here)}"

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from lossratio.drawing import Axis, Mark, Plot, in_unit, rates_axis, right_end, series_colour
-from lossratio.measurements.throughput.result import GoalsResult
+from lossratio.measurements.throughput.result import GoalReport, GoalsResult
 from lossratio.records import Rate
 from lossratio.units import L1_OVERHEAD, format_frame_rate
 
@@ -105,15 +105,8 @@ def _sweeps(
         traffic = result.conditions.traffic
         key = (result.test.suite, name, traffic.frame_format, result.conditions.testbed.name)
         for report in result.goals:
-            outcome = report.result
-            at = value(result, found[0])
-            groups.setdefault(key, {}).setdefault(report.goal.name, {})[at] = SweepRow(
-                at,
-                throughput=report.throughput,
-                is_regular=outcome is not None and outcome.regular,
-                is_mix=len(traffic.frame_sizes) > 1,
-                theoretical_maximum=result.max_load.theoretical_maximum,
-            )
+            row = _row(result, report, value(result, found[0]))
+            groups.setdefault(key, {}).setdefault(report.goal.name, {})[row.at] = row
     sweeps = []
     for (_, name, protocol, testbed), goals in groups.items():
         several = {goal: rows for goal, rows in goals.items() if len(rows) > 1}
@@ -124,6 +117,30 @@ def _sweeps(
         sweeps.append(of_group)
 
     return [of_tests for of_tests in sweeps if of_tests]
+
+
+def _row(result: GoalsResult, report: GoalReport, at: float) -> SweepRow:
+    """What one result adds to a sweep."""
+    return SweepRow(
+        at,
+        throughput=report.throughput,
+        is_regular=report.result is not None and report.result.regular,
+        is_mix=len(result.conditions.traffic.frame_sizes) > 1,
+        theoretical_maximum=result.max_load.theoretical_maximum,
+    )
+
+
+def sizes_of_run(results: Sequence[GoalsResult]) -> Sweep:
+    """The sweep over the frame sizes of one run, from its results with one goal each.
+
+    Args:
+        results: The results, at least one, from the smallest frame size.
+    """
+    first = results[0]
+    rows = [_row(one, one.goals[0], _size_of(one, "")) for one in results]
+    format_of_frames = first.conditions.traffic.frame_format
+    testbed = first.conditions.testbed.name
+    return Sweep("RFC 2544", "throughput", format_of_frames, testbed, tuple(rows))
 
 
 def draw_frame_sizes(sweeps: Sequence[Sweep]) -> str:

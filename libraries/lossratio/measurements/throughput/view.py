@@ -150,10 +150,7 @@ class ThroughputView(View[GoalsResult]):
         bound = finding.upper_bound
         if not (isinstance(bound, Rate) and is_generators_limit(finding.reason)):
             return ()
-        load = bound.per_interface_fps
-        return offered_in(
-            one for one in result.trials if one.is_evidence and one.load_per_interface_fps == load
-        )
+        return offered_in(result.evidence_at(bound))
 
     def telemetry(self, result: GoalsResult) -> Sequence[Record]:
         """The trials before and after which the DUTs were asked."""
@@ -172,7 +169,8 @@ class ThroughputView(View[GoalsResult]):
         """
         if result.settings.get(EARLY_VERDICT):
             raise CsitExportError(
-                f"{result.test.full_name} was measured with early verdicts; CSIT's trials take their whole duration."
+                f"{result.test.full_name} was measured with early verdicts, but CSIT's trials take their whole "
+                "duration. Measure it without early_verdict."
             )
         bounds = {
             "ndr": _csit_bounds(result, mlrsearch.NDR),
@@ -205,7 +203,7 @@ def _finding(result: GoalsResult, report: GoalReport, found: GoalOutcome) -> Fin
     lower, upper = report.bounds
     is_max_load = reason == mlrsearch.IrregularReason.MAX_LOAD_IS_LOWER_BOUND.value
     is_min_load = reason == mlrsearch.IrregularReason.MIN_LOAD_IS_UPPER_BOUND.value
-    of_others = is_bound_of_others(result.trials, upper, report.goal)
+    of_others = is_bound_of_others(result, upper, report.goal)
 
     # Record: the finding of a goal.
     return Finding(
@@ -241,7 +239,7 @@ def _csit_bounds(result: GoalsResult, wanted: mlrsearch.SearchGoal) -> dict[str,
     report = next((one for one in result.goals if _is_same_goal(one.goal, wanted)), None)
     if report is None or report.result is None:
         raise CsitExportError(
-            f"{result.test.full_name} has no goal with the attributes of CSIT's {wanted.name}."
+            f"{result.test.full_name} has no goal with the attributes of CSIT's {wanted.name}. Search with goals=csit."
         )
 
     outcome = report.result
