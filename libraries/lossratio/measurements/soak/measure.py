@@ -280,7 +280,8 @@ def warm_start_from(result: TestResult, profile: TrafficProfile) -> tuple[float,
     bounds = kind_of(result.kind).bounds(result)
     if bounds is None:
         raise SearchError(
-            f"{result.test.full_name} was not a search for throughput. A soak test cannot start from it."
+            f"{result.test.full_name} was not a search for throughput, so a soak test cannot start from it. Search for "
+            "the throughput right before the soak test, or leave out warm_start."
         )
 
     traffic = result.conditions.traffic
@@ -290,11 +291,12 @@ def warm_start_from(result: TestResult, profile: TrafficProfile) -> tuple[float,
     ):
         raise SearchError(
             f"{result.test.full_name} was measured with other traffic ({traffic.name}, "
-            f"{traffic.average_frame_size_bytes:g} bytes). A soak test cannot start from it."
+            f"{traffic.average_frame_size_bytes:g} bytes), so a soak test cannot start from it. Use the same traffic, "
+            "or leave out warm_start."
         )
     if not bounds:
         raise SearchError(
-            f"{result.test.full_name} found no bounds. A soak test cannot start from it."
+            f"{result.test.full_name} found no bounds, so a soak test cannot start from it. Leave out warm_start."
         )
     return bounds
 
