@@ -13,16 +13,24 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 import numpy as np
-import scipy
 
 from lossratio.checked_arguments import checked
 from lossratio.errors import SearchError
 from lossratio.plrsearch.bounds import LossBounds
 from lossratio.plrsearch.bracketing import FEW, HALF, bracket, bracketed, losing_little
-from lossratio.plrsearch.counted_load import CountedLoad, LimitReached, SeenBucketRate
+from lossratio.plrsearch.counted_load import CountedLoad, LimitReached
 from lossratio.plrsearch.counting import FINE, NEAR, Evidence
 from lossratio.plrsearch.counts import Row, count, why_set_aside
-from lossratio.plrsearch.losses import FixedPause, batch, crossing, fixed_pause
+from lossratio.plrsearch.losses import (
+    FixedPause,
+    SeenBucketRate,
+    batch,
+    bucket,
+    changed,
+    crossing,
+    fixed_pause,
+    is_near_knee,
+)
 from lossratio.plrsearch.options import CriticalLoadQuestion, LikelihoodName, StopReason
 from lossratio.plrsearch.poisson import poisson_estimate
 from lossratio.plrsearch.statement import LEAST_TRIALS
@@ -41,26 +49,19 @@ _LONG_SHARE = 1.0 / 12.0
 """Its largest share of the search's time."""
 _STEP = 0.0025
 """Half of the first step down, as a share of the load. Each further step is twice as long."""
+_EVENT_DOWNS = 4
+"""Where events and not the load lose frames, the first step down is as long as this step."""
 _REFERENCE = 1.1
 """The overload that is measured again and again, as a multiple of the forwarded rate."""
 _REFERENCES = 3
 """Trials in this overload at first; fewer, if the search takes less than two minutes: one for each minute begun."""
 _CHECKS = (0.4, 0.75)
 """Shares of the search's time after which they are repeated."""
-_CHANGE = 0.001
-"""A device has changed if it forwards more or less by this share, and by more than its scatter explains."""
-_CHANCE = 0.0025
-"""Probability that scatter explains more or less than this, by Student's distribution."""
 _TAIL = 8.0
 """Where the capacity varies, this many standard deviations below its mean are held. A normal capacity with a mean loss
 of 1e-7 is about 5 of them above the load, and three trials estimate them with an error of half."""
 _ONCE_ROOM = 1.25
 """Frames that are lost once may be this many times as many as those seen."""
-_LONG_TARGETS = 3.0
-"""Targets that a long trial may lose, and frames by chance."""
-_ALIKE = 0.8
-"""Losses that differ by less are alike."""
-
 
 _BRACKET = "where the critical load may be"
 _OVERLOAD = "how much the device forwards in overload"
@@ -194,26 +195,28 @@ class SearchByCounts:
     def _reason_to_stop(self) -> StopReason | None:
         if self._timeout - self.elapsed < self._duration and self.trials:
             return StopReason.TIMEOUT
-        lowest = self._evidence.at(self._question.min_load)
+        evidence = self._evidence
+        lowest = evidence.at(self._question.min_load)
         if lowest.trials >= LEAST_TRIALS and lowest.least > self._target:
             return StopReason.MIN_LOAD
-        is_precise = self._is_narrow and (
-            not self._has_long_trials or self._counted().long_s is not None
-        )
-        return StopReason.PRECISION if is_precise else None
+        if self._precision is None:
+            return None
+        verified, contradicted = self._verified_and_contradicted(evidence)
+        highest = (1.0 + self._precision) * (verified or 0.0)
+        is_narrow = (contradicted or math.inf) <= highest
+        needs_long = self._has_long_trials and self._long_s(evidence, verified or 0.0) is None
+        return StopReason.PRECISION if is_narrow and not needs_long else None
 
     @property
     def _has_long_trials(self) -> bool:
         """Whether there are trials that are longer than the usual ones."""
         return self._long_duration > self._duration
 
-    @property
-    def _is_narrow(self) -> bool:
-        """Whether the verified and the contradicted load are as near each other as requested."""
-        if self._precision is None:
-            return False
-        verified, contradicted = self._verified_and_contradicted(self._evidence)
-        return (contradicted or math.inf) <= (1.0 + self._precision) * (verified or 0.0)
+    def _long_s(self, evidence: Evidence, load: float) -> float | None:
+        """Seconds of the long trials that passed at a load or above; None: none did."""
+        passed = (evidence.counts.duration > self._duration) & ~evidence.is_lossy
+        highest = float(evidence.counts.load[passed].max(initial=0.0))
+        return self._long_duration if highest >= (1.0 - 1e-9) * load else None
 
     def _verified_and_contradicted(self, evidence: Evidence) -> tuple[float | None, float | None]:
         """The highest verified load, and the lowest one above the stated load that loses more than the target."""
@@ -278,15 +281,8 @@ class SearchByCounts:
         self._goodputs = [*before, goodput]
         if not before and goodput >= (1.0 - self._target) * load:
             self._begin(load)
-        if len(before) < 2:
-            return
-
-        mean = float(np.mean(before))
-        change = goodput / mean - 1.0
-        scatter = float(
-            scipy.special.stdtrit(len(before) - 1, 1.0 - _CHANCE) * np.std(before, ddof=1)
-        )
-        if abs(change) > max(_CHANGE, scatter / mean):
+        change = changed(before, goodput)
+        if change is not None:
             self._changes += (change,)
             self._begin(goodput)
 
@@ -295,41 +291,41 @@ class SearchByCounts:
     def _hold(self, evidence: Evidence) -> float:
         """Begins to hold the highest load that passed."""
         floor, ceiling = bracket(evidence)
-        held = floor or self._question.min_load
         self._ceiling = ceiling or math.inf
-        reference = self._reference
-        if reference is not None and len(self._goodputs) > 1 and evidence.varies(reference):
-            spread = float(np.std(self._goodputs, ddof=1))
-            held = min(held, float(np.mean(self._goodputs)) - _TAIL * spread)
-            self._highest = self._clamped(held)
-        self._held = self._clamped(held)
+        if len(self._goodputs) > 1 and evidence.varies(self._reference or 0.0):
+            below = _TAIL * float(np.std(self._goodputs, ddof=1))
+            self._highest = self._clamped(float(np.mean(self._goodputs)) - below)
+        self._held = min(self._clamped(floor or self._question.min_load), self._highest)
         return self._held
 
     def _wants_long(self, evidence: Evidence, held: float) -> bool:
-        """Whether a long trial at the held load is due: at first, at the end, if only it is missing, or lost frames."""
-        if not self._has_long_trials:
+        """Whether a long trial at the held load is due: after a few short ones, and again if a bucket may lose."""
+        if not self._has_long_trials or self._timeout - self.elapsed < self._long_duration:
             return False
-        left = self._timeout - self.elapsed
-        longs = [row for row in self._rows if row[4] > self._duration]
-        at_held = sum(row[0] == held for row in longs)
-        passed = any(row[0] >= held and not self._is_lossy(row) for row in longs)
-        if passed or at_held >= 2 or left < self._long_duration:
-            return False
-        if longs and left >= 4.0 * self._long_duration and self._bucket is None:
-            return at_held > 0 or self._is_narrow
-        return int(np.count_nonzero(evidence.within(held, held))) >= FEW
-
-    def _is_lossy(self, row: Row) -> bool:
-        load, exposure, lost, *_ = row
-        return lost - self._once > _LONG_TARGETS * (self._target * load * exposure + 1.0)
+        at_held = evidence.counts.duration[evidence.within(held, held)]
+        longs = int(np.count_nonzero(at_held > self._duration))
+        most = 1 + is_near_knee(held, self._goodputs)
+        return len(at_held) >= FEW and longs < most and self._long_s(evidence, held) is None
 
     def _kept(self, evidence: Evidence, held: float) -> float:
         """The load of the next trial: lower than the held one if that failed, higher if it is verified."""
         here = evidence.at(held)
         if self._is_failed(here):
-            self._held = self._lowered(evidence, held)
-            return self._held
-        return self._raised(evidence, held) if evidence.is_verified(held) else held
+            self._ceiling = held
+            self._see_losses(evidence, held)
+        elif not evidence.is_verified(held):
+            return held
+        verified, _ = self._verified_and_contradicted(evidence)
+        if self._highest < held:
+            self._held = self._highest
+        elif verified is not None:
+            return self._raised(evidence, verified)
+        else:
+            self._downs += 1
+            if here.lossy <= HALF * here.trials:
+                self._downs = max(self._downs, _EVENT_DOWNS)
+            self._held = self._clamped(held * (1.0 - min(_STEP * 2.0**self._downs, 2.0 * NEAR)))
+        return self._held
 
     def _is_failed(self, here: LossBounds) -> bool:
         """Whether a load loses too much, or half of the remaining trials without loss would be too few to verify it."""
@@ -340,61 +336,30 @@ class SearchByCounts:
         frames = here.burst * clumps / self._target - here.frames
         return frames > HALF * left * here.frames / here.trials
 
-    def _lowered(self, evidence: Evidence, held: float) -> float:
-        """A lower load to hold: what a bucket or pauses leave, towards a verified load, or a step down."""
-        self._ceiling = held
-        self._bucket = self._bucket_at(evidence, held)
-        if self._bucket is not None:
-            self._highest = self._clamped((1.0 - 0.02 * FINE) * self._bucket.long_run)
-            return self._highest
-        pause = fixed_pause(evidence.counts)
-        self._pause = pause or self._pause
-        if pause is not None and pause.free_load < held:
-            return self._clamped(pause.free_load)
-        lower = (load for load in evidence.loads if load < held)
-        verified = max(filter(evidence.is_verified, lower), default=None)
-        if verified is not None:
-            is_narrow = held <= (1.0 + 2.0 * FINE) * verified
-            return verified if is_narrow else self._clamped(HALF * (verified + held))
-        self._downs += 1
-        return self._clamped(held * (1.0 - min(_STEP * 2.0**self._downs, HALF)))
+    def _see_losses(self, evidence: Evidence, held: float) -> None:
+        """Sees how frames are lost at a load that failed, and up to which load they are not."""
+        lengths = self._duration, self._long_duration
+        self._bucket = bucket(evidence, held, self._goodputs, lengths) or self._bucket
+        self._pause = fixed_pause(evidence.counts) or self._pause
+        for seen in (self._bucket, self._pause):
+            if seen is not None:
+                self._highest = min(self._highest, self._clamped(seen.free_load))
 
-    def _bucket_at(self, evidence: Evidence, held: float) -> SeenBucketRate | None:
-        """The bucket that explains why long trials at a load lose frames, and short ones do not; None: none does."""
-        here = evidence.within(held, held)
-        is_long = evidence.counts.duration > self._duration
-        lost = evidence.counts.lost[here & is_long]
-        goodput = float(np.mean(self._goodputs or [math.inf]))
-        in_short_ones = evidence.counts.lost[here & ~is_long].max(initial=0.0)
-        is_alike = len(lost) > 1 and lost.min() > max(_ALIKE * lost.max(), in_short_ones / NEAR)
-        if not is_alike or held <= (1.0 - 2.0 * FINE) * goodput:
-            return None
-        in_short = goodput * self._duration
-        in_long = held * self._long_duration - float(lost.mean())
-        long_run = (in_long - in_short) / (self._long_duration - self._duration)
-        return SeenBucketRate(long_run, in_short - long_run * self._duration)
-
-    def _raised(self, evidence: Evidence, held: float) -> float:
-        """The load of the next trial after the held load is verified: the middle of the bracket, or its upper end."""
+    def _raised(self, evidence: Evidence, verified: float) -> float:
+        """The load of the next trial if a load is verified: the middle of the bracket, or its ends if it is narrow."""
         self._downs = 0
-        if self._ceiling <= held:
+        if self._ceiling <= verified:
             self._ceiling = math.inf
         ceiling = min(self._ceiling, self._highest)
-        if ceiling > (1.0 + FINE) * held:
-            self._held = self._clamped(HALF * (held + ceiling))
+        if ceiling > (1.0 + FINE) * verified:
+            self._held = self._clamped(HALF * (verified + ceiling))
             return self._held
-        if held >= self._highest:
-            return held
-        higher = self._clamped((1.0 + FINE) * held)
+        self._held = verified
+        higher = self._clamped((1.0 + FINE) * verified)
         above = evidence.at(higher)
-        enough = max(LEAST_TRIALS, HALF * evidence.at(held).trials)
-        if above.least <= self._target and above.trials < enough:
-            return higher
-        if evidence.is_verified(higher):
-            self._held = higher
-        elif above.least <= self._target and self._precision is not None:
-            self._held = self._clamped(HALF * (held + higher))
-        return self._held or held
+        enough = max(LEAST_TRIALS, HALF * evidence.at(verified).trials)
+        is_open = above.least <= self._target and above.trials < enough
+        return higher if is_open and verified < self._highest else verified
 
     def result(self) -> CountedLoad:
         """See `Controller.result`."""
@@ -407,9 +372,7 @@ class SearchByCounts:
         evidence = self._evidence
         verified, contradicted = self._verified_and_contradicted(evidence)
         stated = verified or self._held or bracket(evidence)[0] or self._question.min_load
-        longs = (row for row in self._rows if row[4] > self._duration)
-        passed_long = (row[0] for row in longs if not self._is_lossy(row))
-        has_long = max(passed_long, default=0.0) >= (1.0 - 1e-9) * stated
+        long_s = self._long_s(evidence, stated)
         around = evidence.within((1.0 - NEAR) * stated, (1.0 + NEAR) * stated)
 
         # Record: what is stated.
@@ -423,9 +386,9 @@ class SearchByCounts:
             line=crossing(evidence.counts, self._target),
             clump=evidence.clump(stated),
             trial_s=self._duration,
-            long_s=self._long_duration if has_long else None,
+            long_s=long_s,
             changes=self._changes,
-            bucket=self._bucket if has_long else None,
+            bucket=self._bucket if long_s else None,
             pause=self._pause,
             batch=batch(evidence.counts.lost[around & ~evidence.counts.is_overload]),
             once=self._once,
