@@ -1,9 +1,9 @@
 """The search by counts: finds and verifies the critical load without any model.
 
 The search brackets the load, looks at how much trials in overload forward, and then holds the highest load that has not
-failed until counts verify it (see `counting`). What fails sends it down, and what is verified sends it up to the middle
-of the bracket. Long trials count as any others. Nothing that is seen in overload is a ceiling for good: the same
-overload is measured again later. If another rate is forwarded then, the past is forgotten.
+failed until counts verify it (see `held_load` and `counting`). Long trials count as any others. Nothing that is seen in
+overload is a ceiling for good: the same overload is measured again later. If another rate is forwarded then, the past is
+forgotten.
 """
 
 from __future__ import annotations
@@ -12,25 +12,14 @@ import math
 from collections.abc import Iterable
 from dataclasses import replace
 
-import numpy as np
-
 from lossratio.checked_arguments import checked
 from lossratio.errors import SearchError
-from lossratio.plrsearch.bounds import LossBounds
-from lossratio.plrsearch.bracketing import FEW, HALF, bracket, bracketed, losing_little
+from lossratio.plrsearch.bracketing import bracket, bracketed, losing_little
 from lossratio.plrsearch.counted_load import CountedLoad, LimitReached
-from lossratio.plrsearch.counting import FINE, NEAR, Evidence
+from lossratio.plrsearch.counting import NEAR, Evidence
 from lossratio.plrsearch.counts import Row, count, why_set_aside
-from lossratio.plrsearch.losses import (
-    FixedPause,
-    SeenBucketRate,
-    batch,
-    bucket,
-    changed,
-    crossing,
-    fixed_pause,
-    is_near_knee,
-)
+from lossratio.plrsearch.held_load import HeldLoad
+from lossratio.plrsearch.losses import batch, changed, crossing
 from lossratio.plrsearch.options import CriticalLoadQuestion, LikelihoodName, StopReason
 from lossratio.plrsearch.poisson import poisson_estimate
 from lossratio.plrsearch.statement import LEAST_TRIALS
@@ -47,19 +36,12 @@ _LONG = 20.0
 """Seconds of a long trial. If the usual trials are as long, there are no others."""
 _LONG_SHARE = 1.0 / 12.0
 """Its largest share of the search's time."""
-_STEP = 0.0025
-"""Half of the first step down, as a share of the load. Each further step is twice as long."""
-_EVENT_DOWNS = 4
-"""Where events and not the load lose frames, the first step down is as long as this step."""
 _REFERENCE = 1.1
 """The overload that is measured again and again, as a multiple of the forwarded rate."""
 _REFERENCES = 3
 """Trials in this overload at first; fewer, if the search takes less than two minutes: one for each minute begun."""
 _CHECKS = (0.4, 0.75)
 """Shares of the search's time after which they are repeated."""
-_TAIL = 8.0
-"""Where the capacity varies, this many standard deviations below its mean are held. A normal capacity with a mean loss
-of 1e-7 is about 5 of them above the load, and three trials estimate them with an error of half."""
 _ONCE_ROOM = 1.25
 """Frames that are lost once may be this many times as many as those seen."""
 
@@ -141,15 +123,11 @@ class SearchByCounts:
         """Begins a new bracket at some loads, without the trials so far."""
         self._first = [self._clamped(load) for load in loads]
         self._rows: list[Row] = []
-        self._held: float | None = None
-        self._ceiling = math.inf
-        self._highest = self._question.max_load
-        self._downs = 0
+        lengths = self._duration, self._long_duration
+        self._held = HeldLoad(self._clamped, lengths, self._question.max_load)
         self._reference: float | None = None
         self._goodputs: list[float] = []
         self._once = 0.0
-        self._bucket: SeenBucketRate | None = None
-        self._pause: FixedPause | None = None
 
     def _clamped(self, load: float) -> float:
         return sendable(self._question.clamped(load), self._load_step)
@@ -182,7 +160,7 @@ class SearchByCounts:
 
     def _count(self, row: Row) -> None:
         self._first = self._first[1:]
-        if self.purpose == _LONG_RUN and self._held is None:
+        if self.purpose == _LONG_RUN and not self._held.load:
             self._see_once(row)
         self._rows.append(row)
         if self.purpose == _OVERLOAD:
@@ -201,31 +179,25 @@ class SearchByCounts:
             return StopReason.MIN_LOAD
         if self._precision is None:
             return None
-        verified, contradicted = self._verified_and_contradicted(evidence)
+        _, verified, contradicted = self._loads(evidence)
         highest = (1.0 + self._precision) * (verified or 0.0)
         is_narrow = (contradicted or math.inf) <= highest
-        needs_long = self._has_long_trials and self._long_s(evidence, verified or 0.0) is None
-        return StopReason.PRECISION if is_narrow and not needs_long else None
+        passed = evidence.passed_long(verified or 0.0, self._duration)
+        is_precise = is_narrow and (passed or not self._has_long_trials)
+        return StopReason.PRECISION if is_precise else None
 
     @property
     def _has_long_trials(self) -> bool:
         """Whether there are trials that are longer than the usual ones."""
         return self._long_duration > self._duration
 
-    def _long_s(self, evidence: Evidence, load: float) -> float | None:
-        """Seconds of the long trials that passed at a load or above; None: none did."""
-        passed = (evidence.counts.duration > self._duration) & ~evidence.is_lossy
-        highest = float(evidence.counts.load[passed].max(initial=0.0))
-        return self._long_duration if highest >= (1.0 - 1e-9) * load else None
-
-    def _verified_and_contradicted(self, evidence: Evidence) -> tuple[float | None, float | None]:
-        """The highest verified load, and the lowest one above the stated load that loses more than the target."""
-        allowed = (load for load in evidence.loads if load <= self._highest)
-        verified = max(filter(evidence.is_verified, allowed), default=None)
-        stated = verified or self._held or bracket(evidence)[0] or self._question.min_load
+    def _loads(self, evidence: Evidence) -> tuple[float, float | None, float | None]:
+        """The stated load, the highest verified one, and the lowest above the first that loses more than the target."""
+        verified = evidence.highest_verified(self._held.highest)
+        stated = verified or self._held.load or bracket(evidence)[0] or self._question.min_load
         higher = (load for load in evidence.loads if load > stated)
         over = (load for load in higher if evidence.at(load).least > self._target)
-        return verified, min(over, default=None)
+        return stated, verified, min(over, default=None)
 
     @property
     def passed_and_failed(self) -> tuple[float | None, float | None]:
@@ -237,7 +209,7 @@ class SearchByCounts:
         if self._first:
             return self._first[0], _BRACKET
         evidence = self._evidence
-        found = self._bracketing(evidence) if self._held is None else None
+        found = None if self._held.load else self._bracketing(evidence)
         if found is not None:
             return found
 
@@ -245,10 +217,13 @@ class SearchByCounts:
         due += sum(self.elapsed > share * self._timeout for share in _CHECKS)
         if self._reference is not None and len(self._goodputs) < due:
             return self._reference, _OVERLOAD
-        held = self._held or self._hold(evidence)
-        if self._wants_long(evidence, held):
-            return held, _LONG_RUN
-        return self._kept(evidence, held), _HOLD
+        if not self._held.load:
+            self._held.hold_first(evidence, self._goodputs, self._reference or 0.0)
+        time_left = self._timeout - self.elapsed
+        if time_left >= self._long_duration and self._held.wants_long(evidence, self._goodputs):
+            return self._held.load, _LONG_RUN
+        left = time_left / max(self.elapsed / self.trials, self._duration)
+        return self._held.next_load(evidence, self._goodputs, left), _HOLD
 
     def _bracketing(self, evidence: Evidence) -> tuple[float, str] | None:
         """The next trial of the bracket; None: it is narrow."""
@@ -286,81 +261,6 @@ class SearchByCounts:
             self._changes += (change,)
             self._begin(goodput)
 
-    # The load that is held.
-
-    def _hold(self, evidence: Evidence) -> float:
-        """Begins to hold the highest load that passed."""
-        floor, ceiling = bracket(evidence)
-        self._ceiling = ceiling or math.inf
-        if len(self._goodputs) > 1 and evidence.varies(self._reference or 0.0):
-            below = _TAIL * float(np.std(self._goodputs, ddof=1))
-            self._highest = self._clamped(float(np.mean(self._goodputs)) - below)
-        self._held = min(self._clamped(floor or self._question.min_load), self._highest)
-        return self._held
-
-    def _wants_long(self, evidence: Evidence, held: float) -> bool:
-        """Whether a long trial at the held load is due: after a few short ones, and again if a bucket may lose."""
-        if not self._has_long_trials or self._timeout - self.elapsed < self._long_duration:
-            return False
-        at_held = evidence.counts.duration[evidence.within(held, held)]
-        longs = int(np.count_nonzero(at_held > self._duration))
-        most = 1 + is_near_knee(held, self._goodputs)
-        return len(at_held) >= FEW and longs < most and self._long_s(evidence, held) is None
-
-    def _kept(self, evidence: Evidence, held: float) -> float:
-        """The load of the next trial: lower than the held one if that failed, higher if it is verified."""
-        here = evidence.at(held)
-        if self._is_failed(here):
-            self._ceiling = held
-            self._see_losses(evidence, held)
-        elif not evidence.is_verified(held):
-            return held
-        verified, _ = self._verified_and_contradicted(evidence)
-        if self._highest < held:
-            self._held = self._highest
-        elif verified is not None:
-            return self._raised(evidence, verified)
-        else:
-            self._downs += 1
-            if here.lossy <= HALF * here.trials:
-                self._downs = max(self._downs, _EVENT_DOWNS)
-            self._held = self._clamped(held * (1.0 - min(_STEP * 2.0**self._downs, 2.0 * NEAR)))
-        return self._held
-
-    def _is_failed(self, here: LossBounds) -> bool:
-        """Whether a load loses too much, or half of the remaining trials without loss would be too few to verify it."""
-        if here.least > self._target or here.lost <= self._target * here.frames:
-            return here.least > self._target
-        clumps = LossBounds.most_of(here.lost / here.burst)
-        left = (self._timeout - self.elapsed) / max(self.elapsed / self.trials, self._duration)
-        frames = here.burst * clumps / self._target - here.frames
-        return frames > HALF * left * here.frames / here.trials
-
-    def _see_losses(self, evidence: Evidence, held: float) -> None:
-        """Sees how frames are lost at a load that failed, and up to which load they are not."""
-        lengths = self._duration, self._long_duration
-        self._bucket = bucket(evidence, held, self._goodputs, lengths) or self._bucket
-        self._pause = fixed_pause(evidence.counts) or self._pause
-        for seen in (self._bucket, self._pause):
-            if seen is not None:
-                self._highest = min(self._highest, self._clamped(seen.free_load))
-
-    def _raised(self, evidence: Evidence, verified: float) -> float:
-        """The load of the next trial if a load is verified: the middle of the bracket, or its ends if it is narrow."""
-        self._downs = 0
-        if self._ceiling <= verified:
-            self._ceiling = math.inf
-        ceiling = min(self._ceiling, self._highest)
-        if ceiling > (1.0 + FINE) * verified:
-            self._held = self._clamped(HALF * (verified + ceiling))
-            return self._held
-        self._held = verified
-        higher = self._clamped((1.0 + FINE) * verified)
-        above = evidence.at(higher)
-        enough = max(LEAST_TRIALS, HALF * evidence.at(verified).trials)
-        is_open = above.least <= self._target and above.trials < enough
-        return higher if is_open and verified < self._highest else verified
-
     def result(self) -> CountedLoad:
         """See `Controller.result`."""
         found = self._counted()
@@ -370,9 +270,8 @@ class SearchByCounts:
 
     def _counted(self) -> CountedLoad:
         evidence = self._evidence
-        verified, contradicted = self._verified_and_contradicted(evidence)
-        stated = verified or self._held or bracket(evidence)[0] or self._question.min_load
-        long_s = self._long_s(evidence, stated)
+        stated, verified, contradicted = self._loads(evidence)
+        has_long = evidence.passed_long(stated, self._duration)
         around = evidence.within((1.0 - NEAR) * stated, (1.0 + NEAR) * stated)
 
         # Record: what is stated.
@@ -386,10 +285,10 @@ class SearchByCounts:
             line=crossing(evidence.counts, self._target),
             clump=evidence.clump(stated),
             trial_s=self._duration,
-            long_s=long_s,
+            long_s=self._long_duration if has_long else None,
             changes=self._changes,
-            bucket=self._bucket if long_s else None,
-            pause=self._pause,
+            bucket=self._held.bucket if has_long else None,
+            pause=self._held.pause,
             batch=batch(evidence.counts.lost[around & ~evidence.counts.is_overload]),
             once=self._once,
             stopped_by=self._stopped_by,

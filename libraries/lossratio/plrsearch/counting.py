@@ -114,6 +114,16 @@ class Evidence:
         """Whether at most the target is lost at a load, by its trials or with those up to 10 % above it."""
         return self._verifying(load) is not None
 
+    def highest_verified(self, highest: float) -> float | None:
+        """The highest verified load up to one in frames per second; None: no load is verified."""
+        allowed = (load for load in self.loads if load <= highest)
+        return max(filter(self.is_verified, allowed), default=None)
+
+    def passed_long(self, load: float, usual: float) -> bool:
+        """Whether a trial of more than the usual seconds, at a load or above, lost little."""
+        passed = (self.counts.duration > usual) & ~self.is_lossy
+        return float(self.counts.load[passed].max(initial=0.0)) >= (1.0 - _SAME) * load
+
     def statement(self, load: float) -> CountedStatement:
         """What the trials that verify a load say about it, or if there are none, those up to 10 % below it."""
         verifying = self._verifying(load)

@@ -79,7 +79,7 @@ def batch(lost: Array) -> float | None:
     return float(lost[0]) if len(times) >= _ALIKE and is_multiple.all() else None
 
 
-def bucket(
+def seen_bucket(
     evidence: Evidence, held: float, goodputs: Sequence[float], lengths: tuple[float, float]
 ) -> SeenBucketRate | None:
     """The bucket that explains why long trials at a load lose frames, and short ones do not; None: none does.
