@@ -2,8 +2,8 @@
 
 The search brackets the load, looks at how much trials in overload forward, and then holds the highest load that has not
 failed until counts verify it (see `held_load` and `counting`). Long trials count as any others. Nothing that is seen in
-overload is a ceiling for good: the same overload is measured again later. If another rate is forwarded then, the past is
-forgotten.
+overload is a ceiling for good: the same overload is measured again later. If another rate is forwarded then, the past
+is forgotten.
 """
 
 from __future__ import annotations
