@@ -62,8 +62,8 @@ SEARCHES = (
     Mutation(
         "a load that lacks frames only is irregular",
         "plrsearch/counted_load.py",
-        "if self.verified is not None or self._lacks_frames_only:",
-        "if self.verified is not None:",
+        "if self.verified is None and not self._lacks_frames_only:",
+        "if self.verified is None:",
         ("plrsearch/test_by_counts.py::test_a_load_that_only_lacks_frames_is_regular_and_says_how_many",),
     ),
     Mutation(
