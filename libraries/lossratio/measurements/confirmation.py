@@ -305,8 +305,8 @@ def _reason(statement: CountedStatement, trials: Sequence[TrialResult], batch: f
         return reason
     were_late = counted(late, "more frame was", "more frames were")
     return (
-        f"{reason}; {were_late} only late, not lost: a longer wait (settle of the generator) would show whether the "
-        "load passes"
+        f"{reason}; {were_late} only late, not lost: a longer wait would show whether the load passes. Increase the "
+        "settle of the generator"
     )
 
 
@@ -318,7 +318,8 @@ def _larger_bursts(statement: CountedStatement, batch: float) -> str:
         return ""
     return (
         f"; only {lossy:,} of {statement.trials:,} trials lost frames, about {statement.burst_frames:,.0f} at a time "
-        f"and not {batch:.3g}: this may be an outage. Repeat it with a larger batch, or without the outage"
+        f"instead of {batch:.3g}. If this was an outage, repeat the confirmation without it; otherwise, repeat it with "
+        f"batch={statement.burst_frames:.0f}"
     )
 
 

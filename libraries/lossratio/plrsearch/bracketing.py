@@ -13,9 +13,8 @@ import numpy as np
 from lossratio.plrsearch.counting import FINE, NEAR, Evidence
 
 HALF = 0.5
-FEW = 5
-"""Trials that lose a little, whatever the load is, after which a long trial shows whether each loses frames once; and
-short trials at a load before a long one."""
+_FEW = 5
+"""Trials that lose a little, whatever the load is, after which a long trial shows whether each loses frames once."""
 
 
 def bracket(evidence: Evidence) -> tuple[float | None, float | None]:
@@ -43,6 +42,6 @@ def losing_little(evidence: Evidence) -> float | None:
     lost, sent = evidence.counts.lost, evidence.counts.sent
     is_lossy = lost > evidence.target * sent
     little = is_lossy & (lost < NEAR * evidence.counts.overload * sent)
-    if np.count_nonzero(little) < FEW or not is_lossy.all():
+    if np.count_nonzero(little) < _FEW or not is_lossy.all():
         return None
     return float(evidence.counts.load[little].min())

@@ -1,9 +1,9 @@
 """The search by counts: finds and verifies the critical load without any model.
 
 The search brackets the load, looks at how much trials in overload forward, and then holds the highest load that has not
-failed until counts verify it (see `counting`). What fails sends it down, and what is verified sends it up to the middle
-of the bracket. Long trials count as any others. Nothing that is seen in overload is a ceiling for good: the same
-overload is measured again later. If another rate is forwarded then, the past is forgotten.
+failed until counts verify it (see `held_load` and `counting`). Long trials count as any others. Nothing that is seen in
+overload is a ceiling for good: the same overload is measured again later. If another rate is forwarded then, the past
+is forgotten.
 """
 
 from __future__ import annotations
@@ -12,17 +12,14 @@ import math
 from collections.abc import Iterable
 from dataclasses import replace
 
-import numpy as np
-import scipy
-
 from lossratio.checked_arguments import checked
 from lossratio.errors import SearchError
-from lossratio.plrsearch.bounds import LossBounds
-from lossratio.plrsearch.bracketing import FEW, HALF, bracket, bracketed, losing_little
-from lossratio.plrsearch.counted_load import CountedLoad, LimitReached, SeenBucketRate
-from lossratio.plrsearch.counting import FINE, NEAR, Evidence
+from lossratio.plrsearch.bracketing import bracket, bracketed, losing_little
+from lossratio.plrsearch.counted_load import CountedLoad, LimitReached
+from lossratio.plrsearch.counting import NEAR, Evidence
 from lossratio.plrsearch.counts import Row, count, why_set_aside
-from lossratio.plrsearch.losses import FixedPause, batch, crossing, fixed_pause
+from lossratio.plrsearch.held_load import HeldLoad
+from lossratio.plrsearch.losses import batch, changed, crossing
 from lossratio.plrsearch.options import CriticalLoadQuestion, LikelihoodName, StopReason
 from lossratio.plrsearch.poisson import poisson_estimate
 from lossratio.plrsearch.statement import LEAST_TRIALS
@@ -39,28 +36,14 @@ _LONG = 20.0
 """Seconds of a long trial. If the usual trials are as long, there are no others."""
 _LONG_SHARE = 1.0 / 12.0
 """Its largest share of the search's time."""
-_STEP = 0.0025
-"""Half of the first step down, as a share of the load. Each further step is twice as long."""
 _REFERENCE = 1.1
 """The overload that is measured again and again, as a multiple of the forwarded rate."""
 _REFERENCES = 3
 """Trials in this overload at first; fewer, if the search takes less than two minutes: one for each minute begun."""
 _CHECKS = (0.4, 0.75)
 """Shares of the search's time after which they are repeated."""
-_CHANGE = 0.001
-"""A device has changed if it forwards more or less by this share, and by more than its scatter explains."""
-_CHANCE = 0.0025
-"""Probability that scatter explains more or less than this, by Student's distribution."""
-_TAIL = 8.0
-"""Where the capacity varies, this many standard deviations below its mean are held. A normal capacity with a mean loss
-of 1e-7 is about 5 of them above the load, and three trials estimate them with an error of half."""
 _ONCE_ROOM = 1.25
 """Frames that are lost once may be this many times as many as those seen."""
-_LONG_TARGETS = 3.0
-"""Targets that a long trial may lose, and frames by chance."""
-_ALIKE = 0.8
-"""Losses that differ by less are alike."""
-
 
 _BRACKET = "where the critical load may be"
 _OVERLOAD = "how much the device forwards in overload"
@@ -140,15 +123,11 @@ class SearchByCounts:
         """Begins a new bracket at some loads, without the trials so far."""
         self._first = [self._clamped(load) for load in loads]
         self._rows: list[Row] = []
-        self._held: float | None = None
-        self._ceiling = math.inf
-        self._highest = self._question.max_load
-        self._downs = 0
+        lengths = self._duration, self._long_duration
+        self._held = HeldLoad(self._clamped, lengths, self._question.max_load)
         self._reference: float | None = None
         self._goodputs: list[float] = []
         self._once = 0.0
-        self._bucket: SeenBucketRate | None = None
-        self._pause: FixedPause | None = None
 
     def _clamped(self, load: float) -> float:
         return sendable(self._question.clamped(load), self._load_step)
@@ -181,7 +160,7 @@ class SearchByCounts:
 
     def _count(self, row: Row) -> None:
         self._first = self._first[1:]
-        if self.purpose == _LONG_RUN and self._held is None:
+        if self.purpose == _LONG_RUN and not self._held.load:
             self._see_once(row)
         self._rows.append(row)
         if self.purpose == _OVERLOAD:
@@ -194,12 +173,17 @@ class SearchByCounts:
     def _reason_to_stop(self) -> StopReason | None:
         if self._timeout - self.elapsed < self._duration and self.trials:
             return StopReason.TIMEOUT
-        lowest = self._evidence.at(self._question.min_load)
+        evidence = self._evidence
+        lowest = evidence.at(self._question.min_load)
         if lowest.trials >= LEAST_TRIALS and lowest.least > self._target:
             return StopReason.MIN_LOAD
-        is_precise = self._is_narrow and (
-            not self._has_long_trials or self._counted().long_s is not None
-        )
+        if self._precision is None:
+            return None
+        _, verified, contradicted = self._loads(evidence)
+        highest = (1.0 + self._precision) * (verified or 0.0)
+        is_narrow = (contradicted or math.inf) <= highest
+        passed = evidence.passed_long(verified or 0.0, self._duration)
+        is_precise = is_narrow and (passed or not self._has_long_trials)
         return StopReason.PRECISION if is_precise else None
 
     @property
@@ -207,22 +191,13 @@ class SearchByCounts:
         """Whether there are trials that are longer than the usual ones."""
         return self._long_duration > self._duration
 
-    @property
-    def _is_narrow(self) -> bool:
-        """Whether the verified and the contradicted load are as near each other as requested."""
-        if self._precision is None:
-            return False
-        verified, contradicted = self._verified_and_contradicted(self._evidence)
-        return (contradicted or math.inf) <= (1.0 + self._precision) * (verified or 0.0)
-
-    def _verified_and_contradicted(self, evidence: Evidence) -> tuple[float | None, float | None]:
-        """The highest verified load, and the lowest one above the stated load that loses more than the target."""
-        allowed = (load for load in evidence.loads if load <= self._highest)
-        verified = max(filter(evidence.is_verified, allowed), default=None)
-        stated = verified or self._held or bracket(evidence)[0] or self._question.min_load
+    def _loads(self, evidence: Evidence) -> tuple[float, float | None, float | None]:
+        """The stated load, the highest verified one, and the lowest above the first that loses more than the target."""
+        verified = evidence.highest_verified(self._held.highest)
+        stated = verified or self._held.load or bracket(evidence)[0] or self._question.min_load
         higher = (load for load in evidence.loads if load > stated)
         over = (load for load in higher if evidence.at(load).least > self._target)
-        return verified, min(over, default=None)
+        return stated, verified, min(over, default=None)
 
     @property
     def passed_and_failed(self) -> tuple[float | None, float | None]:
@@ -234,7 +209,7 @@ class SearchByCounts:
         if self._first:
             return self._first[0], _BRACKET
         evidence = self._evidence
-        found = self._bracketing(evidence) if self._held is None else None
+        found = None if self._held.load else self._bracketing(evidence)
         if found is not None:
             return found
 
@@ -242,10 +217,13 @@ class SearchByCounts:
         due += sum(self.elapsed > share * self._timeout for share in _CHECKS)
         if self._reference is not None and len(self._goodputs) < due:
             return self._reference, _OVERLOAD
-        held = self._held or self._hold(evidence)
-        if self._wants_long(evidence, held):
-            return held, _LONG_RUN
-        return self._kept(evidence, held), _HOLD
+        if not self._held.load:
+            self._held.hold_first(evidence, self._goodputs, self._reference or 0.0)
+        time_left = self._timeout - self.elapsed
+        if time_left >= self._long_duration and self._held.wants_long(evidence, self._goodputs):
+            return self._held.load, _LONG_RUN
+        left = time_left / max(self.elapsed / self.trials, self._duration)
+        return self._held.next_load(evidence, self._goodputs, left), _HOLD
 
     def _bracketing(self, evidence: Evidence) -> tuple[float, str] | None:
         """The next trial of the bracket; None: it is narrow."""
@@ -278,123 +256,10 @@ class SearchByCounts:
         self._goodputs = [*before, goodput]
         if not before and goodput >= (1.0 - self._target) * load:
             self._begin(load)
-        if len(before) < 2:
-            return
-
-        mean = float(np.mean(before))
-        change = goodput / mean - 1.0
-        scatter = float(
-            scipy.special.stdtrit(len(before) - 1, 1.0 - _CHANCE) * np.std(before, ddof=1)
-        )
-        if abs(change) > max(_CHANGE, scatter / mean):
+        change = changed(before, goodput)
+        if change is not None:
             self._changes += (change,)
             self._begin(goodput)
-
-    # The load that is held.
-
-    def _hold(self, evidence: Evidence) -> float:
-        """Begins to hold the highest load that passed."""
-        floor, ceiling = bracket(evidence)
-        held = floor or self._question.min_load
-        self._ceiling = ceiling or math.inf
-        reference = self._reference
-        if reference is not None and len(self._goodputs) > 1 and evidence.varies(reference):
-            spread = float(np.std(self._goodputs, ddof=1))
-            held = min(held, float(np.mean(self._goodputs)) - _TAIL * spread)
-            self._highest = self._clamped(held)
-        self._held = self._clamped(held)
-        return self._held
-
-    def _wants_long(self, evidence: Evidence, held: float) -> bool:
-        """Whether a long trial at the held load is due: at first, at the end, if only it is missing, or lost frames."""
-        if not self._has_long_trials:
-            return False
-        left = self._timeout - self.elapsed
-        longs = [row for row in self._rows if row[4] > self._duration]
-        at_held = sum(row[0] == held for row in longs)
-        passed = any(row[0] >= held and not self._is_lossy(row) for row in longs)
-        if passed or at_held >= 2 or left < self._long_duration:
-            return False
-        if longs and left >= 4.0 * self._long_duration and self._bucket is None:
-            return at_held > 0 or self._is_narrow
-        return int(np.count_nonzero(evidence.within(held, held))) >= FEW
-
-    def _is_lossy(self, row: Row) -> bool:
-        load, exposure, lost, *_ = row
-        return lost - self._once > _LONG_TARGETS * (self._target * load * exposure + 1.0)
-
-    def _kept(self, evidence: Evidence, held: float) -> float:
-        """The load of the next trial: lower than the held one if that failed, higher if it is verified."""
-        here = evidence.at(held)
-        if self._is_failed(here):
-            self._held = self._lowered(evidence, held)
-            return self._held
-        return self._raised(evidence, held) if evidence.is_verified(held) else held
-
-    def _is_failed(self, here: LossBounds) -> bool:
-        """Whether a load loses too much, or half of the remaining trials without loss would be too few to verify it."""
-        if here.least > self._target or here.lost <= self._target * here.frames:
-            return here.least > self._target
-        clumps = LossBounds.most_of(here.lost / here.burst)
-        left = (self._timeout - self.elapsed) / max(self.elapsed / self.trials, self._duration)
-        frames = here.burst * clumps / self._target - here.frames
-        return frames > HALF * left * here.frames / here.trials
-
-    def _lowered(self, evidence: Evidence, held: float) -> float:
-        """A lower load to hold: what a bucket or pauses leave, towards a verified load, or a step down."""
-        self._ceiling = held
-        self._bucket = self._bucket_at(evidence, held)
-        if self._bucket is not None:
-            self._highest = self._clamped((1.0 - 0.02 * FINE) * self._bucket.long_run)
-            return self._highest
-        pause = fixed_pause(evidence.counts)
-        self._pause = pause or self._pause
-        if pause is not None and pause.free_load < held:
-            return self._clamped(pause.free_load)
-        lower = (load for load in evidence.loads if load < held)
-        verified = max(filter(evidence.is_verified, lower), default=None)
-        if verified is not None:
-            is_narrow = held <= (1.0 + 2.0 * FINE) * verified
-            return verified if is_narrow else self._clamped(HALF * (verified + held))
-        self._downs += 1
-        return self._clamped(held * (1.0 - min(_STEP * 2.0**self._downs, HALF)))
-
-    def _bucket_at(self, evidence: Evidence, held: float) -> SeenBucketRate | None:
-        """The bucket that explains why long trials at a load lose frames, and short ones do not; None: none does."""
-        here = evidence.within(held, held)
-        is_long = evidence.counts.duration > self._duration
-        lost = evidence.counts.lost[here & is_long]
-        goodput = float(np.mean(self._goodputs or [math.inf]))
-        in_short_ones = evidence.counts.lost[here & ~is_long].max(initial=0.0)
-        is_alike = len(lost) > 1 and lost.min() > max(_ALIKE * lost.max(), in_short_ones / NEAR)
-        if not is_alike or held <= (1.0 - 2.0 * FINE) * goodput:
-            return None
-        in_short = goodput * self._duration
-        in_long = held * self._long_duration - float(lost.mean())
-        long_run = (in_long - in_short) / (self._long_duration - self._duration)
-        return SeenBucketRate(long_run, in_short - long_run * self._duration)
-
-    def _raised(self, evidence: Evidence, held: float) -> float:
-        """The load of the next trial after the held load is verified: the middle of the bracket, or its upper end."""
-        self._downs = 0
-        if self._ceiling <= held:
-            self._ceiling = math.inf
-        ceiling = min(self._ceiling, self._highest)
-        if ceiling > (1.0 + FINE) * held:
-            self._held = self._clamped(HALF * (held + ceiling))
-            return self._held
-        if held >= self._highest:
-            return held
-        higher = self._clamped((1.0 + FINE) * held)
-        above = evidence.at(higher)
-        enough = max(LEAST_TRIALS, HALF * evidence.at(held).trials)
-        if above.least <= self._target and above.trials < enough:
-            return higher
-        if evidence.is_verified(higher):
-            self._held = higher
-        elif above.least <= self._target and self._precision is not None:
-            self._held = self._clamped(HALF * (held + higher))
-        return self._held or held
 
     def result(self) -> CountedLoad:
         """See `Controller.result`."""
@@ -405,11 +270,8 @@ class SearchByCounts:
 
     def _counted(self) -> CountedLoad:
         evidence = self._evidence
-        verified, contradicted = self._verified_and_contradicted(evidence)
-        stated = verified or self._held or bracket(evidence)[0] or self._question.min_load
-        longs = (row for row in self._rows if row[4] > self._duration)
-        passed_long = (row[0] for row in longs if not self._is_lossy(row))
-        has_long = max(passed_long, default=0.0) >= (1.0 - 1e-9) * stated
+        stated, verified, contradicted = self._loads(evidence)
+        has_long = evidence.passed_long(stated, self._duration)
         around = evidence.within((1.0 - NEAR) * stated, (1.0 + NEAR) * stated)
 
         # Record: what is stated.
@@ -425,8 +287,8 @@ class SearchByCounts:
             trial_s=self._duration,
             long_s=self._long_duration if has_long else None,
             changes=self._changes,
-            bucket=self._bucket if has_long else None,
-            pause=self._pause,
+            bucket=self._held.bucket if has_long else None,
+            pause=self._held.pause,
             batch=batch(evidence.counts.lost[around & ~evidence.counts.is_overload]),
             once=self._once,
             stopped_by=self._stopped_by,

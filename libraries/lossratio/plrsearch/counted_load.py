@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 
 from lossratio.plrsearch.csit_estimate import CsitEstimate
-from lossratio.plrsearch.losses import FixedPause
+from lossratio.plrsearch.losses import FixedPause, SeenBucketRate
 from lossratio.plrsearch.options import StopReason
 from lossratio.plrsearch.poisson import PoissonEstimate
 from lossratio.plrsearch.statement import CountedStatement, Verdict
@@ -23,20 +23,12 @@ class LimitReached(str, Enum):
     """It is below the minimum load, where nothing was measured."""
 
 
+_FAR = 1.1
+"""If the contradicted load is further above the stated one, the search was too short, unless known pauses are why."""
 _LIMITS = {
     LimitReached.AT_LEAST: "the maximum load does not lose the target, and the critical load may be above it",
     LimitReached.AT_MOST: "even the minimum load loses more than the target, and the critical load is below it",
 }
-
-
-@dataclass(frozen=True)
-class SeenBucketRate:
-    """What a short trial passes once, and the rate in the long run."""
-
-    long_run: float
-    """Frames per second."""
-    frames: float
-    """Frames that pass once in each trial."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -102,9 +94,15 @@ class CountedLoad:
             return (
                 f"each trial loses up to {format_about(self.once)} frames once, which do not count"
             )
-        if self.verified is not None or self._lacks_frames_only:
+        if self.verified is None and not self._lacks_frames_only:
+            return f"no load is verified; {self.statement}"
+        above = self.contradicted
+        if above is None or above <= _FAR * self.stated or self.pause is not None:
             return None
-        return f"no load is verified; {self.statement}"
+        return (
+            f"the lowest load that certainly loses more than the target is {format_frame_rate(above)}, and nothing is "
+            "known about loads in between: search for longer"
+        )
 
     @property
     def _lacks_frames_only(self) -> bool:

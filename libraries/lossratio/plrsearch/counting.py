@@ -28,9 +28,11 @@ _OVERLOAD_TARGETS = 100.0
 """A trial in overload loses at least so many targets: single events lose fewer."""
 _EVENT = 10.0
 """A trial has seen an event if it loses more than the target by so many deviations of single frames (square roots of
-what the target allows), and most trials do not: neither chance nor small batches lose so many."""
+what the target allows), and a trial at its load or above does not: neither chance nor small batches lose so many."""
 _UNSEEN = -math.log(TAIL)
 """Events that are expected this many times are seen with a probability of 97.5 %."""
+_TARGETS = 3.0
+"""Targets that a trial may lose, and frames by chance, before it is lossy."""
 _SAME = 1e-9
 """Relative distance of equal loads."""
 
@@ -56,6 +58,11 @@ class Evidence:
     def loads(self) -> list[float]:
         """The loads of the trials in frames per second, from the lowest on."""
         return [float(load) for load in np.unique(self.counts.load)]
+
+    @property
+    def is_lossy(self) -> NDArray[np.bool_]:
+        """Which trials lost more than a few targets, and more than a few frames by chance."""
+        return self.counts.lost > _TARGETS * (self.target * self.counts.sent + 1.0)
 
     def within(self, low: float, high: float) -> NDArray[np.bool_]:
         """Which trials had loads between these, in frames per second; both are included."""
@@ -107,6 +114,16 @@ class Evidence:
         """Whether at most the target is lost at a load, by its trials or with those up to 10 % above it."""
         return self._verifying(load) is not None
 
+    def highest_verified(self, highest: float) -> float | None:
+        """The highest verified load up to one in frames per second; None: no load is verified."""
+        allowed = (load for load in self.loads if load <= highest)
+        return max(filter(self.is_verified, allowed), default=None)
+
+    def passed_long(self, load: float, usual: float) -> bool:
+        """Whether a trial of more than the usual seconds, at a load or above, lost little."""
+        passed = (self.counts.duration > usual) & ~self.is_lossy
+        return float(self.counts.load[passed].max(initial=0.0)) >= (1.0 - _SAME) * load
+
     def statement(self, load: float) -> CountedStatement:
         """What the trials that verify a load say about it, or if there are none, those up to 10 % below it."""
         verifying = self._verifying(load)
@@ -141,13 +158,15 @@ class Evidence:
 
     def _seconds_for_events(self, load: float) -> float:
         """Seconds of trials that show that rare events at higher loads do not occur at it; 0: there are none."""
-        near = self.within(load * (1.0 + 2.0 * _SAME), math.inf) & ~self.counts.is_overload
-        lost = self.counts.lost[near]
-        allowed = self.target * self.counts.sent[near]
-        events = int(np.count_nonzero(lost > allowed + _EVENT * np.sqrt(allowed) + 1.0))
-        if not events or 2 * events > len(lost):
-            return 0.0
-        return _UNSEEN * float(self.counts.duration[near].sum()) / events
+        counts = self.counts
+        allowed = self.target * counts.sent
+        is_event = counts.lost > allowed + _EVENT * np.sqrt(allowed) + 1.0
+        quiet = float(counts.load[~is_event].max(initial=0.0))
+        above = self.within(load * (1.0 + 2.0 * _SAME), quiet) & ~counts.is_overload
+        lowest = float(counts.load[is_event & above].min(initial=math.inf))
+        above &= self.within(lowest, math.inf)
+        events = max(int(np.count_nonzero(is_event & above)), 1)
+        return _UNSEEN * float(counts.duration[above].sum()) / events
 
     def _bounds(self, low: float, high: float, batch: float) -> LossBounds:
         here = self.within(low, high)

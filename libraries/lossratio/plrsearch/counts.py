@@ -95,9 +95,7 @@ def why_set_aside(result: TrialResult) -> str | None:
     stall = max((direction.lateness_s or 0.0 for direction in output.directions), default=0.0)
     allowed = max(USUAL_STALL, MAX_STALL * result.duration, USUAL_BURST / result.load)
     if stall > allowed:
-        return (
-            f"the generator was stalled for {stall * 1e3:.3g} ms, more than {allowed * 1e3:.3g} ms"
-        )
+        return f"the generator was stalled for {stall * 1e3:.3g} ms, and at most {allowed * 1e3:.3g} ms are allowed"
     return None
 
 
@@ -123,7 +121,8 @@ def count(result: TrialResult, begun: float) -> Row:
         )
     if not (sent > 0 and 0 <= lost <= sent and unsent >= 0):
         raise SearchError(
-            f"In {where}, {sent} frames sent, {lost} lost and {unsent} not sent make no sense."
+            f"The counts of {where} contradict each other: {sent} frames sent, {lost} lost and {unsent} not sent. A "
+            "trial sends at least one frame, and loses at most as many as it sends."
         )
 
     dropped = 0 if (missing := missing_frames(output)) is None else missing.generator_drops

@@ -85,7 +85,8 @@ def csit_counts(result: TrialResult) -> tuple[int, int]:
     sent, lost = result.output.sent_frames, result.output.lost_frames
     if not sent or lost is None:
         raise SearchError(
-            f"CSIT's estimate needs counts of sent frames; the trial at {result.load:.10g} frames/s has none."
+            f"CSIT's estimate needs the counts of sent and lost frames, but the trial at {result.load:.10g} frames/s "
+            "does not have them. Use a measurer that reports `sent_frames` and `lost_frames`."
         )
     unsent = result.output.unsent_frames or 0
     intended = sent + unsent
@@ -168,7 +169,7 @@ class CsitIntegration:
 
     def __init__(self, question: CriticalLoadQuestion, samples: int = SAMPLES) -> None:
         if samples < 2:
-            raise SearchError(f"A Monte Carlo needs 2 samples or more, not {samples!r}.")
+            raise SearchError(f"CSIT's integration needs at least 2 samples, not {samples!r}.")
         self._question, self._samples = question, samples
         self._rows: list[tuple[float, float, int]] = []
         self._focus: dict[_LogLossRate, _Focus] = {_log_stretch: _Focus(), _log_erf: _Focus()}
@@ -192,8 +193,8 @@ class CsitIntegration:
             )
         except (ArithmeticError, ValueError, np.linalg.LinAlgError) as error:
             raise SearchError(
-                f"CSIT's formulas have no value for these {len(self._rows)} trials ({error}): its own code also "
-                "ends with an error here. The search by counts does not."
+                f"CSIT's formulas have no value for these {len(self._rows)} trials ({error}), and CSIT's own code ends "
+                "with an error, too. Use the search by counts (selection=counts)."
             ) from error
 
         mean = (stretch + erf) / 2.0

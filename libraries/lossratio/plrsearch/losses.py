@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import combinations
 
 import numpy as np
 import scipy
 
-from lossratio.plrsearch.counting import BATCH
+from lossratio.plrsearch.counting import BATCH, FINE, NEAR, Evidence
 from lossratio.plrsearch.counts import Array, TrialCounts
 
 _LEAST_BATCH = 4.0
@@ -28,8 +29,29 @@ _PAUSE_FRAMES = 16.0
 """A pause loses more frames than this in a trial."""
 _BELOW_KNEE = 0.99
 """Pauses are told at loads below this share of what an overload forwards: nearer to it, the knee loses frames, too."""
+_ALIKE_LOSSES = 0.8
+"""Losses of long trials that differ by less are alike."""
+_CHANGE = 0.001
+"""A device has changed if it forwards more or less by this share, and by more than its scatter explains."""
+_CHANCE = 0.0025
+"""Probability that scatter explains more or less than this, by Student's distribution."""
 _STEEPEST = 1e5
 """The loss ratio grows by at most this power of the load."""
+
+
+@dataclass(frozen=True)
+class SeenBucketRate:
+    """What a short trial passes once, and the rate in the long run."""
+
+    long_run: float
+    """Frames per second."""
+    frames: float
+    """Frames that pass once in each trial."""
+
+    @property
+    def free_load(self) -> float:
+        """The load, in frames per second, up to which the bucket loses nothing."""
+        return (1.0 - 0.02 * FINE) * self.long_run
 
 
 @dataclass(frozen=True)
@@ -55,6 +77,46 @@ def batch(lost: Array) -> float | None:
     times = lost[lost <= _MULTIPLES * lost[0]] / lost[0]
     is_multiple = np.abs(times - np.round(times)) < 1e-3
     return float(lost[0]) if len(times) >= _ALIKE and is_multiple.all() else None
+
+
+def seen_bucket(
+    evidence: Evidence, held: float, goodputs: Sequence[float], lengths: tuple[float, float]
+) -> SeenBucketRate | None:
+    """The bucket that explains why long trials at a load lose frames, and short ones do not; None: none does.
+
+    Args:
+        evidence: The trials.
+        held: The load in frames per second.
+        goodputs: Frames per second that trials in overload forwarded.
+        lengths: Seconds of short trials and of long ones.
+    """
+    short, long = lengths
+    here = evidence.within(held, held)
+    is_long = evidence.counts.duration > short
+    lost = evidence.counts.lost[here & is_long]
+    in_short_ones = evidence.counts.lost[here & ~is_long].max(initial=0.0)
+    is_alike = len(lost) > 1 and lost.min() > max(_ALIKE_LOSSES * lost.max(), in_short_ones / NEAR)
+    if not is_alike or not is_near_knee(held, goodputs):
+        return None
+    goodput = float(np.mean(goodputs))
+    long_run = (held * long - float(lost.mean()) - goodput * short) / (long - short)
+    return SeenBucketRate(long_run, (goodput - long_run) * short)
+
+
+def is_near_knee(load: float, goodputs: Sequence[float]) -> bool:
+    """Whether trials in overload forwarded hardly more than a load, in frames per second."""
+    return len(goodputs) > 0 and load > (1.0 - 2.0 * FINE) * float(np.mean(goodputs))
+
+
+def changed(before: Sequence[float], goodput: float) -> float | None:
+    """Change of what an overload forwards, as a share; None: scatter explains it."""
+    if len(before) < 2:
+        return None
+    mean = float(np.mean(before))
+    change = goodput / mean - 1.0
+    deviations = float(scipy.special.stdtrit(len(before) - 1, 1.0 - _CHANCE))
+    scatter = deviations * float(np.std(before, ddof=1)) / mean
+    return change if abs(change) > max(_CHANGE, scatter) else None
 
 
 def fixed_pause(counts: TrialCounts) -> FixedPause | None:

@@ -27,9 +27,16 @@ SEARCHES = (
     Mutation(
         "rare events just above a load do not matter",
         "plrsearch/counting.py",
-        "return _UNSEEN * float(self.counts.duration[near].sum()) / events",
+        "return _UNSEEN * float(counts.duration[above].sum()) / events",
         "return 0.0",
         ("plrsearch/test_counting.py::test_events_just_above_ask_for_as_many_trials_as_would_have_seen_them",),
+    ),
+    Mutation(
+        "a bucket is forgotten when a lower load fails",
+        "plrsearch/held_load.py",
+        "seen_bucket(evidence, self.load, goodputs, self.lengths) or self.bucket",
+        "seen_bucket(evidence, self.load, goodputs, self.lengths)",
+        ("plrsearch/test_held_load.py::test_a_bucket_is_not_forgotten_when_a_lower_load_fails",),
     ),
     Mutation(
         "a device that has changed keeps its past",
@@ -41,8 +48,8 @@ SEARCHES = (
     Mutation(
         "a precise result needs no long trial",
         "plrsearch/by_counts.py",
-        "not self._has_long_trials or self._counted().long_s is not None",
-        "True",
+        "is_narrow and (passed or not self._has_long_trials)",
+        "is_narrow",
         ("plrsearch/test_by_counts.py::test_a_precise_result_waits_for_a_long_trial",),
     ),
     Mutation(
@@ -55,8 +62,8 @@ SEARCHES = (
     Mutation(
         "a load that lacks frames only is irregular",
         "plrsearch/counted_load.py",
-        "if self.verified is not None or self._lacks_frames_only:",
-        "if self.verified is not None:",
+        "if self.verified is None and not self._lacks_frames_only:",
+        "if self.verified is None:",
         ("plrsearch/test_by_counts.py::test_a_load_that_only_lacks_frames_is_regular_and_says_how_many",),
     ),
     Mutation(

@@ -182,7 +182,7 @@ def test_frames_that_were_only_late_do_not_contradict_a_load(share, verdict, tmp
     result = measure(Confirmation(), LateTestbed(share), request, place(tmp_path))
     late = sum(trial.missing.late for trial in result.trials)
     assert (result.outcome, result.statement.verdict) == (Outcome.IRREGULAR, verdict)
-    words = f"{late:,} more frames were only late, not lost: a longer wait (settle of the generator) would show"
+    words = f"{late:,} more frames were only late, not lost: a longer wait would show whether the load passes. Increase"
     assert (words in result.reason) is (verdict == "extrapolated")
     assert result.statement.lost_frames == sum(trial.missing.lost_by_sut for trial in result.trials)
     lost = f"{verdict}: {result.statement.lost_frames:,} of {result.statement.frames:,} frames were lost"
@@ -245,9 +245,10 @@ def test_an_outage_in_one_trial_is_named_as_larger_than_the_batch(lost, verdict,
     result = measure(Confirmation(), OutageTestbed(2, lost), request, place(tmp_path))
     assert result.statement.verdict == verdict
     trials = result.statement.trials
-    assert f"only 1 of {trials} trials lost frames, about {lost:,} at a time and not 32: this may be" in result.reason
+    words = f"only 1 of {trials} trials lost frames, about {lost:,} at a time instead of 32. If this was an outage"
+    assert words in result.reason
     if verdict == "contradicted":
-        with pytest.raises(AssertionError, match="with a larger batch"):
+        with pytest.raises(AssertionError, match="repeat it with batch="):
             Confirmation().demand(result, request.load)
 
 

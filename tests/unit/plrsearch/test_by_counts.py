@@ -155,6 +155,14 @@ def test_rare_pauses_are_known_by_a_line():
     assert found.pause is not None
 
 
+@pytest.mark.whole
+@pytest.mark.parametrize("seed", range(4))
+def test_pauses_that_come_every_20_s_leave_a_verified_load_after_ten_minutes(seed):
+    found, _, _ = searched(Pausing(20.0, 1e-3, 15e3, scale_at=0.0), 600.0, seed)
+    assert found.verified is not None
+    assert 0.9 <= found.stated / 15.03e6 <= 1.0
+
+
 def test_pauses_are_no_overload_if_the_target_is_large():
     search = SearchByCounts(1e-3, 500.0, 60e3, timeout=120.0)
     found = run_search(search, SimulatedMeasurer(Pausing(4.0, 34e-3, 700.0, scale_at=0.0), seed=1, overhead=0.5))

@@ -92,6 +92,15 @@ def test_events_at_a_much_higher_load_ask_for_as_many_trials():
     assert evidence([*above, *[(1.0, 0)] * 80]).is_verified(LOAD)
 
 
+def test_quiet_loads_below_do_not_make_events_rarer():
+    above = [*[(1.1, 0)] * 19, (1.1, 5000)]
+    assert evidence([*above, *[(1.05, 0)] * 40, *[(1.0, 0)] * 40]).is_verified(LOAD)
+
+
+def test_losses_above_all_quiet_loads_are_those_of_overload_and_no_events():
+    assert evidence([(1.02, 500), *[(1.01, 0)] * 40, *[(1.0, 0)] * 10]).is_verified(LOAD)
+
+
 def test_frames_that_each_trial_loses_once_do_not_count():
     rows = [(1.0, 30)] * 20
     assert not evidence(rows).is_verified(LOAD)

@@ -139,10 +139,10 @@ def test_the_estimate_of_another_selection_has_nothing_of_csit():
 
 def test_a_trial_without_counts_is_named():
     result = TrialResult(TrialInput(1.0, 100.0), TrialOutput(0.0))
-    with pytest.raises(SearchError, match="the trial at 100 frames/s has none"):
+    with pytest.raises(SearchError, match="the trial at 100 frames/s does not have them"):
         next(reversed([*csit_estimates([result], target_loss_ratio=1e-3, min_load=10.0, max_load=2e4, samples=2)]))
 
 
 def test_one_sample_is_no_monte_carlo():
-    with pytest.raises(SearchError, match="2 samples or more, not 1"):
+    with pytest.raises(SearchError, match="at least 2 samples, not 1"):
         CsitIntegration(QUESTION, 1)

@@ -62,10 +62,11 @@ class SoakRequest(Request):
     """Searches for the critical load, at which ``target_loss_ratio`` of the frames is lost.
 
     The result has the highest load that is verified to lose at most that share, and the lowest one above it that is
-    contradicted, by counts alone. It is irregular if no load is verified although there were enough frames, if each
-    trial lost frames once, or if the critical load may be outside of the allowed loads. With the ``preset`` ``csit``,
-    everything is as in FD.io CSIT's soak tests, so that you can compare the numbers directly. With ``warm_start``, the
-    search begins at the bounds of the suite's last search with the same traffic.
+    contradicted, by counts alone. It is irregular if no load is verified although there were enough frames, if the
+    contradicted load is more than 10 % higher, if each trial lost frames once, or if the critical load may be outside
+    of the allowed loads. With the ``preset`` ``csit``, everything is as in FD.io CSIT's soak tests, so that you can
+    compare the numbers directly. With ``warm_start``, the search begins at the bounds of the suite's last search with
+    the same traffic.
 
     | `Find Critical Load`    frame_size=64B    timeout=30 min
     | `Find Critical Load`    64B    target_loss_ratio=1e-5    precision=0.5 %    warm_start=True
@@ -280,7 +281,8 @@ def warm_start_from(result: TestResult, profile: TrafficProfile) -> tuple[float,
     bounds = kind_of(result.kind).bounds(result)
     if bounds is None:
         raise SearchError(
-            f"{result.test.full_name} was not a search for throughput. A soak test cannot start from it."
+            f"{result.test.full_name} was not a search for throughput, so a soak test cannot start from it. Search for "
+            "the throughput right before the soak test, or leave out warm_start."
         )
 
     traffic = result.conditions.traffic
@@ -290,11 +292,12 @@ def warm_start_from(result: TestResult, profile: TrafficProfile) -> tuple[float,
     ):
         raise SearchError(
             f"{result.test.full_name} was measured with other traffic ({traffic.name}, "
-            f"{traffic.average_frame_size_bytes:g} bytes). A soak test cannot start from it."
+            f"{traffic.average_frame_size_bytes:g} bytes), so a soak test cannot start from it. Use the same traffic, "
+            "or leave out warm_start."
         )
     if not bounds:
         raise SearchError(
-            f"{result.test.full_name} found no bounds. A soak test cannot start from it."
+            f"{result.test.full_name} found no bounds, so a soak test cannot start from it. Leave out warm_start."
         )
     return bounds
 

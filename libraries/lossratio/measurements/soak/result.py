@@ -151,12 +151,12 @@ class SoakResult(TestResult):
     @model_validator(mode="after")
     def _only_a_failure_has_no_critical_load(self) -> SoakResult:
         if (self.outcome is Outcome.FAILED) != (self.critical_load is None):
-            raise ValueError("a critical load is missing if and only if the measurement failed")
+            raise ValueError("a failed soak test has no critical load, and every other one has one")
         if self.critical_load is not None:
             regular = self.critical_load.reason is None
             if (self.outcome is Outcome.MEASURED) != regular:
                 raise ValueError(
-                    "a soak test is irregular if and only if its critical load has a reason"
+                    "an irregular soak test has a reason in its critical load, and a measured one has none"
                 )
         return self
 

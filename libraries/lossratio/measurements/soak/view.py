@@ -241,12 +241,14 @@ class SoakView(View[SoakResult]):
         """
         found = result.critical_load
         if found is None or result.target_loss_ratio != _SOAK_LOSS_RATIO:
+            share = format_target(_SOAK_LOSS_RATIO)
             raise CsitExportError(
-                f"{result.test.full_name} is no soak test of CSIT's kind: its target loss ratio is not 1e-7."
+                f"{result.test.full_name} cannot be exported: CSIT's soak tests have a critical load for the target "
+                f"loss ratio {share}. Measure it with target_loss_ratio={share}."
             )
         if found.csit is None and found.reason is not None:
             raise CsitExportError(
-                f"The critical load of {result.test.full_name} is irregular: {found.reason}."
+                f"{result.test.full_name} cannot be exported, because its critical load is irregular: {found.reason}."
             )
 
         rate = result.conditions.rate

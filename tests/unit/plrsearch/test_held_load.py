@@ -1,0 +1,49 @@
+"""The load that the search by counts holds goes down when it fails, and keeps what its losses have shown."""
+
+import pytest
+
+from lossratio.plrsearch.counting import Evidence
+from lossratio.plrsearch.held_load import HeldLoad
+
+TARGET = 1e-7
+LOAD = 18e6
+GOODPUTS = [18.01e6, 18.01e6, 18.01e6]
+
+
+def held(load=LOAD):
+    """A load that is held, with trials of 2 s and of 20 s."""
+    return HeldLoad(clamped=float, lengths=(2.0, 20.0), highest=30e6, load=load, ceiling=30e6)
+
+
+def trials(load, lost, seconds=2.0):
+    """Trials at a load that lost so many frames each."""
+    return [(load, seconds, float(frames), 0.0, seconds) for frames in lost]
+
+
+def test_a_bucket_is_not_forgotten_when_a_lower_load_fails():
+    one = held()
+    rows = [*trials(LOAD, [0] * 5), *trials(LOAD, [900e3, 905e3], 20.0)]
+    lower = one.next_load(Evidence.of(rows, TARGET), GOODPUTS, 90.0)
+    seen = one.bucket
+    assert seen is not None
+    assert lower == one.highest == seen.free_load < LOAD
+    rows += trials(lower, [0, 0, 5000])
+    assert one.next_load(Evidence.of(rows, TARGET), GOODPUTS, 80.0) < lower
+    assert one.bucket == seen
+    assert one.highest == seen.free_load
+
+
+@pytest.mark.parametrize(("lost", "step"), [([0, 0, 0, 2000], 0.02), ([40, 35, 50, 45], 0.005)])
+def test_the_first_step_down_is_longer_where_events_lose_frames(lost, step):
+    lower = held().next_load(Evidence.of(trials(LOAD, lost), TARGET), GOODPUTS, 90.0)
+    assert lower == pytest.approx((1.0 - step) * LOAD)
+
+
+def test_no_step_is_longer_than_a_fifth():
+    one = held()
+    rows = []
+    for _ in range(8):
+        before = one.load
+        rows += trials(before, [0, 0, 2000])
+        one.next_load(Evidence.of(rows, TARGET), GOODPUTS, 90.0)
+        assert 0.8 * before <= one.load * (1.0 + 1e-9) < before
