@@ -28,7 +28,6 @@ from typing import Any
 import click
 import yaml
 
-from lossratio.dut import create_dut
 from lossratio.measurements import Progress, TestPlace, measure
 from lossratio.measurements.back_to_back import BackToBackRequest, measure_back_to_back
 from lossratio.measurements.recovery import Recovery, RecoveryRequest, measure_recovery
@@ -39,7 +38,7 @@ from lossratio.nodes import NodeSession
 from lossratio.results import RunDirectory, TestIdentity
 from lossratio.testbed import Ready, Testbed, open_testbed
 from lossratio.testbed.local import LocalTestbed
-from lossratio.topology import AfPacketGenerator, AutoGenerator, Topology, XdpGenerator, load_topology
+from lossratio.topology import AfPacketGenerator, AutoGenerator, XdpGenerator, load_topology
 from lossratio.traffic import (
     RFC2544_FRAME_SIZES,
     AgentClient,
@@ -50,6 +49,7 @@ from lossratio.traffic import (
     make_configuration,
 )
 from lossratio.trials import IN_FLIGHT, Measurer, TrialInput, TrialOutput, output_from_counters
+from lossratio_study.bridge import bridged
 
 
 @click.group(help=__doc__)
@@ -322,22 +322,6 @@ _topology = click.option(
     "--topology", default=TOPOLOGY, type=click.Path(path_type=Path), show_default=True, help="A local testbed."
 )
 _rate = click.option("--rate", default=PASSED_RATE, show_default=True, help="Frames per second that the bridge passes.")
-
-
-@contextmanager
-def bridged(topology: Topology, agent: AgentClient, options: dict[str, int]) -> Iterator[None]:
-    """The testbed's first DUT as a bridge."""
-    path = topology.path()
-    hop = path.hops[0]
-    macs = [agent.facts.interfaces[str(port.interface.name)] for port in (path.west, path.east)]
-    with NodeSession.connect(hop.node_name, topology.nodes[hop.node_name]) as session:
-        dut = create_dut("linux_bridge", session, hop, options)
-        dut.check()
-        dut.set_up(*macs)
-        try:
-            yield
-        finally:
-            dut.tear_down()
 
 
 @contextmanager
