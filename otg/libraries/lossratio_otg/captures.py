@@ -70,7 +70,7 @@ def read_captures(config: Mapping[str, Any]) -> dict[str, CaptureSettings]:
             if name not in ports:
                 raise FieldError(where, f"there is no port {name[:100]!r}")
             if name in captures:
-                raise FieldError(where, f"the port {name[:100]!r} has two captures")
+                raise FieldError(where, f"the port {name[:100]!r} has two captures; remove one")
 
             captures[name] = CaptureSettings(
                 format=model.get("format", "pcap"),
@@ -218,7 +218,7 @@ class PortCaptures:
         part = packets.get("slice", {}).get("initial", {})
         self._settings_of(name, "port_name")
         if name not in self._captures:
-            raise FieldError("port_name", f"no capture was started on {name[:100]!r}")
+            raise FieldError("port_name", f"no capture was started on {name[:100]!r}; start one first")
 
         self._stop(name)
         if packets.get("choice") != "slice":
@@ -235,7 +235,7 @@ class PortCaptures:
     def _settings_of(self, name: str, where: str) -> CaptureSettings:
         if name not in self.settings:
             there = ", ".join(self.settings) or "none"
-            raise FieldError(where, f"{name[:100]!r} is not in port_names of captures; there are {there}")
+            raise FieldError(where, f"{name[:100]!r} has no capture; ports with captures: {there}")
         return self.settings[name]
 
     def _stop(self, name: str) -> None:

@@ -117,7 +117,7 @@ def check_counts(data: Any) -> None:
         parts += 1
         most = _ENTRIES.get(where.rpartition(".")[2], _MOST_ENTRIES)
         if len(part) > most:
-            raise FieldError(where or "the request", f"there are {len(part)}; {most} are possible")
+            raise FieldError(where or "the request", f"{len(part):,} entries are too many; at most {most} are possible")
         if parts > _MOST_PARTS or depth > _MOST_DEPTH:
             raise FieldError(
                 where, f"a request may have at most {_MOST_PARTS} objects and lists, nested at most {_MOST_DEPTH} deep"
@@ -201,17 +201,19 @@ def read_flows(config: Mapping[str, Any]) -> tuple[Flow, ...]:
     models = config.get("flows", ())
     for what, names in (("ports", ports), ("flows", [flow["name"] for flow in models])):
         if len(set(names)) < len(names):
-            raise FieldError(what, "two of them have the same name")
+            raise FieldError(what, "two have the same name; rename one")
 
     speeds = {name: layer1.get("speed", "") for layer1 in config.get("layer1", ()) for name in layer1["port_names"]}
     flows = tuple(_flow(model, ports, speeds, f"flows[{number}]") for number, model in enumerate(models))
     if sum(len(field.values) for flow in flows for field in flow.packet.headers.fields) > _MOST_VALUES:
-        raise FieldError("flows", f"their fields list more than {_MOST_VALUES:,} values; take some that count up by 1")
+        raise FieldError(
+            "flows", f"the fields list more than {_MOST_VALUES:,} values; use increments of 1 instead of lists"
+        )
 
     for number, flow in enumerate(flows):
         if flow.wants_latency and (flow.duration is None or flow.sink is None):
             raise FieldError(
-                f"flows[{number}].metrics.latency", "it needs flows that have an end, and a port in rx_names"
+                f"flows[{number}].metrics.latency", "latency needs a flow with an end, and a port in rx_names"
             )
 
     return flows
@@ -224,7 +226,7 @@ def _flow(model: Mapping[str, Any], ports: Sequence[str], speeds: Mapping[str, s
         receivers.append(tx_rx["rx_name"])
     if len(receivers) > 1:
         raise FieldError(
-            f"{where}.tx_rx.port.rx_names", f"at most one port receives a flow, and there are {len(receivers)}"
+            f"{where}.tx_rx.port.rx_names", f"{len(receivers)} ports receive this flow; only one is possible"
         )
 
     ends = [("tx_name", tx_rx.get("tx_name")), *(("rx_names", each) for each in receivers)]
@@ -265,7 +267,7 @@ def _duration(model: Mapping[str, Any], rate: float, where: str) -> tuple[int | 
         seconds = model.get("fixed_seconds", {}).get("seconds", 1.0)
     if seconds is not None and not 0.0 < seconds <= MOST_SECONDS:
         field = "fixed_seconds.seconds" if packets is None else "fixed_packets.packets"
-        raise FieldError(f"{where}.{field}", f"they must last longer than 0 s, and at most {MOST_SECONDS:,.0f} s")
+        raise FieldError(f"{where}.{field}", f"the flow must last longer than 0 s, and at most {MOST_SECONDS:,.0f} s")
     return packets, seconds
 
 
@@ -278,7 +280,7 @@ def _rate(model: Mapping[str, Any], sizes: Sequence[tuple[int, int]], speed: str
         found = _SPEED.fullmatch(speed)
         share = float(model.get("percentage", 100.0)) / 100.0
         if found is None or not share > 0.0:
-            text = "it must be above 0, of the 'speed' that 'layer1' has for the port"
+            text = "give a percentage above 0, and the port's 'speed' in 'layer1'"
             raise FieldError(f"{where}.percentage", text)
         bits = int(found[1]) * (1e9 if found[2] == "g" else 1e6)
         frame = sum(size * weight for size, weight in sizes) / sum(weight for _, weight in sizes)
@@ -303,12 +305,15 @@ def _sizes(model: Mapping[str, Any], least: int, where: str) -> Iterator[tuple[i
         yield _size(pair.get("size", 64), least, f"{place}.size"), int(weight)
 
     if not 1 <= len(pairs) <= _MOST_SIZES:
-        raise FieldError(f"{where}.weight_pairs.custom", f"there are {len(pairs)}; possible are 1 to {_MOST_SIZES}")
+        raise FieldError(f"{where}.weight_pairs.custom", f"{len(pairs)} sizes were given; give 1 to {_MOST_SIZES}")
 
 
 def _size(size: int, least: int, where: str) -> int:
     if not least <= size <= LARGEST_FRAME:
-        raise FieldError(where, f"it must be {least} to {LARGEST_FRAME:,} bytes: headers, {TAG_BYTES} of ours, and FCS")
+        raise FieldError(
+            where,
+            f"it must be {least} to {LARGEST_FRAME:,} bytes, with headers, {TAG_BYTES} bytes of the server, and FCS",
+        )
     return size
 
 

@@ -50,7 +50,7 @@ def read_packet(packet: Sequence[Mapping[str, Any]], where: str) -> Packet:
     for number, kind in enumerate(kinds):
         if kind not in allowed:
             possible = ", ".join(allowed) or "no header"
-            raise FieldError(f"{where}[{number}]", f"{kind!r} cannot be here; possible: {possible}")
+            raise FieldError(f"{where}[{number}]", f"{kind!r} cannot come here; possible: {possible}")
         allowed = HEADERS[kind].followers
 
     for number, (part, behind) in enumerate(zip(packet, [*kinds[1:], None], strict=True)):
@@ -124,18 +124,18 @@ def _values(field: HeaderField, pattern: Mapping[str, Any], where: str) -> Seque
         else:
             raise FieldError(where, f"{choice!r} is not supported; possible: value, values, increment, decrement")
     except (ValueError, TypeError, AttributeError, OverflowError) as error:
-        raise FieldError(where, f"{str(chosen)[:100]!r} is not such a value") from error
+        raise FieldError(where, f"{str(chosen)[:100]!r} is not a value of this field") from error
 
     is_counting = isinstance(values, range) and values.step == 1
     if len(values) > (MOST_COUNTED if is_counting else MOST_LISTED):
         raise FieldError(
             where,
-            f"it has {len(values):,} values; possible are {MOST_LISTED:,}, or {MOST_COUNTED:,} that count up by 1",
+            f"{len(values):,} values are too many; at most {MOST_LISTED:,}, or {MOST_COUNTED:,} in increments of 1",
         )
 
     extremes = (values[0], values[-1]) if isinstance(values, range) else values
     if not all(0 <= value < most for value in extremes):
-        raise FieldError(where, f"its values must have {field.bits} bits")
+        raise FieldError(where, f"values of this field have {field.bits} bits")
     return values
 
 
@@ -177,7 +177,7 @@ def _stepping(
         lowest, highest = min(whole), max(whole)
 
     if lowest >> 8 * _WIDEST != highest >> 8 * _WIDEST or (highest - lowest) >> _LISTED_BITS:
-        raise ValueError(f"its values differ in more than the last {_LISTED_BITS} bits")
+        raise ValueError(f"the values of a field may only differ in their last {_LISTED_BITS} bits")
 
     if end - first > _WIDEST:
         # The first bytes are the same in all frames.
@@ -185,7 +185,7 @@ def _stepping(
         first = end - _WIDEST
 
     if any(own.offset < start + end and start + first < own.offset + own.width for own in others):
-        raise ValueError("another field in the same byte changes, too")
+        raise ValueError("only one of the fields in a byte may change")
 
     mask = (1 << 8 * (end - first)) - 1
     if isinstance(whole, range):

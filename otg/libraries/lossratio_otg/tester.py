@@ -113,7 +113,7 @@ class Tester:
                 if port.get("location") not in self._ports:
                     raise FieldError(
                         f"ports[{number}].location",
-                        f"there is no {str(port.get('location'))[:100]!r}; there are {', '.join(self._ports)}",
+                        f"there is no port {str(port.get('location'))[:100]!r}; there are {', '.join(self._ports)}",
                     )
 
             self._captures = PortCaptures(settings, self._interfaces(config), self._told.tell)
@@ -187,7 +187,7 @@ class Tester:
             ports = {port["name"]: port["location"] for port in self.config.get("ports", ())}
             names = wanted.get("port_names") or list(ports)
             if not ports.keys() >= set(names):
-                raise FieldError("port.port_names", f"there are {', '.join(ports) or 'none'}")
+                raise FieldError("port.port_names", f"unknown port; the configuration has {', '.join(ports) or 'none'}")
 
             made = [self._port_metric(name, ports[name]) for name in names]
             chosen = columns(made, wanted.get("column_names"))
@@ -254,8 +254,8 @@ class Tester:
             where = "captures" if self._captures.settings else "flows"
             raise FieldError(
                 where,
-                "the generator xdp captures nothing, and its flows last equally long. Start the server with "
-                "--generator auto or afpacket",
+                "the generator xdp cannot capture, and all its flows must have the same duration. Start the server "
+                "with --generator auto or afpacket",
             )
         return "afpacket"
 
