@@ -427,7 +427,9 @@ def early(goals: str, max_load: float, rounds: int, topology: Path, rate: int) -
             words = "with early verdicts   " if early else "without early verdicts"
             click.echo(f"{words}  {seconds[early][-1]:6.1f} s  {len(result.trials):3} trials")
             for report in result.goals:
-                click.echo(f"  {report.goal.name}: {report.result}")
+                bounds = [f"{bound.per_interface_fps:,.0f}" for bound in report.bounds if bound is not None]
+                reason = report.result.reason if report.result is not None else result.error
+                click.echo(f"  {report.goal.name}: {' to '.join(bounds) or 'no bound'} frames/s, {reason or 'regular'}")
     click.echo(f"share of the time: {median(seconds[True]) / median(seconds[False]):.2f}")
 
 
