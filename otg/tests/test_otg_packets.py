@@ -127,7 +127,7 @@ def test_a_field_that_is_no_whole_byte_steps_beside_constant_bits():
                     },
                 },
             ],
-            "another field in the same byte changes, too",
+            "only one of the fields in a byte may change",
         ),
     ],
 )

@@ -135,7 +135,7 @@ def test_flows_with_an_end_last_a_week_at_most(server, kind, field, number):
     status, answer = ask(server, "POST", "/config", text.encode())
     assert (status, answer["errors"]) == (
         400,
-        [f"flows[0].duration.{kind}.{field}: they must last longer than 0 s, and at most 604,800 s"],
+        [f"flows[0].duration.{kind}.{field}: the flow must last longer than 0 s, and at most 604,800 s"],
     )
 
 
@@ -391,7 +391,7 @@ def test_the_kernels_generator_leaves_nothing_for_captures(server):
     assert [generator.kind for generator in server.tester._generators] == ["auto"]
     server.tester._kind = "xdp"
     status, answer = configure(server, flow(), captures=captures)
-    assert (status, answer["errors"][0][:40]) == (400, "captures: the generator xdp cannot cap")
+    assert (status, answer["errors"][0][:40]) == (400, "captures: the generator xdp cannot captu")
 
 
 def test_a_flow_that_nobody_receives_has_no_count_of_what_arrived(server):
