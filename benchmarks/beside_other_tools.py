@@ -26,6 +26,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import IO
 
 import click
 
@@ -168,6 +169,12 @@ def table(all_tools: Sequence[Tool], seen: dict[tuple[str, int | None], list[flo
 
 def rate_of(tool: Tool, command: Sequence[str]) -> float | str:
     """Frames per second that arrive while a tool runs; a text: why it does not run."""
+    with tempfile.TemporaryFile() as said:
+        rate = _rate_of(tool, command, said)
+        return f"does not start here: {_last_line(said)}" if rate is None else rate
+
+
+def _rate_of(tool: Tool, command: Sequence[str], said: IO[bytes]) -> float | None:
     namespace = OTHER if tool.port == "over" else NAMESPACE
     # The embedded generators do this themselves.
     pinned = [] if command[0] == sys.executable else ["chrt", "--fifo", "12", "taskset", "-c", "0"]
@@ -175,7 +182,7 @@ def rate_of(tool: Tool, command: Sequence[str]) -> float | str:
         ["ip", "netns", "exec", NAMESPACE, *pinned, *command],
         stdin=subprocess.PIPE,
         stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
+        stderr=said,
         start_new_session=True,
     )
     try:
@@ -189,7 +196,7 @@ def rate_of(tool: Tool, command: Sequence[str]) -> float | str:
         time.sleep(SECONDS)
         last, ended = arrived(namespace, tool.port), time.monotonic()
         if process.poll() is not None or last == first:
-            return "does not start here"
+            return None
         return (last - first) / (ended - began)
     finally:
         if process.stdin is not None:
@@ -201,6 +208,14 @@ def rate_of(tool: Tool, command: Sequence[str]) -> float | str:
         with suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)
         process.wait()
+
+
+def _last_line(said: IO[bytes]) -> str:
+    """The last line that a tool has written, for a cell of the table."""
+    said.seek(0)
+    lines = said.read().decode(errors="replace").split("\n")
+    written = [line.strip() for line in lines if line.strip()]
+    return written[-1][:100].replace("|", "/") if written else "it sends nothing, and says nothing"
 
 
 def arrived(namespace: str, port: str) -> int:

@@ -24,7 +24,6 @@ from pathlib import Path
 from statistics import fmean, median, quantiles
 
 import click
-from generator import bridged
 
 from lossratio.agent.otg.generator import Tester
 from lossratio.nodes import NodeSession
@@ -47,6 +46,7 @@ from lossratio.trials import DirectionCounters
 from lossratio.trials.trial import Measurer
 from lossratio.trials.trial_input import TrialInput
 from lossratio.trials.trial_output import TrialOutput
+from lossratio_study.bridge import bridged
 
 
 @click.group(help=__doc__)

@@ -32,12 +32,12 @@ from typing import Any
 import click
 from first_numbers import busy_programs
 
-from lossratio.dut import create_dut
 from lossratio.nodes import NodeSession
 from lossratio.testbed.local import LocalTestbed
 from lossratio.topology import Topology, XdpGenerator, load_topology
 from lossratio.traffic import AgentClient, Plan, PortPair, TrafficPort, load_profile, make_configuration
 from lossratio.trials import DirectionCounters
+from lossratio_study.bridge import bridged
 
 ROOT = Path(__file__).parent.parent
 UDP, MILLION = "ethip4-udp", "ethip4-udp-1mflows"
@@ -401,22 +401,6 @@ def ways(bench: Bench) -> None:
                 cells += [f"{error:.2f}" for error in json.loads(stamper.read_line(timeout=30.0))]
             label = f"xdp: batch of {batch}: kfps one way; pacing at 100 kfps 50 %, 99 %; at 1,000 kfps"
             row(label, f"{rate / 1e3:.0f}", *cells)
-
-
-@contextmanager
-def bridged(topology: Topology, agent: AgentClient, options: dict[str, int]) -> Iterator[None]:
-    """The testbed's first DUT as a bridge."""
-    path = topology.path()
-    hop = path.hops[0]
-    macs = [agent.facts.interfaces[str(port.interface.name)] for port in (path.west, path.east)]
-    with NodeSession.connect(hop.node_name, topology.nodes[hop.node_name]) as session:
-        dut = create_dut("linux_bridge", session, hop, options)
-        dut.check()
-        dut.set_up(*macs)
-        try:
-            yield
-        finally:
-            dut.tear_down()
 
 
 @contextmanager

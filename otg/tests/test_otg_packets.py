@@ -92,9 +92,9 @@ def test_a_field_that_is_no_whole_byte_steps_beside_constant_bits():
     ("packet", "message"),
     [
         ([], "packet: a flow needs headers"),
-        ([IPV4[1]], r"packet\[0\]: 'ipv4' cannot be here; possible: ethernet"),
-        ([*IPV4, {"choice": "gre"}], r"packet\[2\]: 'gre' cannot be here; possible: tcp, udp"),
-        ([IPV4[0], {"choice": "udp"}], r"packet\[1\]: 'udp' cannot be here"),
+        ([IPV4[1]], r"packet\[0\]: 'ipv4' cannot come here; possible: ethernet"),
+        ([*IPV4, {"choice": "gre"}], r"packet\[2\]: 'gre' cannot come here; possible: tcp, udp"),
+        ([IPV4[0], {"choice": "udp"}], r"packet\[1\]: 'udp' cannot come here"),
         (udp_from({"choice": "random", "random": {}}), r"packet\[2\]\.udp\.src_port: 'random' is not supported"),
         (
             udp_from({"choice": "value", "value": 65_536}),
@@ -102,11 +102,11 @@ def test_a_field_that_is_no_whole_byte_steps_beside_constant_bits():
         ),
         (
             udp_from({"choice": "values", "values": list(range(0, 2 * MOST_LISTED + 2, 2))}),
-            r"packet\[2\]\.udp\.src_port: it has 65,537 values",
+            r"packet\[2\]\.udp\.src_port: 65,537 values are too many",
         ),
         (
             udp_from({"choice": "increment", "increment": {"start": 1, "step": 2, "count": 4_000_000_000}}),
-            "it has 4,000,000,000 values",
+            "4,000,000,000 values are too many",
         ),
         (
             [IPV4[0], {"choice": "ipv4", "ipv4": {"src": {"choice": "value", "value": "10.0.0"}}}],

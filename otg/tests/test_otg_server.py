@@ -59,7 +59,7 @@ def test_snappi_itself_reads_the_answers(server):
         ({"nonsense": 1}, "nonsense: this is not supported"),
         (
             {"flows": [flow(rate={"choice": "percentage", "percentage": 10.0})]},
-            "flows[0].rate.percentage: it must be above 0, of the 'speed' that 'layer1' has for the port",
+            "flows[0].rate.percentage: give a percentage above 0, and the port's 'speed' in 'layer1'",
         ),
         (
             {"flows": [flow(size={"choice": "random", "random": {}})]},
@@ -107,7 +107,10 @@ def test_snappi_itself_reads_the_answers(server):
             },
             "flows[0].size.weight_pairs.custom[0].weight: it must be a whole number",
         ),
-        ({"ports": [{"name": "a", "location": "eth0"}]}, "ports[0].location: there is no 'eth0'; there are tg0, tg1"),
+        (
+            {"ports": [{"name": "a", "location": "eth0"}]},
+            "ports[0].location: there is no port 'eth0'; there are tg0, tg1",
+        ),
         ({"flows": [flow(rate={"choice": "pps", "pps": -5})]}, "Invalid -5 format, expected uint64"),
         ({"flows": {"name": "f"}}, "Config: "),
     ],
@@ -152,7 +155,7 @@ def test_flows_with_an_end_last_a_week_at_most(server, kind, field, number):
             "flows[0].size.fixed: it must be 86 to 65,535 bytes",
         ),
         ({"size": None}, "flows[0].size: it must be an object"),
-        ({"size": {"choice": "weight_pairs"}}, "flows[0].size.weight_pairs.custom: there are 0"),
+        ({"size": {"choice": "weight_pairs"}}, "flows[0].size.weight_pairs.custom: 0 sizes were given"),
         ({"rate": {"choice": "pps", "pps": 1 << 63}}, "flows[0].rate.pps: it must be 1 to 10,000,000,000"),
     ],
 )

@@ -28,7 +28,6 @@ from typing import Any
 import click
 import yaml
 
-from lossratio.dut import create_dut
 from lossratio.measurements import Progress, TestPlace, measure
 from lossratio.measurements.back_to_back import BackToBackRequest, measure_back_to_back
 from lossratio.measurements.recovery import Recovery, RecoveryRequest, measure_recovery
@@ -39,7 +38,7 @@ from lossratio.nodes import NodeSession
 from lossratio.results import RunDirectory, TestIdentity
 from lossratio.testbed import Ready, Testbed, open_testbed
 from lossratio.testbed.local import LocalTestbed
-from lossratio.topology import AfPacketGenerator, AutoGenerator, Topology, XdpGenerator, load_topology
+from lossratio.topology import AfPacketGenerator, AutoGenerator, XdpGenerator, load_topology
 from lossratio.traffic import (
     RFC2544_FRAME_SIZES,
     AgentClient,
@@ -50,6 +49,7 @@ from lossratio.traffic import (
     make_configuration,
 )
 from lossratio.trials import IN_FLIGHT, Measurer, TrialInput, TrialOutput, output_from_counters
+from lossratio_study.bridge import bridged
 
 
 @click.group(help=__doc__)
@@ -325,22 +325,6 @@ _rate = click.option("--rate", default=PASSED_RATE, show_default=True, help="Fra
 
 
 @contextmanager
-def bridged(topology: Topology, agent: AgentClient, options: dict[str, int]) -> Iterator[None]:
-    """The testbed's first DUT as a bridge."""
-    path = topology.path()
-    hop = path.hops[0]
-    macs = [agent.facts.interfaces[str(port.interface.name)] for port in (path.west, path.east)]
-    with NodeSession.connect(hop.node_name, topology.nodes[hop.node_name]) as session:
-        dut = create_dut("linux_bridge", session, hop, options)
-        dut.check()
-        dut.set_up(*macs)
-        try:
-            yield
-        finally:
-            dut.tear_down()
-
-
-@contextmanager
 def policed_agent(topology: Path, rate: int) -> Iterator[AgentClient]:
     """An agent whose frames go through the policed bridge."""
     with ExitStack() as stack:
@@ -443,7 +427,9 @@ def early(goals: str, max_load: float, rounds: int, topology: Path, rate: int) -
             words = "with early verdicts   " if early else "without early verdicts"
             click.echo(f"{words}  {seconds[early][-1]:6.1f} s  {len(result.trials):3} trials")
             for report in result.goals:
-                click.echo(f"  {report.goal.name}: {report.result}")
+                bounds = [f"{bound.per_interface_fps:,.0f}" for bound in report.bounds if bound is not None]
+                reason = report.result.reason if report.result is not None else result.error
+                click.echo(f"  {report.goal.name}: {' to '.join(bounds) or 'no bound'} frames/s, {reason or 'regular'}")
     click.echo(f"share of the time: {median(seconds[True]) / median(seconds[False]):.2f}")
 
 

@@ -79,7 +79,7 @@ def test_seeds_that_are_no_range_are_refused(tmp_path, seeds):
         ("--repeats", "1.5", "'1.5' is not a whole number; write it like '3'."),
         ("--promises", "maybe", "'maybe' is not a whole number; write it like '3'."),
         ("--jobs", "all", "'all' is not a whole number; write it like '3'."),
-        ("--jobs", "0", "Give their number, or -1 for one on each core."),
+        ("--jobs", "0", "Give a number of processes, or -1 for one on each core."),
         ("--results", "https://example.org/x", "is a URL. Give a path on this machine."),
         ("--replay", "x" * 5000, "does not exist. Check the path, which is relative to the working directory."),
         ("--family", "x" * 5000, "...; they are sharp knee, collapse"),

@@ -113,9 +113,9 @@ def test_a_system_searches_on_a_testbed_by_its_name(name, tmp_path):
 @pytest.mark.parametrize(
     ("asked", "reason"),
     [
-        (("--goals", "G4", "--algorithm", "oracle"), "oracle: it must know the SUT"),
+        (("--goals", "G4", "--algorithm", "oracle"), "oracle must know the SUT"),
         (("--goals", "G4", "--algorithm", "MLRsearch 2019"), "None of these algorithms can search for these goals"),
-        ((), "Say by --goals what to search for on a testbed: G1, G2"),
+        ((), "On a testbed, choose what to search for with --goals: G1, G2"),
         (("--goals", "G4", "--family", "jitter"), "Leave out --family"),
         (("--goals", "G4", "--option", "police"), "write it as NAME=VALUE"),
     ],

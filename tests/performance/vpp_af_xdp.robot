@@ -1,5 +1,5 @@
 *** Settings ***
-Documentation     [Top] TG-DUTs-TG. [Enc] Eth-IPv4. [Cfg] VPP on AF_XDP sockets, as IPv4 router with one route each way.
+Documentation     [Top] TG-DUTs-TG. [Enc] Eth-IPv4. [Cfg] VPP as an IPv4 router on AF_XDP sockets, one route each way.
 ...               [Ver] NDR and PDR by RFC 9971, MRR at maximum load, critical load by counts. [Ref] RFC 2544.
 Metadata          Cores    1 2 4
 

@@ -46,7 +46,7 @@ def demo(
     frames in time, the demo measures again with a lower limit for the bridge. If the machine cannot build the testbed,
     or still cannot measure the bridge, the demo simulates the bridge, and shows the reason.
 
-    Exit status: that of `lossratio run`.
+    Exit status: as for `lossratio run`.
     """
     from lossratio.runs import Limits, RunRequest, check_directory
 

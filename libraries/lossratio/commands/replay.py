@@ -46,7 +46,7 @@ class Asked:
         "Largest critical load. Default: the search's.", metavar="RATE", type=FRAME_RATE
     )
     likelihood: str | None = option(
-        "What the estimate beside the verified load is computed from. Default: as in the search.",
+        "The model of the estimate beside the verified load. Default: as in the search.",
         type=OneOf(["line", "poisson"]),
     )
 

@@ -25,8 +25,8 @@ class BlackBoxOptions(DutOptions):
     """Time without traffic after which a trial has no effect on the next one, e.g. until a policer's bucket is full.
     lossratio waits for this time between trials. Default: 0."""
     west_mac: MacAddress | None = None
-    """Destination MAC address of frames from the west: the next hop's, if the device routes. Default: the address of
-    the gateway of the TG's west port in the topology file, or, without a gateway, that of the TG's east port."""
+    """Destination MAC address of frames from the west: the next hop's, if the device routes. Default: the MAC address
+    of the west port's ``gateway`` in the topology file; without a gateway, the address of the TG's east port."""
     east_mac: MacAddress | None = None
     """Destination MAC address of frames from the east, with the corresponding default."""
     translates: bool = False

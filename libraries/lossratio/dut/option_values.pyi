@@ -82,7 +82,7 @@ class OptionValues(TypedDict, total=False):
     """grout: Descriptors of each queue.
     vpp: Descriptors of each queue of a card or of an AF_XDP socket (1024). Packet sockets have none."""
     geneve: int | str
-    """vpp: Number of GENEVE tunnels on the east link, one for each of the first networks (/24) of 244.0.0.0/6, whose
+    """vpp: Number of GENEVE tunnels on the east link, one for each of the first networks (/24) of 244.0.0.0/6. Their
     packets come from as many networks of 240.0.0.0/6. With `ip4`, and traffic profiles such as `ethip4-geneve16`. On
     that link, the TG sends and receives frames that are 50 bytes longer."""
     gtpu: bool | str
@@ -263,9 +263,8 @@ class OptionValues(TypedDict, total=False):
     vxlan_between: bool | str
     """vpp: Whether only frames between two DUTs are in a VXLAN tunnel. With `l2bd` or `l2xc`."""
     west_mac: str
-    """black_box: Destination MAC address of frames from the west: the next hop's, if the device routes. Default: the
-    address of the gateway of the TG's west port in the topology file, or, without a gateway, that of the TG's east
-    port."""
+    """black_box: Destination MAC address of frames from the west: the next hop's, if the device routes. Default: the MAC
+    address of the west port's `gateway` in the topology file; without a gateway, the address of the TG's east port."""
     wireguard: int | str
     """vpp: Number of WireGuard tunnels between the two VPPs of the path, one for each of the first hosts of a side, and
     for each of the first networks (/24) of 240.0.0.0/6 and 244.0.0.0/6. With `ip4`."""

@@ -64,11 +64,11 @@ class CheckKeywords(Keywords):
 
         ``result`` is what the keyword of a measurement returned; by default, it is the last result of this suite.
         ``history`` is the folder that ``lossratio trend --add`` keeps. It is read, and not changed. ``goal`` names a
-        goal, e.g. ``PDR``, or ``MRR``; by default, everything that was measured is judged. The rule is that of
-        ``lossratio trend``: a change counts if it began among the ``fresh`` newest results, is ``least_change`` per
-        cent or more, and no known change explains it. Unlike ``lossratio trend``, the keyword does not wait for a
-        second result that confirms the change. If the history has too few results, or the generator did not send
-        enough, you get a warning, and no verdict.
+        goal, e.g. ``PDR``, or ``MRR``; by default, everything that was measured is judged. The keyword uses
+        the rule of ``lossratio trend``: a change counts if it began among the ``fresh`` newest results, is
+        ``least_change`` per cent or more, and no known change explains it. Unlike ``lossratio trend``, the keyword
+        does not wait for a second result that confirms the change. If the history has too few results, or the
+        generator did not send enough, you get a warning, and no verdict.
 
         | `Find NDR And PDR`    frame_size=64B
         | `Throughput Should Not Have Regressed`    /srv/history    goal=PDR

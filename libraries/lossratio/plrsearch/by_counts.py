@@ -85,7 +85,7 @@ class SearchByCounts:
             timeout: Seconds of trials.
             precision: The search ends when a load is verified, and another one contradicted that is higher by at most
                 this share. None: only time ends it.
-            likelihood: What the estimate beside the verified load is computed from.
+            likelihood: The model of the estimate beside the verified load.
             duration: Seconds of a trial; None: 2.
             warm_start: Loads of the first trials in frames per second.
             load_step: The generator sends multiples of this load, in frames per second; 0: any load.

@@ -29,7 +29,7 @@ def load_by_counts(
         target_loss_ratio: Loss ratio at the critical load, between 0 and 1, exclusive.
         min_load: Smallest possible answer, in frames per second.
         max_load: Largest possible answer, in frames per second.
-        likelihood: What the estimate beside the verified load is computed from.
+        likelihood: The model of the estimate beside the verified load.
 
     Raises:
         SearchError: If an argument makes no sense, or a trial has no counts, or no trial counts.

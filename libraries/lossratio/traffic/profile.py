@@ -61,8 +61,8 @@ class ProfileFile(Headers):
     bidirectional: bool = True
     """Whether both ports transmit; otherwise only the first one does."""
     load_share: float = Field(default=1.0, gt=0.0, le=1.0)
-    """The first direction's share of the load. The load is the load of the direction with the larger share, which is
-    1 (RFC 9971 allows for loads that are defined by a subset of the interfaces)."""
+    """The first direction's share of the load. The direction with the larger share, which is 1, gets the whole load
+    (RFC 9971 allows loads that a subset of the interfaces defines)."""
     broadcast_share: float = Field(default=0.0, ge=0.0, lt=1.0)
     """Share of the frames of each direction that go to the broadcast address (RFC 2544, section 11.1). They are part
     of the load, but only the other frames are counted."""

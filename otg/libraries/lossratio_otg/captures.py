@@ -218,7 +218,7 @@ class PortCaptures:
         part = packets.get("slice", {}).get("initial", {})
         self._settings_of(name, "port_name")
         if name not in self._captures:
-            raise FieldError("port_name", f"no capture was started on {name[:100]!r}")
+            raise FieldError("port_name", f"no capture was started on {name[:100]!r}; start one first")
 
         self._stop(name)
         if packets.get("choice") != "slice":

@@ -294,7 +294,7 @@ def _rate(model: Mapping[str, Any], sizes: Sequence[tuple[int, int]], speed: str
         found = _SPEED.fullmatch(speed)
         share = float(model.get("percentage", 100.0)) / 100.0
         if found is None or not share > 0.0:
-            text = "it must be above 0, of the 'speed' that 'layer1' has for the port"
+            text = "give a percentage above 0, and the port's 'speed' in 'layer1'"
             raise FieldError(f"{where}.percentage", text)
         bits = int(found[1]) * (1e9 if found[2] == "g" else 1e6)
         frame = sum(size * weight for size, weight in sizes) / sum(weight for _, weight in sizes)

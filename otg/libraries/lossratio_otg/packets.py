@@ -50,7 +50,7 @@ def read_packet(packet: Sequence[Mapping[str, Any]], where: str) -> Packet:
     for number, kind in enumerate(kinds):
         if kind not in allowed:
             possible = ", ".join(allowed) or "no header"
-            raise FieldError(f"{where}[{number}]", f"{kind!r} cannot be here; possible: {possible}")
+            raise FieldError(f"{where}[{number}]", f"{kind!r} cannot come here; possible: {possible}")
         allowed = HEADERS[kind].followers
 
     for number, (part, behind) in enumerate(zip(packet, [*kinds[1:], None], strict=True)):

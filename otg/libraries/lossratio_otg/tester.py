@@ -112,7 +112,7 @@ class Tester:
                 if port.get("location") not in self._ports:
                     raise FieldError(
                         f"ports[{number}].location",
-                        f"there is no {str(port.get('location'))[:100]!r}; there are {', '.join(self._ports)}",
+                        f"there is no port {str(port.get('location'))[:100]!r}; there are {', '.join(self._ports)}",
                     )
 
             self._captures = PortCaptures(settings, self._interfaces(config), self._told.tell)

@@ -146,7 +146,7 @@ def study(
     one core. --replay searches on recorded trials, and --testbed on a testbed.
     """
     if jobs == 0:
-        raise click.UsageError("--jobs: 0 processes search for nothing. Give their number, or -1 for one on each core.")
+        raise click.UsageError("--jobs 0 is not possible. Give a number of processes, or -1 for one on each core.")
     if systems:
         click.echo(tables.system_table(SYSTEMS.values(), tuple(GOAL_SETS.values())))
         return
@@ -162,7 +162,7 @@ def study(
         of_models |= {"--overhead": overheads, "--hints": changes, "--scheduler": scheduler}
         _refuse_on_testbed(of_models)
         if not goal_sets:
-            raise click.UsageError(f"Say by --goals what to search for on a testbed: {', '.join(GOAL_SETS)}.")
+            raise click.UsageError(f"On a testbed, choose what to search for with --goals: {', '.join(GOAL_SETS)}.")
         chosen = _installed(algorithms or tuple(ALGORITHMS))
         _study_testbed(on_testbed.place(on_testbed.testbed), goal_sets, chosen, repeats or 1, results)
         return

@@ -300,7 +300,7 @@ def search_with_oracle(
 
 def _ask(goals: Goals, subject: Subject, measurer: Measurer, *, early_verdict: bool = False) -> Outcome:
     if not isinstance(measurer, SimulatedMeasurer):
-        raise SearchError("The oracle must know the SUT, and nobody knows a real one.")
+        raise SearchError("The oracle must know the SUT, and a real SUT is not known. Choose another algorithm.")
     return search_with_oracle(goals[0], subject, measurer, early_verdict=early_verdict)
 
 

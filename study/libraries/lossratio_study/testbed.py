@@ -68,7 +68,7 @@ def searches_on_testbed(
         raise SearchError("None of these algorithms can search for these goals.")
     knowing = ", ".join(algorithm.name for algorithm in algorithms if algorithm.knows_the_sut)
     if knowing:
-        raise SearchError(f"{knowing}: it must know the SUT, and nobody knows that of a testbed. Leave it out.")
+        raise SearchError(f"{knowing} must know the SUT, and the SUT of a testbed is not known. Leave it out.")
 
     with _opened(place) as bench:
         for repeat in range(repeats):

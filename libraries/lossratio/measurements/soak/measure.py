@@ -82,10 +82,10 @@ class SoakRequest(Request):
     half."""
     precision: Share | None = None
     """Distance of the verified and the contradicted load, as a share of the load. The search ends before ``timeout`` if
-    they are this near each other, and a long trial has passed. None: the search takes the whole time."""
+    they are this close, and a long trial has passed. None: the search takes the whole time."""
     likelihood: Choice[LikelihoodName] = LikelihoodName.LINE
-    """What the estimate beside the verified load is computed from: a ``line`` through the trials that lose little, or
-    ``poisson``, PLRsearch as in its Internet draft."""
+    """The model of the estimate beside the verified load: a ``line`` through the trials that lose little, or
+    ``poisson`` (PLRsearch as in its Internet draft)."""
     selection: Choice[SelectionName] = SelectionName.COUNTS
     """How loads are chosen: by ``counts``, or as FD.io CSIT's code does (``csit``)."""
     trial_duration: Annotated[Duration | None, Field(gt=0.0, le=LONGEST_TRIAL)] = None

@@ -354,7 +354,7 @@ class Geneve(Feature):
     """GENEVE tunnels (RFC 8926): packets to the east are routed into them, and packets from there arrive in them."""
 
     geneve: int | None = Field(default=None, ge=1, le=1024)
-    """Number of GENEVE tunnels on the east link, one for each of the first networks (/24) of 244.0.0.0/6, whose packets
+    """Number of GENEVE tunnels on the east link, one for each of the first networks (/24) of 244.0.0.0/6. Their packets
     come from as many networks of 240.0.0.0/6. With ``ip4``, and traffic profiles such as ``ethip4-geneve16``. On that
     link, the TG sends and receives frames that are 50 bytes longer."""
 
