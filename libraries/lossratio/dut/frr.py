@@ -19,6 +19,7 @@ from lossratio.dut.linux import LinuxDut, LinuxOptions
 from lossratio.dut.linux.addressing import MOST_HOSTS, RouterSide, check_hosts, halves, router_sides
 from lossratio.dut.linux.interfaces import check_free
 from lossratio.dut.linux_router import enable_forwarding
+from lossratio.dut.texts import filled
 from lossratio.nodes import reason
 
 _HOME = "/usr/lib/frr"
@@ -38,8 +39,43 @@ _POLL = 0.02
 _COUNT = """
 for address; do ip -4 route show table main proto bgp | grep -c " via $address " || true; done
 """
-_SESSION = (f"remote-as {_NUMBER}", "timers connect 1", "advertisement-interval 0")
-"""Settings of each end of a BGP session, so that it comes up at once, and changes are sent at once."""
+# A session comes up at once, and changes are sent at once. The first peer's routes are preferred.
+_CONFIGURATION = """
+% for peer in announcing
+ip prefix-list NONE deny any
+ip prefix-list WEST permit {{ peer.sides[0].network }} le 32
+route-map OUT permit 10
+ match ip address prefix-list WEST
+ set ip next-hop {{ peer.next_hops[0] }}
+ set local-preference {{ 200 - peer.number }}
+route-map OUT permit 20
+ set ip next-hop {{ peer.next_hops[1] }}
+ set local-preference {{ 200 - peer.number }}
+% endfor
+router bgp {{ number }}
+ bgp router-id {{ own }}
+ no bgp network import-check
+% for neighbour in neighbours
+ neighbor {{ neighbour }} remote-as {{ number }}
+ neighbor {{ neighbour }} timers connect 1
+ neighbor {{ neighbour }} advertisement-interval 0
+% endfor
+% for peer in announcing
+ address-family ipv4 unicast
+% for network in networks
+  network {{ network }}
+% endfor
+  neighbor {{ peer.router }} route-map OUT out
+% endfor
+"""
+"""The configuration of a bgpd: of a peer that announces networks, or of the router."""
+_ANNOUNCED = """
+router bgp {{ number }}
+ address-family ipv4 unicast
+% for host in hosts
+  network {{ host }}
+% endfor
+"""
 _IS_SEPARATE = '[ "$(readlink "/proc/$1/ns/net")" != "$(readlink /proc/self/ns/net)" ]'
 
 
@@ -93,30 +129,8 @@ class _Peer:
         return west, east
 
     def configuration(self, networks: Sequence[str]) -> str:
-        west, east = self.next_hops
-        preference = 200 - self.number
-        policy = (
-            "ip prefix-list NONE deny any",
-            f"ip prefix-list WEST permit {self.sides[0].network} le 32",
-            "route-map OUT permit 10",
-            " match ip address prefix-list WEST",
-            f" set ip next-hop {west}",
-            f" set local-preference {preference}",
-            "route-map OUT permit 20",
-            f" set ip next-hop {east}",
-            f" set local-preference {preference}",
-        )
-        router = (
-            f"router bgp {_NUMBER}",
-            f" bgp router-id {self.own}",
-            " no bgp network import-check",
-            *(f" neighbor {self.router} {words}" for words in _SESSION),
-            " address-family ipv4 unicast",
-            *(f"  network {network}" for network in networks),
-            f"  neighbor {self.router} route-map OUT out",
-        )
-
-        return "".join(f"{line}\n" for line in (*policy, *router))
+        values = {"neighbours": [self.router], "announcing": [self], "networks": networks}
+        return filled(_CONFIGURATION, number=_NUMBER, own=self.own, **values)
 
 
 class FrrRouter(LinuxDut[FrrOptions]):
@@ -212,14 +226,9 @@ class FrrRouter(LinuxDut[FrrOptions]):
         )
         # The second peer would announce the same routes.
         peer = self._peers[0]
-        lines = [
-            f"router bgp {_NUMBER}",
-            " address-family ipv4 unicast",
-            *(f"  network {host}" for host in hosts),
-        ]
         self._expected += entries
         path = f"{peer.directory}/announced"
-        self.node.run("tee", path, stdin="".join(f"{line}\n" for line in lines))
+        self.node.run("tee", path, stdin=filled(_ANNOUNCED, number=_NUMBER, hosts=hosts))
         self._ask(peer.directory, "-f", path)
         self._wait_for_routes(peer)
 
@@ -267,10 +276,11 @@ class FrrRouter(LinuxDut[FrrOptions]):
 
     def _start_router(self, changes: Changes) -> None:
         self._make_directory(changes, self._directory)
-        lines = [f"router bgp {_NUMBER}", f" bgp router-id {self._sides[0].address}"]
-        lines += [f" neighbor {peer.own} {words}" for peer in self._peers for words in _SESSION]
+        peers = [peer.own for peer in self._peers]
+        own = self._sides[0].address
+        text = filled(_CONFIGURATION, number=_NUMBER, own=own, neighbours=peers, announcing=())
         write_file(changes, f"{self._directory}/zebra.conf", "")
-        write_file(changes, f"{self._directory}/bgpd.conf", "".join(f"{line}\n" for line in lines))
+        write_file(changes, f"{self._directory}/bgpd.conf", text)
         self._router = [self._start(changes, self._directory, name) for name in ("zebra", "bgpd")]
 
     def _make_directory(self, changes: Changes, directory: str) -> None:

@@ -26,6 +26,7 @@ from lossratio.dut.ovs_programs import (
     parse_ports,
     parse_socket_drops,
 )
+from lossratio.dut.texts import filled, words
 from lossratio.topology import EAST, WEST
 
 _PORTS_SECONDS = round(READY_TIMEOUT)
@@ -69,13 +70,40 @@ class OvsOptions(SocketOptions, PolicedOptions):
         return self
 
 
-_FIREWALL = """
+_RULES = """
+% if options.firewall
 priority=10,in_port=1,ip,ct_state=-trk,actions=ct(table=0)
 priority=10,in_port=2,ip,ct_state=-trk,actions=ct(table=0)
 priority=20,in_port=1,ip,ct_state=+trk+new,actions=ct(commit),output:2
 priority=20,in_port=1,ip,ct_state=+trk+est,actions=output:2
 priority=20,in_port=2,ip,ct_state=+trk+est,actions=output:1
+% else
+% for entry, leaving, network in ways
+% set actions = ("meter:%d," % entry if options.police else "") ~ "output:%d" % leaving
+% if options.rules == 1
+priority=10,in_port={{ entry }},actions={{ actions }}
+% else
+% for number in range(1, options.rules + 1)
+priority=10,ip,in_port={{ entry }},nw_dst={{ network[number] }},actions={{ actions }}
+% endfor
+% endif
+% endfor
+% endif
 """
+_PORTS = """
+add-br {{ bridge }}
+-- set bridge {{ bridge }} datapath_type=netdev fail_mode=secure protocols=OpenFlow13
+other-config:disable-in-band=true
+% for port, card in ports
+    -- add-port {{ bridge }} {{ port }} -- set interface {{ port }} ofport_request={{ loop.index }}
+    % if uses_cards
+        type=dpdk options:dpdk-devargs={{ card }} options:n_rxq={{ queues }}
+    % elif options.uses_af_xdp
+        type=afxdp
+    % endif
+% endfor
+"""
+"""The arguments of ovs-vsctl that make the bridge and its two ports."""
 _TIMEOUT, _ESTABLISHED_TIMEOUT = 30.0, 86_400.0
 _MOST_CONNECTIONS = 3_000_000
 _FILL_RATE = 5_000.0
@@ -124,20 +152,9 @@ class OvsConnections(ConnectionTable):
 
 
 def forwarding_rules(options: OvsOptions) -> str:
-    """The rules of both directions, one on each line."""
-    if options.firewall is not None:
-        return _FIREWALL.lstrip()
-    ways = ((EASTWARD, 1, 2, EAST), (WESTWARD, 2, 1, WEST))
-    lines: list[str] = []
-    for direction, entry, leaving, side in ways:
-        limit = f"meter:{METERS[direction]}," if options.police is not None else ""
-        actions = f"actions={limit}output:{leaving}"
-        if options.rules == 1:
-            lines.append(f"priority=10,in_port={entry},{actions}")
-        else:
-            hosts = (side.ipv4[number] for number in range(1, options.rules + 1))
-            lines += (f"priority=10,ip,in_port={entry},nw_dst={host},{actions}" for host in hosts)
-    return "".join(f"{line}\n" for line in lines)
+    """The rules of both directions, one on each line. A meter has the number of the port in front of it."""
+    ways = ((1, 2, EAST.ipv4), (2, 1, WEST.ipv4))
+    return filled(_RULES, options=options, ways=ways).lstrip()
 
 
 _PACKAGE = "openvswitch-switch"
@@ -221,9 +238,17 @@ class OpenVswitch(ProgramDut[OvsOptions]):
             changes.clean_up("ip", "link", "delete", "dev", tap)
         control.switch.start(changes, lambda: control.answers(control.switch))
         bridge = self.stem
-        ports = self._bridge_arguments(len(cores.workers))
+        arguments = words(
+            _PORTS,
+            bridge=bridge,
+            ports=list(zip(self._ports, (self.west, self.east), strict=True)),
+            uses_cards=self.uses_cards,
+            options=self.options,
+            queues=self.options.queues or len(cores.workers),
+        )
         changes.run(
-            *control.vsctl(*ports, seconds=_PORTS_SECONDS), timeout=_PORTS_SECONDS + _MARGIN_SECONDS
+            *control.vsctl(*arguments, seconds=_PORTS_SECONDS),
+            timeout=_PORTS_SECONDS + _MARGIN_SECONDS,
         )
 
         if self.options.forwarding == "learning":
@@ -322,39 +347,6 @@ class OpenVswitch(ProgramDut[OvsOptions]):
         report["workers"] = parse_pmd_workers(statistics, report["pmd-rxq-show"])
         report["dpctl/show"] = self.node.run(*appctl("dpctl/show", "--statistics")).splitlines()
         report["coverage/show"] = self.node.run(*appctl("coverage/show")).splitlines()
-
-    def _bridge_arguments(self, workers: int) -> Iterator[str]:
-        """Arguments of ovs-vsctl that make the bridge and its two ports, on cards if there are any."""
-        yield from (
-            "add-br",
-            self.stem,
-            "--",
-            "set",
-            "bridge",
-            self.stem,
-            "datapath_type=netdev",
-            "fail_mode=secure",
-        )
-        yield from ("protocols=OpenFlow13", "other-config:disable-in-band=true")
-        for number, (port, card) in enumerate(
-            zip(self._ports, (self.west, self.east), strict=True), start=1
-        ):
-            yield from (
-                "--",
-                "add-port",
-                self.stem,
-                port,
-                "--",
-                "set",
-                "interface",
-                port,
-                f"ofport_request={number}",
-            )
-            if self.uses_cards:
-                queues = self.options.queues or workers
-                yield from ("type=dpdk", f"options:dpdk-devargs={card}", f"options:n_rxq={queues}")
-            elif self.options.uses_af_xdp:
-                yield "type=afxdp"
 
     @property
     def _control(self) -> OvsControl:

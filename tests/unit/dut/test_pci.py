@@ -428,7 +428,7 @@ WIDE, NARROW = "8d2078c106f0466", "d2008c22260286"
     [
         ([], {}, ()),
         ([WIDE], {}, ()),
-        ([WIDE, NARROW], {}, (("dpdk", "base-virtaddr 0x2000000000"),)),
+        ([WIDE, NARROW], {}, ("dpdk base-virtaddr 0x2000000000",)),
         ([NARROW], {"dpdk": "iova-mode pa"}, ()),
     ],
 )

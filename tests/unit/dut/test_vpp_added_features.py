@@ -54,7 +54,7 @@ def test_its_options_are_options_of_vpp_and_its_commands_follow_those_of_forward
         command.text for command in parse_options("vpp", {"forwarding": "ip4", "acl": "2"}).forwarding_commands(*PORTS)
     ]
     lines = [line for feature in options.features for line in feature.plugin_lines()]
-    assert lines[-1] == ("plugins", "plugin lb_plugin.so { enable }")
+    assert lines[-1] == "plugins plugin lb_plugin.so { enable }"
 
 
 @pytest.mark.usefixtures("_load_balancer")

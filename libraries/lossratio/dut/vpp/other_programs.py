@@ -99,11 +99,7 @@ class OtherPrograms:
         self, changes: Changes, directory: str, cores: CoreChoice
     ) -> Iterator[Daemon]:
         """Starts programs that belong to features, on their own CPUs if there are enough."""
-        for arguments in (
-            line
-            for kind in self.options.features
-            for line in kind.programs(self.options, directory)
-        ):
+        for arguments in self.options.programs(directory):
             cores = self._cores_beside(cores, 1)
 
             threads = ",".join(

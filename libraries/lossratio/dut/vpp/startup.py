@@ -21,7 +21,7 @@ _LARGE, _LARGEST = "3G", "8G"
 _MEBI = 2**20
 _WIDE = 48
 """Bits of addresses at which DPDK's memory fits wherever the kernel puts it."""
-_LOW_MEMORY = "base-virtaddr 0x2000000000"
+_LOW_MEMORY = "dpdk base-virtaddr 0x2000000000"
 """Where DPDK's memory begins: above the memory of VPP's buffers, which is where DPDK would begin otherwise, and below
 2^39."""
 # Each line begins with its section.
@@ -118,12 +118,13 @@ def startup_configuration(
     *,
     has_hugepages: bool = False,
     entries: int = 0,
-    lines: Iterable[tuple[str, str]] = (),
+    lines: Iterable[str] = (),
 ) -> str:
     """The file's text.
 
     Without cards, VPP uses hugepages only if the options say so: by default, it would reserve more of them on the
-    machine. VPP's largest table will have this many entries. The `lines` are additional lines, each with its section.
+    machine. VPP's largest table will have this many entries. The `lines` are further lines, each behind the name of its
+    section.
     """
     start = start or VppStart()
     has_hugepages = has_hugepages or bool(cards)
@@ -144,20 +145,16 @@ def startup_configuration(
         buffers=_buffer_count(start, cores),
     )
     sections: dict[str, list[str]] = {}
-    for (line,) in own:
+    for line in (*(line for (line,) in own), *lines):
         section, _, rest = line.partition(" ")
         sections.setdefault(section, []).append(rest)
-    for section, line in lines:
-        sections.setdefault(section, []).append(line)
     for section, of_lab in start.startup.items():
         sections.setdefault(section, []).extend(of_lab)
     return texts.filled(_SECTIONS, sections=sections).lstrip()
 
 
-def lines_for_iommu(
-    node: DutNode, start: VppStart, cards: Sequence[Card]
-) -> Sequence[tuple[str, str]]:
-    """Lines that keep DPDK's memory at addresses that the node's IOMMU translates, by section.
+def lines_for_iommu(node: DutNode, start: VppStart, cards: Sequence[Card]) -> Sequence[str]:
+    """Lines that keep DPDK's memory at addresses that the node's IOMMU translates.
 
     Some IOMMUs translate 39 bits only. VPP's buffers are where DPDK's memory would begin, so the kernel puts it far
     above that, and DPDK refuses to start. Lines about addresses that the lab has chosen are left alone.
@@ -172,7 +169,7 @@ def lines_for_iommu(
     width = iommu_width(node)
     if width is None or width >= _WIDE:
         return ()
-    return (("dpdk", _LOW_MEMORY),)
+    return (_LOW_MEMORY,)
 
 
 def write_startup(changes: Changes, directory: str, text: str) -> str:

@@ -14,7 +14,7 @@ from lossratio.dut.base import Tool
 from lossratio.dut.changes import Changes
 from lossratio.dut.daemon import Daemon
 from lossratio.dut.linux.cores import CoreChoice
-from lossratio.dut.texts import filled
+from lossratio.dut.texts import filled, words
 from lossratio.nodes import DutNode
 
 QEMU = Tool("qemu-system-x86_64", "qemu-system-x86", title="QEMU")
@@ -25,11 +25,44 @@ STARTING_SECONDS = 300.0
 """Seconds that an emulated machine may take to start on a busy node; a machine with KVM takes a few."""
 MEGABYTES = 4096
 """Its memory, as in CSIT."""
-_HUGEPAGES = 512
-_BUFFERS = 32_768
-"""Its hugepages of 2 MiB and testpmd's buffers, as in CSIT."""
-_RING = 1024
 _CARDS = ("0000:00:06.0", "0000:00:07.0")
+# As in CSIT, without a boot ROM for each card.
+_QEMU = """
+qemu-system-x86_64 -nodefaults -no-user-config -nographic -no-reboot
+-name lossratio,debug-threads=on
+% if machine.is_emulated
+    -machine pc,accel=tcg,usb=off,mem-merge=off -cpu max
+% else
+    -machine pc,accel=kvm,usb=off,mem-merge=off -cpu host
+% endif
+-smp {{ 1 + machine.workers }},sockets=1,cores={{ 1 + machine.workers }},threads=1
+-m {{ megabytes }} -object memory-backend-memfd,id=memory,size={{ megabytes }}M,share=on
+{{- ",hugetlb=on,hugetlbsize=2M" if machine.has_hugepages }}
+-numa node,memdev=memory
+-kernel {{ kernel | quoted }} -initrd {{ files }}
+-append "console=ttyS0 quiet panic=-1 tsc=reliable hugepages=512"
+-chardev stdio,id=console,signal=off -serial chardev:console
+% for number in (0, 1)
+    -chardev socket,id=socket{{ number }},path={{ machine.directory }}/vhost{{ number }}.sock
+    -netdev vhost-user,id=link{{ number }},chardev=socket{{ number }},queues={{ machine.workers }}
+    -device virtio-net-pci,netdev=link{{ number }},mac=52:54:00:00:01:0{{ number + 1 }},addr={{ number + 6 }}.0,romfile=
+    {{- ",mq=on,vectors=%d,rx_queue_size=1024,tx_queue_size=1024" % (2 * machine.workers + 2) }}
+    {{- ",csum=off,gso=off,guest_tso4=off,guest_tso6=off,guest_ecn=off" }}
+% endfor
+"""
+"""The command that runs the machine."""
+# Without --stats-period, testpmd ends when its standard input ends.
+_GUESTS: Mapping[Guest, str] = {
+    "testpmd": """
+        dpdk-testpmd --lcores {{ range(1 + machine.workers) | join(",") }} --in-memory
+        -a 0000:00:06.0 -a 0000:00:07.0 --
+        --forward-mode=io --no-lsc-interrupt --stats-period=86400
+        --nb-cores={{ machine.workers }} --rxq={{ machine.workers }} --txq={{ machine.workers }}
+        --total-num-mbufs=32768 --mbuf-size=16384
+    """,
+    "vpp": "{{ machine.home | quoted }}/bin/vpp -c /startup.conf",
+}
+"""The commands of the programs in it, as in CSIT."""
 _FORWARDS: Mapping[Guest, str] = {"testpmd": "packet forwarding", "vpp": "l2 xconnect east"}
 """What the program in it writes on the console as soon as it forwards."""
 _PLUGIN = "vpp_plugins/dpdk_plugin.so"
@@ -177,7 +210,7 @@ class VirtualMachine:
             if_any=if_any,
             modules=["uio_pci_generic"],
             guest=self.guest,
-            command=shlex.join(self._command),
+            command=shlex.join(words(_GUESTS[self.guest], machine=self)),
             workers=self.workers,
         )
         changes.run("sh", "-s", stdin=script)
@@ -185,59 +218,9 @@ class VirtualMachine:
     @property
     def command(self) -> tuple[str, ...]:
         """The command that runs it, with its console as standard output, until the program in it ends."""
-        accelerator, model = ("tcg", "max") if self.is_emulated else ("kvm", "host")
-        quiet = ("-nodefaults", "-no-user-config", "-nographic", "-no-reboot")
-        name = ("-name", "lossratio,debug-threads=on")
-        machine = ("-machine", f"pc,accel={accelerator},usb=off,mem-merge=off", "-cpu", model)
-        cpus = ("-smp", f"{1 + self.workers},sockets=1,cores={1 + self.workers},threads=1")
-        kernel = ("-kernel", self.find_kernel(), "-initrd", f"{self.directory}/{_FILES}")
-        options = f"console=ttyS0 quiet panic=-1 tsc=reliable hugepages={_HUGEPAGES}"
-        console = ("-chardev", "stdio,id=console,signal=off", "-serial", "chardev:console")
-
-        started = (*kernel, "-append", options)
-        beside = (*console, *self._card(0), *self._card(1))
-        return (QEMU.program, *quiet, *name, *machine, *cpus, *self._memory, *started, *beside)
-
-    @property
-    def _memory(self) -> tuple[str, ...]:
-        """The arguments for its memory, which VPP shares."""
-        pages = ",hugetlb=on,hugetlbsize=2M" if self.has_hugepages else ""
-        shared = f"memory-backend-memfd,id=memory,size={MEGABYTES}M,share=on{pages}"
-        return ("-m", str(MEGABYTES), "-object", shared, "-numa", "node,memdev=memory")
-
-    def _card(self, number: int) -> tuple[str, ...]:
-        """The arguments for a card, as in CSIT, without a boot ROM."""
-        off = "csum=off,gso=off,guest_tso4=off,guest_tso6=off,guest_ecn=off"
-        queues = f"mq=on,vectors={2 * self.workers + 2},rx_queue_size={_RING},tx_queue_size={_RING}"
-        own = f"mac=52:54:00:00:01:{number + 1:02x},addr={number + 6}.0,romfile="
-        socket = f"socket,id=socket{number},path={self.directory}/vhost{number}.sock"
-        link = f"vhost-user,id=link{number},chardev=socket{number},queues={self.workers}"
-        device = f"virtio-net-pci,netdev=link{number},{own},{queues},{off}"
-        return ("-chardev", socket, "-netdev", link, "-device", device)
-
-    @property
-    def _command(self) -> tuple[str, ...]:
-        """The command of the program in it."""
-        if self.guest == "vpp":
-            return (f"{self.home}/bin/vpp", "-c", "/startup.conf")
-
-        lcores = ",".join(map(str, range(1 + self.workers)))
-        cards = ("-a", _CARDS[0], "-a", _CARDS[1])
-        work = (f"--nb-cores={self.workers}", f"--rxq={self.workers}", f"--txq={self.workers}")
-        buffers = (f"--total-num-mbufs={_BUFFERS}", "--mbuf-size=16384")
-        # Without the last option, it ends when its standard input ends.
-        mode = ("--forward-mode=io", "--no-lsc-interrupt", "--stats-period=86400")
-        return (
-            "dpdk-testpmd",
-            "--lcores",
-            lcores,
-            "--in-memory",
-            *cards,
-            "--",
-            *mode,
-            *work,
-            *buffers,
-        )
+        kernel = self.find_kernel()
+        files = f"{self.directory}/{_FILES}"
+        return words(_QEMU, machine=self, megabytes=MEGABYTES, kernel=kernel, files=files)
 
 
 def writing_script(

@@ -171,10 +171,8 @@ class XdpDevice(NodeDut[XdpOptions]):
     options_type = XdpOptions
     tools = (PYTHON,)
 
-    def __init__(self, session: CommandRunner, hop: Hop, options: XdpOptions) -> None:
-        super().__init__(session, hop, options)
-        self._mode: Literal["auto", "native", "generic"] = "generic"
-        self._not_native: str | None = None
+    _mode: Literal["auto", "native", "generic"] = "generic"
+    _not_native: str | None = None
 
     @property
     def settle_time(self) -> float:
@@ -213,7 +211,7 @@ class XdpDevice(NodeDut[XdpOptions]):
         """
         if self.options.object is None:
             return
-        self._read_object(self.options.object)
+        _read_object(self.options.object)
         version = self.node.run(*IP.ask_version)
         if "libbpf" not in version:
             raise self.node.error(
@@ -262,12 +260,7 @@ class XdpDevice(NodeDut[XdpOptions]):
             name: {key: account[key] for key in ("id", "name", "tag")}
             for name, account in self.ask("report").items()
         }
-        file = self.options.object
-        if file is None:
-            digest = None
-        else:
-            digest = hashlib.sha256(self._read_object(file)).hexdigest()
-
+        digest = _digest(self.options.object)
         facts = {"attached": self._mode, "programs": programs, "object_sha256": digest}
         if self._not_native is None:
             return facts
@@ -347,7 +340,11 @@ class XdpDevice(NodeDut[XdpOptions]):
             "reflects": self.reflects,
         }
         # A program in the background has no other input, and errors show its command if it dies.
-        write_file(changes, f"{directory}/request", self._input(program, "serve", request))
+        write_file(
+            changes,
+            f"{directory}/request",
+            _input(program, "serve", (self.west, self.east), request),
+        )
         write_file(
             changes,
             f"{directory}/device",
@@ -360,7 +357,7 @@ class XdpDevice(NodeDut[XdpOptions]):
                 changes, lambda: "attached" in self.node.read_files(daemon.program.log).values()
             )
         except DutError as cause:
-            raise self._refused(cause) from cause
+            raise _refused(self._mode, cause) from cause
 
         self.daemons = [daemon]
 
@@ -370,7 +367,7 @@ class XdpDevice(NodeDut[XdpOptions]):
         way = "xdpdrv" if self._mode == "native" else "xdpgeneric"
         if self.options.object is not None:
             path = f"{directory}/object.o"
-            content = base64.b64encode(self._read_object(self.options.object)).decode()
+            content = base64.b64encode(_read_object(self.options.object)).decode()
             self.node.run("sh", "-c", 'base64 -d > "$1"', "object", path, stdin=content)
             load = ("sh", "-c", _LOAD)
             source = ["object", path, "section", self.options.section]
@@ -391,29 +388,10 @@ class XdpDevice(NodeDut[XdpOptions]):
                     self._not_native = str(cause)
                     self._attach(changes, directory)
                     return
-                raise self._refused(cause) from cause
+                raise _refused(self._mode, cause) from cause
 
         if self.options.map is not None:
             self.ask("fill", map=self.options.map)
-
-    def _refused(self, cause: DutError) -> DutError:
-        if self._mode == "generic":
-            return cause
-        return DutError(
-            f"{cause} A driver refuses programs if it does not support XDP, if the MTU is larger than a page, if "
-            "offloads join frames (ethtool -K ... lro off), or if there are too few queues. Or set attach=generic."
-        )
-
-    def _read_object(self, path: Path) -> bytes:
-        try:
-            content = path.read_bytes()
-        except OSError as cause:
-            raise DutError(f"The BPF object {path} cannot be read: {cause.strerror}.") from cause
-        if not content.startswith(b"\x7fELF"):
-            raise DutError(
-                f"{path} is not a BPF object. Compile it with clang -O2 -g -target bpf -c, and name the .o file."
-            )
-        return content
 
     def ask(self, what: str, **request: Any) -> dict[str, Any]:
         """The answer of lossratio's program on the node.
@@ -423,17 +401,14 @@ class XdpDevice(NodeDut[XdpOptions]):
         """
         program = pack_device()
         result = self.node.attempt(
-            *program.command("python3"), stdin=self._input(program, what, request)
+            *program.command("python3"),
+            stdin=_input(program, what, (self.west, self.east), request),
         )
         if result.exit_status != 0:
             lines = result.stderr.strip().splitlines() or [f"exit status {result.exit_status}"]
             raise self.node.error(f"{lines[-1]}")
         answer: dict[str, Any] = json.loads(result.stdout)
         return answer
-
-    def _input(self, program: NodeProgram, what: str, request: dict[str, Any]) -> str:
-        asked = {"do": what, "interfaces": list(dict.fromkeys((self.west, self.east))), **request}
-        return f"{program.line}\n{json.dumps(asked)}\n"
 
 
 class Reflector(XdpDevice):
@@ -463,3 +438,37 @@ def _since(account: dict[str, Any], before: dict[str, Any]) -> dict[str, Any]:
         **times,
         "counts": counts,
     }
+
+
+def _refused(mode: str, cause: DutError) -> DutError:
+    if mode == "generic":
+        return cause
+    return DutError(
+        f"{cause} A driver refuses programs if it does not support XDP, if the MTU is larger than a page, if "
+        "offloads join frames (ethtool -K ... lro off), or if there are too few queues. Or set attach=generic."
+    )
+
+
+def _read_object(path: Path) -> bytes:
+    try:
+        content = path.read_bytes()
+    except OSError as cause:
+        raise DutError(f"The BPF object {path} cannot be read: {cause.strerror}.") from cause
+    if not content.startswith(b"\x7fELF"):
+        raise DutError(
+            f"{path} is not a BPF object. Compile it with clang -O2 -g -target bpf -c, and name the .o file."
+        )
+    return content
+
+
+def _digest(path: Path | None) -> str | None:
+    if path is None:
+        return None
+    return hashlib.sha256(_read_object(path)).hexdigest()
+
+
+def _input(
+    program: NodeProgram, what: str, interfaces: tuple[str, str], request: dict[str, Any]
+) -> str:
+    asked = {"do": what, "interfaces": list(dict.fromkeys(interfaces)), **request}
+    return f"{program.line}\n{json.dumps(asked)}\n"

@@ -1,6 +1,6 @@
 """What a VPP feature declares: its options, what it needs and works with, its commands, and what VPP then shows."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from ipaddress import IPv4Address, IPv6Address
 from typing import ClassVar, Literal, get_args
@@ -167,8 +167,6 @@ class Needs:
     """The number of DUTs in a row that it needs; 0: any number."""
     overhead: Mapping[str, int] = field(default_factory=dict)
     """Bytes by which an option of it lengthens frames between two DUTs, apart from padding."""
-    proves: tuple[Shown, ...] = ()
-    """What VPP must show after the trial with telemetry, whatever the options and ports are."""
     option: str = ""
     """The option without which the feature's others cannot be used; empty: there is none."""
     without: str = ""
@@ -185,26 +183,34 @@ class Needs:
 class Steps:
     """Texts with a feature's commands, and with what VPP must show.
 
-    Their names are those of the methods that give such commands, for features that compute them. Their format is that
-    of `lossratio.dut.vpp.features.steps`.
+    Their format is that of `lossratio.dut.vpp.features.steps`. What a feature computes is a method or a property of it,
+    which its placeholders call.
     """
 
+    startup: str = ""
+    """Lines of startup.conf, each behind the name of its section."""
     below: str = ""
     """The commands that make an interface on a link; the method gives them, with the port."""
     routed: str = ""
     """The routes to the networks behind a port; empty after its placeholders were filled in: a single route."""
+    programs: str = ""
+    """Arguments, except those about CPUs, of a testpmd that runs beside VPP, with its files in ``directory``."""
     contained: str = ""
-    """The commands to a second VPP in a container."""
+    """The commands to a second VPP, which runs in a container beside this one."""
     connected: str = ""
     """The commands to give once programs run beside VPP."""
     commands: str = ""
     """The commands to give after forwarding has been configured."""
     file: str = ""
-    """Those of them that VPP reads from a file; the method gives them, as one command."""
+    """Further ones, which VPP reads from a file: there may be thousands."""
+    answers: str = ""
+    """Regular expression of VPP's answers to this file if it succeeds."""
+    is_secret: bool = False
+    """Whether this file has keys; see `Command`."""
     verified: str = ""
     """What VPP must show after its set-up, and later."""
     proved: str = ""
-    """What VPP must show after the trial with telemetry."""
+    """What VPP must show after the trial with telemetry, for which error counters begin at zero."""
     reset_commands: str = ""
     """The commands that undo what trials leave behind."""
 
@@ -335,13 +341,9 @@ class Feature(SocketOptions):
         return None
 
     @classmethod
-    def plugin_lines(cls) -> list[tuple[str, str]]:
-        """Lines of startup.conf that enable its plugins, each with its section."""
-        return [("plugins", f"plugin {name}_plugin.so {{ enable }}") for name in cls.needs.plugins]
-
-    def startup(self) -> Iterable[tuple[str, str]]:
-        """Further lines of startup.conf, each with its section."""
-        return ()
+    def plugin_lines(cls) -> list[str]:
+        """Lines of startup.conf that enable its plugins, each behind the name of its section."""
+        return [f"plugins plugin {name}_plugin.so {{ enable }}" for name in cls.needs.plugins]
 
     def below(self, port: VppPort) -> tuple[VppPort, Iterable[Command]]:
         """A port with the forwarding interface that the feature makes, and the commands that make it."""
@@ -350,35 +352,3 @@ class Feature(SocketOptions):
     def pairs(self, ports: Ports) -> tuple[Ports, ...] | None:
         """The pairs of ports that forward to each other; None: the two ports do."""
         return None
-
-    def programs(self, directory: str) -> Iterator[tuple[str, ...]]:
-        """Arguments, except those about CPUs, of a testpmd that runs beside VPP, with its files in the directory."""
-        yield from ()
-
-    def contained(self, ports: Ports) -> Iterator[Command]:
-        """The commands to a second VPP, which runs in a container beside this one; none: there is no such VPP."""
-        yield from ()
-
-    def connected(self, ports: Ports) -> Iterator[Command]:
-        """The commands to give once these programs run."""
-        yield from ()
-
-    def routed(self, port: VppPort) -> Iterable[Command] | None:
-        """The routes to the networks behind a port; None: a single route to its network."""
-        return None
-
-    def commands(self, ports: Ports) -> Iterator[Command]:
-        """The commands to give after forwarding has been configured."""
-        yield from ()
-
-    def verified(self, ports: Ports) -> Iterator[Shown]:
-        """What VPP must show after its set-up, and later."""
-        yield from ()
-
-    def proved(self, ports: Ports) -> Iterator[Shown]:
-        """What VPP must show after the trial with telemetry, for which error counters begin at zero."""
-        yield from ()
-
-    def reset_commands(self, ports: Ports) -> Iterator[Command]:
-        """The commands that undo what trials leave behind."""
-        yield from ()

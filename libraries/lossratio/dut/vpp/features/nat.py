@@ -2,7 +2,7 @@
 
 import re
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from typing import Literal
 
 from pydantic import Field
@@ -172,6 +172,7 @@ class Sfdp(Feature):
     )
     # One tenant with the same services in both directions, and a time-out for all states.
     steps = Steps(
+        startup="sfdp sessions-log2 {{ options.sfdp_sessions.bit_length() + 1 }}",
         routed=_ROUTED,
         commands=r"""
             % set services = "sfdp-l4-lifecycle ip4-lookup" if options.sfdp == "l4ip4" else "ip4-lookup"
@@ -207,10 +208,6 @@ class Sfdp(Feature):
         if self.sfdp is None:
             return super().entries
         return max(2 << self.sfdp_sessions.bit_length(), super().entries)
-
-    def startup(self) -> Iterable[tuple[str, str]]:
-        """The lines that reserve this room."""
-        yield "sfdp", f"sessions-log2 {self.sfdp_sessions.bit_length() + 1}"
 
 
 class Sessions(ConnectionTable):

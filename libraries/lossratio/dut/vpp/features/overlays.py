@@ -1,6 +1,6 @@
 """Headers around packets that need no keys (VXLAN, tags, SRv6, GTP-U, GENEVE), and a bond."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Literal
 
@@ -14,14 +14,12 @@ from lossratio.dut.vpp.features.feature import (
     Command,
     Feature,
     Needs,
-    Ports,
-    Shown,
     Steps,
     VppPort,
 )
-from lossratio.dut.vpp.features.process import CONNECTED, MEMIF, SLEEPING, forwarder
+from lossratio.dut.vpp.features.process import CONNECTED, SLEEPING, TESTPMD
 from lossratio.dut.vpp.features.secure_tunnels import REACH_ENDS
-from lossratio.dut.vpp.features.steps import in_file, upon
+from lossratio.dut.vpp.features.steps import upon
 from lossratio.topology import EAST
 
 _BLIND = ("classify", "allowlist", "mark")
@@ -250,9 +248,6 @@ class Srv6Proxy(_Segments):
         _Segments.needs,
         plugins=dict.fromkeys(("memif", "srv6ad", "srv6am", "srv6as"), ""),
         tags=("srv6_proxy",),
-        proves=(
-            Shown("show interface memif2/0", r"rx packets\s+[1-9]", "packets from the service"),
-        ),
         excludes={"srv6": "srv6 and srv6_proxy steer the same packets: leave one out"},
     )
     steps = Steps(
@@ -272,8 +267,12 @@ class Srv6Proxy(_Segments):
                 src {{ wire.segment(1) }} next {{ clear.segment(2) }} next {{ clear.segment(3) }}
             % endif
         """,
+        programs=TESTPMD,
         connected=SLEEPING,
         verified=_STEERED + CONNECTED,
+        proved=r"""
+            show interface memif2/0 | rx packets\s+[1-9] | packets from the service
+        """,
     )
 
     @property
@@ -282,11 +281,6 @@ class Srv6Proxy(_Segments):
         if self.srv6_proxy:
             return (3, 2 if self.srv6_proxy == "static" else 3)
         return super().segments
-
-    def programs(self, directory: str) -> Iterator[tuple[str, ...]]:
-        """The service."""
-        if not self.is_contained:
-            yield forwarder(MEMIF, directory)
 
 
 class Gtpu(Feature):
@@ -358,14 +352,7 @@ class Geneve(Feature):
     come from as many networks of 240.0.0.0/6. With ``ip4``, and traffic profiles such as ``ethip4-geneve16``. On that
     link, the TG sends and receives frames that are 50 bytes longer."""
 
-    needs = Needs(
-        ("ip4",),
-        plugins={"geneve": ""},
-        tags=("geneve_l3mode",),
-        decides=ROUTES,
-        duts=1,
-        proves=(Shown("show errors", r"[1-9]\d*\s+geneve4-encap", "packets in tunnels"),),
-    )
+    needs = Needs(("ip4",), plugins={"geneve": ""}, tags=("geneve_l3mode",), decides=ROUTES, duts=1)
     steps = Steps(
         file=r"""
             % set local = east.local()
@@ -381,8 +368,12 @@ class Geneve(Feature):
                 set ip neighbor {{ name }} {{ neighbour }} {{ east.neighbour_mac }} static
             % endfor
         """,
+        answers=r"(geneve_tunnel\d+\s*)*",
         verified=r"""
             show geneve tunnel | vni {{ options.geneve }}\b | {{ options.geneve }} tunnels
+        """,
+        proved=r"""
+            show errors | [1-9]\d*\s+geneve4-encap | packets in tunnels
         """,
     )
 
@@ -392,10 +383,6 @@ class Geneve(Feature):
         if self.geneve is None:
             return super().growth
         return (_GENEVE_BYTES, -_GENEVE_BYTES)
-
-    def commands(self, ports: Ports) -> Iterator[Command]:
-        """The tunnels, in one file."""
-        yield Command(in_file(Geneve, self, ports), r"(geneve_tunnel\d+\s*)*")
 
 
 def _outer_bytes(segments: int) -> int:

@@ -1,6 +1,6 @@
 """A process that every frame passes on its way from VPP and back, over two shared-memory interfaces."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Literal
 
@@ -33,6 +33,21 @@ SLEEPING = r"""
 """
 """If VPP's workers sleep, they do not poll these interfaces, because the process may need their CPU."""
 
+TESTPMD = r"""
+% if not options.is_contained and not options.guest
+    --file-prefix lossratio --no-huge -m 512 --no-pci \
+    % for number in (0, 1)
+        % if options.process == "vhost"
+            --vdev=net_virtio_user{{ number }},path={{ directory }}/vhost{{ number }}.sock,queues=1,queue_size=1024 \
+        % else
+            --vdev=net_memif{{ number }},role=client,socket-abstract=no,socket={{ directory }}/memif{{ number }}.sock \
+        % endif
+    % endfor
+    -- --forward-mode=io --no-lsc-interrupt --total-num-mbufs=16384 --stats-period=86400
+% endif
+"""
+"""A testpmd that forwards between the two interfaces, unless something else does."""
+
 
 class Process(Feature):
     """testpmd in place of the container or virtual machine of FD.io CSIT's suites."""
@@ -58,6 +73,7 @@ class Process(Feature):
                 set interface ip table {{ name }} {{ number }}
             % endif
         """,
+        programs=TESTPMD,
         connected=SLEEPING,
         verified=CONNECTED,
     )
@@ -102,19 +118,6 @@ class Process(Feature):
                 east,
             ),
         )
-
-    def programs(self, directory: str) -> Iterator[tuple[str, ...]]:
-        """The arguments of testpmd, without those about its CPUs."""
-        if not self.is_contained and self.guest is None:
-            yield forwarder(MEMIF if self.process == "memif" else _VIRTIO, directory)
-
-
-MEMIF = (
-    "--vdev=net_memif{number},role=client,socket-abstract=no,socket={directory}/memif{number}.sock"
-)
-_VIRTIO = (
-    "--vdev=net_virtio_user{number},path={directory}/vhost{number}.sock,queues=1,queue_size=1024"
-)
 
 
 class Container(Feature):
@@ -165,16 +168,3 @@ class VirtualMachine(Feature):
         if getattr(self, "process", None) == "vhost":
             return None
         return "vm applies to what is behind vhost-user interfaces; also set process=vhost"
-
-
-def forwarder(device: str, directory: str) -> tuple[str, ...]:
-    """Arguments of a testpmd that forwards between two devices, with their sockets in a directory."""
-    devices = (device.format(number=number, directory=directory) for number in (0, 1))
-    environment = ("--file-prefix", "lossratio", "--no-huge", "-m", "512", "--no-pci", *devices)
-    mode = (
-        "--forward-mode=io",
-        "--no-lsc-interrupt",
-        "--total-num-mbufs=16384",
-        "--stats-period=86400",
-    )
-    return (*environment, "--", *mode)

@@ -6,22 +6,12 @@ Each of the first hosts behind a side has a tunnel.
 import hmac
 import re
 from base64 import b64encode
-from collections.abc import Iterator
 from ipaddress import IPv4Address
 from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field
 
-from lossratio.dut.vpp.features.feature import (
-    ROUTES,
-    Command,
-    Feature,
-    Needs,
-    Ports,
-    Steps,
-    VppPort,
-)
-from lossratio.dut.vpp.features.steps import in_file
+from lossratio.dut.vpp.features.feature import ROUTES, Feature, Needs, Steps, VppPort
 
 _MOST_TUNNELS, _MOST_WIREGUARD = 32_000, 8192
 _LARGE = 100
@@ -49,7 +39,6 @@ def _key(secret: bytes, name: str, size: int) -> bytes:
     return hmac.digest(secret, name.encode(), "sha512")[:size]
 
 
-_STARTUP = {"policy-flow-cache": "spd-flow-cache", "policy-fastpath": "spd-fast-path"}
 _ALGORITHMS = re.compile(
     r"aes(128|256)(gcm|nullgmac)|(none|aes(128|256)(cbc|ctr))-hmac(96|256|512)sha"
 )
@@ -111,6 +100,13 @@ class Ipsec(Feature):
         without="{given} needs ipsec, the number of tunnels",
     )
     steps = Steps(
+        # The cache or the hash table of policies.
+        startup=r"""
+            % set tables = {"policy-flow-cache": "spd-flow-cache", "policy-fastpath": "spd-fast-path"}
+            % for way in ("inbound", "outbound") if options.ipsec_lookup in tables
+                ipsec ipv4-{{ way }}-{{ tables[options.ipsec_lookup] }} on
+            % endfor
+        """,
         # Policies drop packets that no route leads to.
         routed=REACH_ENDS
         + r"""
@@ -163,6 +159,8 @@ class Ipsec(Feature):
                 % endif
             % endfor
         """,
+        answers=r"((ipip\d+|policy-index:\d+)\s*)*",
+        is_secret=True,
         # The last association is in use.
         verified=ENGINE
         + r"""
@@ -184,16 +182,6 @@ class Ipsec(Feature):
             + 8 * self.ipsec_udp
         )
         return super().encapsulation_overhead + (added if self.ipsec else 0)
-
-    def startup(self) -> Iterator[tuple[str, str]]:
-        """The cache or the hash table of policies."""
-        for way in ("inbound", "outbound") if self.ipsec_lookup in _STARTUP else ():
-            yield "ipsec", f"ipv4-{way}-{_STARTUP[self.ipsec_lookup]} on"
-
-    def commands(self, ports: Ports) -> Iterator[Command]:
-        """The tunnels, in one file."""
-        lines = in_file(Ipsec, self, ports)
-        yield Command(lines, r"((ipip\d+|policy-index:\d+)\s*)*", is_secret=True)
 
     def security(self, wire: VppPort, number: int) -> str:
         """The words of a security association, with its keys."""
@@ -283,6 +271,8 @@ class WireGuard(Feature):
                 ip route add {{ networks[256 * number] }}/24 via {{ remote }} {{ name }}
             % endfor
         """,
+        answers=r"(wg\d+\s*)*",
+        is_secret=True,
         # Every tunnel has session keys, which only the VPP that is set up second can know. The time is for all tunnels
         # together, plus for each of them, because VPP may share its CPUs.
         verified=ENGINE
@@ -293,11 +283,6 @@ class WireGuard(Feature):
             % endif
         """,
     )
-
-    def commands(self, ports: Ports) -> Iterator[Command]:
-        """The tunnels, in one file."""
-        lines = in_file(WireGuard, self, ports)
-        yield Command(lines, r"(wg\d+\s*)*", is_secret=True)
 
     def key_pairs(self, wire: VppPort, local: IPv4Address, remote: IPv4Address) -> tuple[str, str]:
         """The private key of this VPP's end of a tunnel, and the public key of the other end."""
