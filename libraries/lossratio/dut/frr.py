@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from pydantic import Field, model_validator
+from pydantic import Field
 
 from lossratio.dut.base import DurationOption, Tool
 from lossratio.dut.changes import Changes
@@ -54,7 +54,7 @@ route-map OUT permit 20
 % endfor
 router bgp {{ number }}
  bgp router-id {{ own }}
- no bgp network import-check
+{{ " no bgp network import-check" if announcing }}
 % for neighbour in neighbours
  neighbor {{ neighbour }} remote-as {{ number }}
  neighbor {{ neighbour }} timers connect 1
@@ -83,6 +83,13 @@ class FrrOptions(LinuxOptions):
     """The options of a router with FRR."""
 
     is_router = True
+    requires = (
+        (
+            "outage",
+            "reconfiguration=withdraw",
+            "outage is the time between withdrawal and announcement; also set reconfiguration=withdraw",
+        ),
+    )
     routes: int | None = Field(default=None, ge=2, le=2 * MOST_HOSTS, multiple_of=2)
     """Number of routes to single hosts that the peers announce: half on each side, to the first hosts of its network.
     There are no other routes. Default: they announce one route to each side's network."""
@@ -94,14 +101,6 @@ class FrrOptions(LinuxOptions):
     the default) or ``withdraw`` (it withdraws the routes of test traffic and announces them again)."""
     outage: DurationOption = 0.0
     """How long routes stay withdrawn after the kernel has removed the last of them, e.g. ``1 s``. Default: 0."""
-
-    @model_validator(mode="after")
-    def _outage_belongs_to_a_withdrawal(self) -> "FrrOptions":
-        if self.outage and self.reconfiguration != "withdraw":
-            raise ValueError(
-                "outage is the time between withdrawal and announcement; also set reconfiguration=withdraw"
-            )
-        return self
 
 
 @dataclass(frozen=True)

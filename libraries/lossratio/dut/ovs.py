@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, Literal
 
-from pydantic import Field, model_validator
+from pydantic import Field
 
 from lossratio.dut.base import EASTWARD, SIDES, WESTWARD, DutCounters, Tool
 from lossratio.dut.changes import Changes
@@ -42,6 +42,25 @@ class OvsOptions(SocketOptions, PolicedOptions):
     """The options of Open vSwitch."""
 
     is_router = False
+    requires = (
+        (
+            "most_connections",
+            "firewall",
+            "most_connections is a limit of a firewall; also set firewall=conntrack",
+        ),
+    )
+    excludes = (
+        (
+            "firewall",
+            "rules police forwarding=learning",
+            "a firewall has its own rules: leave out rules, police and forwarding",
+        ),
+        (
+            "rules police",
+            "forwarding=learning",
+            "rules and police need OpenFlow: leave them out with forwarding=learning",
+        ),
+    )
     forwarding: Literal["learning", "openflow"] = "openflow"
     """``openflow`` (rules; the default) or ``learning`` (a switch that learns addresses; the set-up enters the
     neighbours' addresses)."""
@@ -54,20 +73,6 @@ class OvsOptions(SocketOptions, PolicedOptions):
     west only."""
     most_connections: int | None = Field(default=None, ge=1)
     """Number of connections that the firewall keeps at once (``ct-set-maxconns``)."""
-
-    @model_validator(mode="after")
-    def _rules_are_openflow(self) -> "OvsOptions":
-        if self.firewall is None and self.most_connections is not None:
-            raise ValueError(
-                "most_connections is a limit of a firewall; also set firewall=conntrack"
-            )
-        if self.firewall and (self.rules > 1 or self.police or self.forwarding == "learning"):
-            raise ValueError("a firewall has its own rules: leave out rules, police and forwarding")
-        if self.forwarding == "learning" and (self.rules > 1 or self.police is not None):
-            raise ValueError(
-                "rules and police need OpenFlow: leave them out with forwarding=learning"
-            )
-        return self
 
 
 _RULES = """

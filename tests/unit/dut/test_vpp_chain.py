@@ -238,9 +238,9 @@ def test_a_chain_that_is_too_long_is_an_error_of_the_suite(netns_lab):
         ({"wireguard": 9000}, "at most 8,192"),
         ({"geneve": 1025}, "at most 1,024"),
         ({"ipsec": 1, "ipsec_algorithms": "aes256cbc"}, "is not one of CSIT's names of algorithms"),
-        ({"ipsec_udp": True}, "ipsec_udp needs ipsec, the number of tunnels"),
+        ({"ipsec_udp": True}, "ipsec_udp: also set ipsec, the number of tunnels"),
         ({"ipsec": 1, "ipsec_async": True}, "set cores=2"),
-        ({"ipsec_async": True, "cores": 2, "queues": 1}, "ipsec_async needs ipsec, the number of tunnels"),
+        ({"ipsec_async": True, "cores": 2, "queues": 1}, "ipsec_async: also set ipsec, the number of tunnels"),
         ({"ipsec": 1, "wireguard": 1}, "leave one out"),
     ],
 )

@@ -6,7 +6,7 @@ from abc import abstractmethod
 from collections.abc import Sequence
 from typing import Annotated, Any, ClassVar, Literal, TypeVar
 
-from pydantic import BeforeValidator, Field, model_validator
+from pydantic import BeforeValidator, Field
 
 from lossratio.dut.base import EASTWARD, WESTWARD, DutCounters, DutOptions
 from lossratio.dut.changes import Changes
@@ -57,17 +57,12 @@ def parse_cpus(value: Any) -> tuple[int, ...]:
 class PolicedOptions(DutOptions):
     """The options of a DUT with a policer of frames: a token bucket for each direction."""
 
+    requires = (("burst", "police", "burst is the size of a policer's bucket; also set police"),)
     police: Annotated[int | None, BeforeValidator(_whole_frame_rate)] = None
     """The frame rate to which a token bucket (in Open vSwitch: a meter) polices each direction, in whole frames per
     second, e.g. ``50 kfps``."""
     burst: int | None = Field(default=None, ge=1, le=2**32 - 1)
     """Frames that a full bucket of the policer holds. Default: 20 ms of its rate."""
-
-    @model_validator(mode="after")
-    def _burst_belongs_to_a_policer(self) -> "PolicedOptions":
-        if self.burst is not None and self.police is None:
-            raise ValueError("burst is the size of a policer's bucket; also set police")
-        return self
 
     @property
     def policed_rate(self) -> float | None:

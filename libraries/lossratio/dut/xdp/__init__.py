@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import BeforeValidator, Field, model_validator
+from pydantic import AfterValidator, BeforeValidator, Field
 
 from lossratio.dut.base import EASTWARD, WESTWARD, DutCounters, DutOptions
 from lossratio.dut.changes import Changes
@@ -25,6 +25,8 @@ from lossratio.results import Role
 from lossratio.topology import Hop, Port
 
 _OWN_PROGRAM = "lossratio-xdp"
+_TABLE = "firewall and most_connections go together: set both, or neither"
+_FAULTS = "faults and every go together: set both, or neither"
 _FEWEST = 4
 """The minimum value of ``every``: each of three faults needs a frame, and one frame passes."""
 
@@ -42,11 +44,37 @@ def _listed(value: Any) -> Any:
     return value
 
 
+def _once(faults: tuple[str, ...]) -> tuple[str, ...]:
+    if len(set(faults)) != len(faults):
+        raise ValueError("a fault is named twice: name each fault once")
+    return faults
+
+
 class XdpOptions(DutOptions):
     """The options of a device made of XDP."""
 
     is_kernel = True
     filter_option = "rules"
+    requires = (
+        ("rules", "forwarding=filter", "rules need forwarding=filter"),
+        ("firewall", "most_connections", _TABLE),
+        ("most_connections", "firewall", _TABLE),
+        ("faults", "every", _FAULTS),
+        ("every", "faults", _FAULTS),
+        (
+            "map",
+            "object pinned",
+            "map belongs to an object or a pinned program: also set object or pinned",
+        ),
+    )
+    excludes = (
+        ("object", "pinned", "object and pinned name two different programs: set only one of them"),
+        (
+            "forwarding rules firewall faults delay",
+            "object pinned",
+            "{given}: these options belong to lossratio's own programs, but this program is yours",
+        ),
+    )
     forwarding: Literal["redirect", "mac", "filter"] = "redirect"
     """``redirect`` (frames leave through the other interface, unchanged; the default), ``mac`` (they also get the MAC
     addresses of the outgoing interface and of the neighbour) or ``filter`` (rules and a table check sources first)."""
@@ -61,7 +89,9 @@ class XdpOptions(DutOptions):
     most_connections: int | None = Field(default=None, ge=1, le=10_000_000)
     """Number of entries of that table."""
     faults: Annotated[
-        tuple[Literal["drop", "duplicate", "delay"], ...], BeforeValidator(_listed)
+        tuple[Literal["drop", "duplicate", "delay"], ...],
+        BeforeValidator(_listed),
+        AfterValidator(_once),
     ] = ()
     """What happens to a known share of frames: ``drop``, ``duplicate``, ``delay``, e.g. ``drop,duplicate``."""
     every: int | None = Field(default=None, ge=_FEWEST, le=1_000_000_000)
@@ -99,37 +129,6 @@ class XdpOptions(DutOptions):
     def is_own(self) -> bool:
         """Whether the program is one of lossratio's own."""
         return self.object is None and self.pinned is None
-
-    @model_validator(mode="after")
-    def _fits_together(self) -> "XdpOptions":
-        if self.object is not None and self.pinned is not None:
-            raise ValueError("object and pinned name two different programs: set only one of them")
-        if self.rules is not None and self.forwarding != "filter":
-            raise ValueError("rules need forwarding=filter")
-        if (self.firewall is None) != (self.most_connections is None):
-            raise ValueError("firewall and most_connections go together: set both, or neither")
-        if bool(self.faults) != (self.every is not None) or len(set(self.faults)) != len(
-            self.faults
-        ):
-            raise ValueError("faults and every go together: set both, and name each fault once")
-
-        fields = type(self).model_fields
-        # Options that were written down have all fields.
-        ours = [
-            name
-            for name in ("forwarding", "rules", "firewall", "faults", "delay")
-            if getattr(self, name) != fields[name].default
-        ]
-        if ours and not self.is_own:
-            raise ValueError(
-                f"{', '.join(ours)}: these options belong to lossratio's own programs, but this program is yours"
-            )
-        if self.is_own and self.map is not None:
-            raise ValueError(
-                "map belongs to an object or a pinned program: also set object or pinned"
-            )
-
-        return self
 
 
 class XdpConnections(ConnectionTable):

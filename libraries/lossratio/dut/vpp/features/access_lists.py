@@ -20,14 +20,15 @@ class AccessLists(Feature):
     """Whether the rules that permit test traffic begin a session, in which the flow's other frames pass without being
     checked against the rules."""
 
-    filter_option = "acl"
-    needs = Needs(
-        LOOKING,
-        plugins={"acl": ""},
-        tags=("iacl", "oacl"),
-        option="acl",
-        without="acl_output and acl_stateful apply to a list of rules; also set acl",
+    requires = (
+        (
+            "acl_output acl_stateful",
+            "acl",
+            "acl_output and acl_stateful apply to a list of rules; also set acl",
+        ),
     )
+    filter_option = "acl"
+    needs = Needs(LOOKING, plugins={"acl": ""}, tags=("iacl", "oacl"))
     # As in FD.io CSIT, the rules about other flows permit single hosts and ports that no frame has. The hosts are in
     # networks for documentation.
     steps = Steps(

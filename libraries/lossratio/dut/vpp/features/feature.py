@@ -167,12 +167,6 @@ class Needs:
     """The number of DUTs in a row that it needs; 0: any number."""
     overhead: Mapping[str, int] = field(default_factory=dict)
     """Bytes by which an option of it lengthens frames between two DUTs, apart from padding."""
-    option: str = ""
-    """The option without which the feature's others cannot be used; empty: there is none."""
-    without: str = ""
-    """The error if it is not given; ``{given}`` is an option that is."""
-    excludes: Mapping[str, str] = field(default_factory=dict)
-    """Options of other features that it does not work with, each with the error."""
     decides: str = ""
     """What only one feature can decide: `ROUTES`, or `LINKS`; empty: nothing."""
     entries: Mapping[str, int] = field(default_factory=dict)
@@ -278,16 +272,13 @@ class Feature(SocketOptions):
 
     @classmethod
     def mismatch(cls, options: "Feature") -> str | None:
-        """Why it does not work with the forwarding and the other features in the options; None: it does."""
+        """Why it does not work with the forwarding in the options; None: it does."""
         needs = cls.needs
         option, *_ = cls.given(options)
         if options.forwarding not in needs.forwarding:
             verb = "go" if option.endswith("s") else "goes"
             return f"{option} {verb} with forwarding={' or '.join(needs.forwarding)}"
-        if needs.option and not getattr(options, needs.option, None):
-            return needs.without.format(given=option)
-        excluded = (error for name, error in needs.excludes.items() if getattr(options, name, None))
-        return next(excluded, None)
+        return None
 
     @property
     def is_router(self) -> bool:  # type: ignore[override]

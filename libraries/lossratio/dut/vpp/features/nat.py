@@ -18,7 +18,6 @@ _PORTS = (1 << 16) - 1024
 _DET44_SESSIONS_OF_HOST = 1000
 _LONG_TIMEOUT = 3000.0
 _END_SECONDS, _LOOK_SECONDS = 10.0, 0.01
-_ONE_TABLE = "sfdp is not a NAT: set only one of sfdp, nat and det44_hosts"
 # As in FD.io CSIT, the addresses of VPP and its neighbour are not among the hosts', so that all hosts may have
 # sessions.
 _ROUTED = r"""
@@ -42,17 +41,17 @@ class Nat(Feature):
     """Number of addresses of the NAT: the last addresses of the network in the east."""
     nat_sessions: int = Field(default=64_512, ge=1, le=1 << 24)
     """Number of sessions that each worker has room for."""
-    udp_timeout: DurationOption | None = Field(default=None, ge=1.0)
+    udp_timeout: DurationOption | None = Field(default=None, ge=1.0, multiple_of=1.0)
     """Time after which the NAT forgets an idle UDP connection, in whole seconds. Default: 300 s."""
 
-    needs = Needs(
-        ("ip4",),
-        plugins={"nat": ""},
-        tags=("nat44",),
-        decides=ROUTES,
-        option="nat",
-        without="nat_addresses, nat_sessions and udp_timeout apply to a NAT; also set nat=nat44-ed",
+    requires = (
+        (
+            "nat_addresses nat_sessions udp_timeout",
+            "nat",
+            "nat_addresses, nat_sessions and udp_timeout apply to a NAT; also set nat=nat44-ed",
+        ),
     )
+    needs = Needs(("ip4",), plugins={"nat": ""}, tags=("nat44",), decides=ROUTES)
     # VPP makes the table of sessions within 300 s: millions of them, on a busy machine.
     steps = Steps(
         routed=_ROUTED,
@@ -81,12 +80,6 @@ class Nat(Feature):
             timeout=self.udp_timeout or IDLE_SECONDS,
         )
 
-    def problem(self) -> str | None:
-        """The option needs a whole number of seconds."""
-        if self.udp_timeout is not None and not self.udp_timeout.is_integer():
-            return "udp_timeout must be in whole seconds"
-        return None
-
 
 class Det44(Feature):
     """Deterministic network address translation: an inside host's ports outside follow from its address."""
@@ -97,15 +90,15 @@ class Det44(Feature):
     det44_addresses: int = Field(default=1, ge=1, le=1024)
     """Number of addresses of this NAT, a power of two: the last addresses of the network in the east."""
 
-    needs = Needs(
-        ("ip4",),
-        plugins={"det44": ""},
-        tags=("nat44_deterministic",),
-        decides=ROUTES,
-        option="det44_hosts",
-        without="det44_addresses apply to det44_hosts; also set det44_hosts",
-        excludes={"nat": "VPP can have only one NAT: set either nat or det44_hosts"},
+    requires = (
+        (
+            "det44_addresses",
+            "det44_hosts",
+            "det44_addresses apply to det44_hosts; also set det44_hosts",
+        ),
     )
+    excludes = (("det44_hosts", "nat", "VPP can have only one NAT: set either nat or det44_hosts"),)
+    needs = Needs(("ip4",), plugins={"det44": ""}, tags=("nat44_deterministic",), decides=ROUTES)
     steps = Steps(
         routed=_ROUTED,
         commands=r"""
@@ -155,20 +148,19 @@ class Sfdp(Feature):
     sfdp_sessions: int = Field(default=64_512, ge=1, le=1 << 24)
     """The largest number of sessions."""
 
+    requires = (
+        ("sfdp_sessions", "sfdp", "sfdp_sessions apply to sfdp; also set sfdp=ip4 or sfdp=l4ip4"),
+    )
+    excludes = (
+        ("sfdp", "nat det44_hosts", "sfdp is not a NAT: set only one of sfdp, nat and det44_hosts"),
+        (
+            "police acl",
+            "sfdp",
+            "{given} would have no effect: sfdp forwards frames before they reach it",
+        ),
+    )
     needs = Needs(
-        ("ip4",),
-        plugins={"sfdp_services": ""},
-        version="26.06",
-        tags=("sfdp",),
-        decides=ROUTES,
-        option="sfdp",
-        without="sfdp_sessions apply to sfdp; also set sfdp=ip4 or sfdp=l4ip4",
-        excludes={
-            "nat": _ONE_TABLE,
-            "det44_hosts": _ONE_TABLE,
-            "police": "police would have no effect: sfdp forwards frames before they reach it",
-            "acl": "acl would have no effect: sfdp forwards frames before they reach it",
-        },
+        ("ip4",), plugins={"sfdp_services": ""}, version="26.06", tags=("sfdp",), decides=ROUTES
     )
     # One tenant with the same services in both directions, and a time-out for all states.
     steps = Steps(

@@ -38,14 +38,21 @@ class Vlan(Feature):
     vlan_between: bool = False
     """Whether only the links between two DUTs have the tag."""
 
-    needs = Needs(
-        LOOKING,
-        tags=("dot1q",),
-        decides=LINKS,
-        overhead={"vlan_between": _TAG_BYTES},
-        option="vlan",
-        without="vlan_east and vlan_between apply to a tag; also set vlan",
+    requires = (
+        (
+            "vlan_east vlan_between",
+            "vlan",
+            "vlan_east and vlan_between apply to a tag; also set vlan",
+        ),
     )
+    excludes = (
+        (
+            "vlan_between",
+            "vlan_east",
+            "vlan_east applies to a link of the TG, which has no tag with vlan_between: leave one of them out",
+        ),
+    )
+    needs = Needs(LOOKING, tags=("dot1q",), decides=LINKS, overhead={"vlan_between": _TAG_BYTES})
     # Tags are removed, and written again.
     steps = Steps(
         below=r"""
@@ -67,9 +74,7 @@ class Vlan(Feature):
     )
 
     def problem(self) -> str | None:
-        """Only one of two options concerns links of the TG; some filters cannot look behind a tag."""
-        if self.vlan_between and self.vlan_east is not None:
-            return "vlan_east applies to a link of the TG, which has no tag with vlan_between: leave one of them out"
+        """Some filters cannot look behind a tag."""
         blind = [name for name in _BLIND if getattr(self, name, None)]
         if blind and not self.vlan_between:
             return f"{blind[0]} would have no effect, because VPP does not look behind the tag: leave vlan out"
@@ -95,6 +100,13 @@ class Vxlan(Feature):
     vxlan_between: bool = False
     """Whether only frames between two DUTs are in a VXLAN tunnel. With ``l2bd`` or ``l2xc``."""
 
+    excludes = (
+        (
+            "vxlan",
+            "vxlan_between",
+            "vxlan is on all links, vxlan_between only on links between DUTs: leave one of them out",
+        ),
+    )
     needs = Needs(
         ("l2bd", "l2xc"),
         plugins={"vxlan": "23.06"},
@@ -117,12 +129,6 @@ class Vxlan(Feature):
     def is_addressed(self) -> bool:
         """Whether VPP is the end of a tunnel to the TG: frames must then be addressed to VPP."""
         return self.vxlan or super().is_addressed
-
-    def problem(self) -> str | None:
-        """Tunnels cannot be both on all links and only between DUTs."""
-        if self.vxlan and self.vxlan_between:
-            return "vxlan is on all links, vxlan_between only on links between DUTs: leave one of them out"
-        return None
 
     def below(self, port: VppPort) -> tuple[VppPort, Sequence[Command]]:
         """The tunnel's interface."""
@@ -202,6 +208,13 @@ class Srv6(_Segments):
     """Whether the second segment removes the outer header. Otherwise, the segment is beyond the path, and the TG gets
     packets with their outer header."""
 
+    requires = (
+        (
+            "srv6_decapsulation",
+            "srv6=2",
+            "srv6_decapsulation=False needs srv6=2: the second segment is behind the path",
+        ),
+    )
     needs = replace(_Segments.needs, tags=("srv6",))
     steps = Steps(
         routed=_REACH_SEGMENTS,
@@ -229,12 +242,6 @@ class Srv6(_Segments):
             return (self.srv6, 0 if self.srv6_decapsulation else 2)
         return super().segments
 
-    def problem(self) -> str | None:
-        """An outer header that remains needs a second segment."""
-        if self.srv6 == 2 or self.srv6_decapsulation:
-            return None
-        return "srv6_decapsulation=False needs srv6=2: the second segment is behind the path"
-
 
 class Srv6Proxy(_Segments):
     """A service that knows nothing about segment routing, behind a proxy on each of the two VPPs of a path."""
@@ -244,11 +251,13 @@ class Srv6Proxy(_Segments):
     ``container``): ``dynamic`` (End.AD), ``masquerading`` (End.AM) or ``static`` (End.AS). With ``ip6``. The TG gets
     them with their outer header."""
 
+    excludes = (
+        ("srv6_proxy", "srv6", "srv6 and srv6_proxy steer the same packets: leave one out"),
+    )
     needs = replace(
         _Segments.needs,
         plugins=dict.fromkeys(("memif", "srv6ad", "srv6am", "srv6as"), ""),
         tags=("srv6_proxy",),
-        excludes={"srv6": "srv6 and srv6_proxy steer the same packets: leave one out"},
     )
     steps = Steps(
         routed=_REACH_SEGMENTS,
@@ -291,6 +300,7 @@ class Gtpu(Feature):
     gtpu_mtu: int | None = Field(default=None, ge=576, le=9000)
     """Bytes of the largest packet between the two VPPs. Larger packets are fragmented, and reassembled."""
 
+    requires = (("gtpu_mtu", "gtpu", "gtpu_mtu applies to a tunnel; also set gtpu"),)
     needs = Needs(
         ("ip4",),
         plugins={"gtpu": ""},
@@ -298,8 +308,6 @@ class Gtpu(Feature):
         decides=ROUTES,
         duts=2,
         overhead={"gtpu": _GTPU_BYTES},
-        option="gtpu",
-        without="gtpu_mtu applies to a tunnel; also set gtpu",
     )
     steps = Steps(
         routed=REACH_ENDS,

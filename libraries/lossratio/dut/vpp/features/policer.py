@@ -34,13 +34,8 @@ class Policer(Feature):
     burst: int | None = Field(default=None, ge=1, le=2**32 - 1)
     """Bytes that a full bucket of the policer holds. Default: 20 ms of its rate."""
 
-    needs = Needs(
-        LOOKING,
-        plugins={"policer": "26.06"},
-        tags=("policer",),
-        option="police",
-        without="burst is the size of a policer's bucket; also set police",
-    )
+    requires = (("burst", "police", "burst is the size of a policer's bucket; also set police"),)
+    needs = Needs(LOOKING, plugins={"policer": "26.06"}, tags=("policer",))
     steps = Steps(
         commands=r"""
             % for port in ports

@@ -127,6 +127,13 @@ class Container(Feature):
     """Whether a second VPP with the same number of cores takes the place of testpmd: a cross-connect in a container
     with its own namespaces for mounts, network, IPC and host name. With ``process=memif`` or ``srv6_proxy``."""
 
+    requires = (
+        (
+            "container",
+            "process=memif srv6_proxy",
+            "container applies to what is behind memif; also set process=memif or srv6_proxy",
+        ),
+    )
     needs = Needs(plugins={"memif": ""}, tags=("docker",))
     steps = Steps(
         contained=r"""
@@ -142,12 +149,6 @@ class Container(Feature):
         """The value of the option."""
         return self.container
 
-    def problem(self) -> str | None:
-        """A container needs interfaces to it."""
-        if getattr(self, "process", None) == "memif" or getattr(self, "srv6_proxy", None):
-            return None
-        return "container applies to what is behind memif; also set process=memif or srv6_proxy"
-
 
 class VirtualMachine(Feature):
     """A virtual machine in place of the process, as in FD.io CSIT's suites."""
@@ -156,15 +157,16 @@ class VirtualMachine(Feature):
     """The program of a virtual machine that takes the place of the process: ``testpmd``, or ``vpp`` (a cross-connect).
     The machine has as many CPUs as VPP. With ``process=vhost``."""
 
+    requires = (
+        (
+            "vm",
+            "process=vhost",
+            "vm applies to what is behind vhost-user interfaces; also set process=vhost",
+        ),
+    )
     needs = Needs(tags=("1vm",))
 
     @property
     def guest(self) -> Guest | None:
         """The value of the option."""
         return self.vm
-
-    def problem(self) -> str | None:
-        """A virtual machine needs interfaces to it."""
-        if getattr(self, "process", None) == "vhost":
-            return None
-        return "vm applies to what is behind vhost-user interfaces; also set process=vhost"

@@ -89,6 +89,13 @@ class Ipsec(Feature):
     ipsec_mtu: int | None = Field(default=None, ge=576, le=9000)
     """Bytes of the largest packet between the two VPPs. Larger packets are fragmented, and reassembled."""
 
+    requires = (
+        (
+            "ipsec_algorithms ipsec_lookup ipsec_udp ipsec_anti_replay ipsec_mtu",
+            "ipsec",
+            "{given}: also set ipsec, the number of tunnels",
+        ),
+    )
     needs = Needs(
         ("ip4",),
         plugins={"ipip": "26.10"},
@@ -96,8 +103,6 @@ class Ipsec(Feature):
         decides=ROUTES,
         duts=2,
         entries={"ipsec": _LARGE},
-        option="ipsec",
-        without="{given} needs ipsec, the number of tunnels",
     )
     steps = Steps(
         # The cache or the hash table of policies.
@@ -195,6 +200,9 @@ class Ipsec(Feature):
         )
 
 
+_ASYNC = "ipsec_async has one queue and needs another core for encryption: set cores=2 and queues=1"
+
+
 class IpsecAsync(Feature):
     """IPsec with packets that are encrypted by workers other than the worker that forwards."""
 
@@ -202,13 +210,12 @@ class IpsecAsync(Feature):
     """Whether the first worker forwards and the others encrypt, by VPP's software scheduler. With ``ipsec``,
     ``cores=2`` or more and ``queues=1``."""
 
-    needs = Needs(
-        ("ip4",),
-        plugins={"crypto_sw_scheduler": ""},
-        duts=2,
-        option="ipsec",
-        without="ipsec_async needs ipsec, the number of tunnels",
+    requires = (
+        ("ipsec_async", "ipsec", "ipsec_async: also set ipsec, the number of tunnels"),
+        ("ipsec_async", "queues=1", _ASYNC),
     )
+    excludes = (("ipsec_async", "cores=1", _ASYNC),)
+    needs = Needs(("ip4",), plugins={"crypto_sw_scheduler": ""}, duts=2)
     # The first worker has both queues, and encrypts nothing.
     steps = Steps(
         commands=r"""
@@ -223,12 +230,6 @@ class IpsecAsync(Feature):
         """,
     )
 
-    def problem(self) -> str | None:
-        """There are too few cores."""
-        if self.cores < 2 or self.queues != 1:
-            return "ipsec_async has one queue and needs another core for encryption: set cores=2 and queues=1"
-        return None
-
 
 class WireGuard(Feature):
     """WireGuard tunnels between the two VPPs of a path."""
@@ -237,6 +238,9 @@ class WireGuard(Feature):
     """Number of WireGuard tunnels between the two VPPs of the path, one for each of the first hosts of a side, and for
     each of the first networks (/24) of 240.0.0.0/6 and 244.0.0.0/6. With ``ip4``."""
 
+    excludes = (
+        ("wireguard", "ipsec", "wireguard and ipsec are tunnels of the same hosts: leave one out"),
+    )
     needs = Needs(
         ("ip4",),
         plugins={"wireguard": ""},
@@ -245,7 +249,6 @@ class WireGuard(Feature):
         duts=2,
         overhead={"wireguard": _WIREGUARD_BYTES},
         entries={"wireguard": _LARGE},
-        excludes={"ipsec": "wireguard and ipsec are tunnels of the same hosts: leave one out"},
     )
     steps = Steps(
         routed=REACH_ENDS
