@@ -76,6 +76,19 @@ router bgp {{ number }}
   network {{ host }}
 % endfor
 """
+_SIDE = """
+{{ added("ip -4 address", "%s/29 dev %s" % (side.address, side.interface)) }}
+% for hop in next_hops
+    {{ added("ip -4 neighbour", "%s lladdr %s dev %s nud permanent" % (hop, mac, side.interface)) }}
+% endfor
+"""
+_LINK = """
+{{ made(peer.link, "type veth peer name router netns %s" % pid) }}
+ip address add {{ peer.router }}/30 dev {{ peer.link }}
+ip link set dev {{ peer.link }} up
+{{ inside }} ip address add {{ peer.own }}/30 dev router
+{{ inside }} ip link set dev router up
+"""
 _IS_SEPARATE = '[ "$(readlink "/proc/$1/ns/net")" != "$(readlink /proc/self/ns/net)" ]'
 
 
@@ -167,9 +180,8 @@ class FrrRouter(LinuxDut[FrrOptions]):
         """Gives both interfaces addresses and neighbours, and starts FRR and the peers, until all routes are there."""
         enable_forwarding(changes, self.node, (self.west, self.east), 4)
         for side, mac in zip(self._sides, (west_mac, east_mac), strict=True):
-            side.add(changes, "address", f"{side.address}/29", "dev", side.interface)
-            for place in _NEIGHBOURS:
-                side.add_neighbour(changes, side.interface, side.network[place], mac)
+            hops = [side.network[place] for place in _NEIGHBOURS]
+            changes.apply(_SIDE, side=side, next_hops=hops, mac=mac)
             # What zebra leaves behind when it is killed.
             changes.clean_up("ip", "nexthop", "flush", "dev", side.interface)
             changes.clean_up("ip", "-4", "route", "flush", "proto", "bgp", "dev", side.interface)
@@ -265,10 +277,7 @@ class FrrRouter(LinuxDut[FrrOptions]):
             lambda: self.node.attempt("sh", "-c", _IS_SEPARATE, "separate", pid()).exit_status == 0,
         )
         inside = ("nsenter", f"--net=/proc/{pid()}/ns/net", "--")
-        changes.add_link(peer.link, "type", "veth", "peer", "name", "router", "netns", pid())
-        for where, address, name in (((), peer.router, peer.link), (inside, peer.own, "router")):
-            changes.run(*where, "ip", "address", "add", f"{address}/30", "dev", name)
-            changes.run(*where, "ip", "link", "set", "dev", name, "up")
+        changes.apply(_LINK, peer=peer, pid=pid(), inside=" ".join(inside))
         write_file(changes, f"{peer.directory}/bgpd.conf", peer.configuration(networks))
         # It installs no routes, so it needs no zebra.
         return [space, self._start(changes, peer.directory, "bgpd", inside, ("--no_zebra",))]
