@@ -122,6 +122,12 @@ class Clash(Feature):
 class Nothing(Feature):
     pass
 
+class Older(Feature):
+    tunnels: int | None = None
+
+    def commands(self, ports):
+        return ()
+
 other = 1
 """
 
@@ -133,6 +139,7 @@ other = 1
         ("broken_vpp:Required", "has no default for 'tunnels': add one that leaves the feature off"),
         ("broken_vpp:Clash", "has an option 'acl' that the feature AccessLists also has: rename one of them"),
         ("broken_vpp:Nothing", "has no option, so it could never be switched on"),
+        ("broken_vpp:Older", "has a method 'commands': give its commands as a text in steps instead"),
         ("broken_vpp:other", "is not a subclass of lossratio.dut.vpp.Feature"),
     ],
 )

@@ -14,6 +14,7 @@ from lossratio.dut.linux.cores import CoreChoice
 from lossratio.dut.vpp import Vpp
 from lossratio.dut.vpp.features.feature import both_ports
 from lossratio.dut.vpp.features.nat import Sessions, Sfdp
+from lossratio.dut.vpp.features.steps import startup
 from lossratio.dut.vpp.startup import startup_configuration
 from lossratio.errors import DutError
 from lossratio.testbed.opening import open_testbed

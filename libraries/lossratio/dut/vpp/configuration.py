@@ -29,6 +29,18 @@ from lossratio.topology import Hop
 
 HOME_VARIABLE = "VPP_HOME"
 """Environment variable with the directory of VPP's installation, for suites without the option."""
+_TEXTS = (
+    "commands",
+    "verified",
+    "proved",
+    "connected",
+    "contained",
+    "routed",
+    "reset_commands",
+    "startup",
+    "programs",
+)
+"""Steps of features that were methods in earlier versions, and are texts."""
 BRIDGE_DOMAIN = 10
 """Number of the bridge domain."""
 _FORWARDED = r"""
@@ -311,6 +323,11 @@ def _usable_feature(name: str, owners: Mapping[str, str]) -> type[Feature]:
     options = kind.own_fields()
     if not options:
         raise FEATURES.broken(entry, "has no option, so it could never be switched on")
+
+    methods = [name for name in _TEXTS if callable(getattr(kind, name, None))]
+    if methods:
+        problem = f"has a method {methods[0]!r}: give its commands as a text in steps instead"
+        raise FEATURES.broken(entry, problem)
 
     for option, field in options.items():
         if option in owners:
