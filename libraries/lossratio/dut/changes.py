@@ -118,13 +118,9 @@ class Changes:
         self.run(*command, stdin=f"{value}\n", undo=command, undo_stdin=f"{before}\n")
         self.settings[path] = [before, value]
 
-    def write_back(self, path: str, value: str) -> None:
-        """Records that a setting gets a value once all changes after this call have been undone."""
-        self._add(_Step(("tee", path), f"{value}\n"))
-
-    def put_back(self, *command: str) -> None:
+    def put_back(self, *command: str, stdin: str | None = None) -> None:
         """Records a command that puts back what later changes remove. It runs once all of them have been undone."""
-        self._add(_Step(command))
+        self._add(_Step(command, stdin))
 
     def clean_up(self, *command: str) -> None:
         """Records a command to run once all changes after this call have been undone. The command may fail."""

@@ -19,10 +19,9 @@ from lossratio.dut.linux import LinuxDut, LinuxOptions
 from lossratio.dut.linux.addressing import MOST_HOSTS, RouterSide, check_hosts, halves, router_sides
 from lossratio.dut.linux.interfaces import check_free
 from lossratio.dut.linux_router import enable_forwarding
-from lossratio.dut.texts import filled
+from lossratio.dut.texts import filled, words
 from lossratio.nodes import reason
 
-_HOME = "/usr/lib/frr"
 _USER = "frr"
 _NUMBER = "65000"
 """Number of the autonomous system that the router and its peers are in; it is for private use."""
@@ -89,6 +88,10 @@ ip link set dev {{ peer.link }} up
 {{ inside }} ip address add {{ peer.own }}/30 dev router
 {{ inside }} ip link set dev router up
 """
+_PROGRAM = """
+/usr/lib/frr/{{ name }} {{ options }} -f {{ directory }}/{{ name }}.conf -i {{ directory }}/{{ name }}.frr
+-z {{ directory }}/zebra.api --vty_socket {{ directory }} -P 0 --log stdout
+"""
 _IS_SEPARATE = '[ "$(readlink "/proc/$1/ns/net")" != "$(readlink /proc/self/ns/net)" ]'
 
 
@@ -151,7 +154,7 @@ class FrrRouter(LinuxDut[FrrOptions]):
     kind = "frr"
     options_type = FrrOptions
     family = "inet"
-    software = Tool(f"{_HOME}/zebra", "frr", title="FRRouting")
+    software = Tool("/usr/lib/frr/zebra", "frr", title="FRRouting")
 
     def check_kind(self) -> None:
         """Checks that the node does not use the networks of test traffic, and that programs can run as FRR's user.
@@ -280,7 +283,7 @@ class FrrRouter(LinuxDut[FrrOptions]):
         changes.apply(_LINK, peer=peer, pid=pid(), inside=" ".join(inside))
         write_file(changes, f"{peer.directory}/bgpd.conf", peer.configuration(networks))
         # It installs no routes, so it needs no zebra.
-        return [space, self._start(changes, peer.directory, "bgpd", inside, ("--no_zebra",))]
+        return [space, self._start(changes, peer.directory, "bgpd", inside, "--no_zebra")]
 
     def _start_router(self, changes: Changes) -> None:
         self._make_directory(changes, self._directory)
@@ -302,19 +305,10 @@ class FrrRouter(LinuxDut[FrrOptions]):
         directory: str,
         name: str,
         inside: Sequence[str] = (),
-        options: Sequence[str] = (),
+        options: str = "",
     ) -> Daemon:
         """Starts a program of FRR, and waits until it accepts commands."""
-        files = (
-            "-f",
-            f"{directory}/{name}.conf",
-            "-i",
-            f"{directory}/{name}.frr",
-            "-z",
-            f"{directory}/zebra.api",
-        )
-        common = ("--vty_socket", directory, "-P", "0", "--log", "stdout")
-        command = (*inside, f"{_HOME}/{name}", *options, *files, *common)
+        command = (*inside, *words(_PROGRAM, directory=directory, name=name, options=options))
         daemon = Daemon(self.node, directory, name, command)
         daemon.start(
             changes,

@@ -65,7 +65,7 @@ def enable_forwarding(
     every = f"{_IPV6}/all/forwarding"
     for path, value in node.read_files("forwarding", under=_IPV6).items():
         if path != every:
-            changes.write_back(path, value)
+            changes.put_back("tee", path, stdin=f"{value}\n")
 
     changes.write(every, "1")
 

@@ -211,9 +211,15 @@ class VppOptions(Feature):
         """Whether testpmd runs beside VPP."""
         return bool(self.programs(""))
 
-    def programs(self, directory: str) -> list[list[str]]:
+    def programs(self, directory: str) -> list[str]:
         """The arguments of each testpmd beside VPP, except those about CPUs, with its files in a directory."""
-        return list(steps.programs(self.features, self, directory))
+        return list(steps.written(self.features, self, "programs", directory=directory))
+
+    def startup_lines(self) -> Iterator[str]:
+        """The lines of startup.conf that its features need, each behind the name of its section."""
+        for kind in self.features:
+            yield from kind.plugin_lines()
+        yield from steps.written(self.features, self, "startup")
 
     def inner_ports(self, *links: VppPort) -> Ports:
         """The ports that forward: those of the links, or interfaces that features make on them."""

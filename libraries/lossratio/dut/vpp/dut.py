@@ -16,7 +16,6 @@ from lossratio.dut.vpp.clock import read_clock
 from lossratio.dut.vpp.configuration import card_commands, placement_commands, socket_commands
 from lossratio.dut.vpp.control import VppControl
 from lossratio.dut.vpp.counters import read_counters, unfetched_frames
-from lossratio.dut.vpp.features import steps
 from lossratio.dut.vpp.features.feature import Command, Ports
 from lossratio.dut.vpp.features.nat import Sessions
 from lossratio.dut.vpp.features.policer import policer_name
@@ -90,10 +89,7 @@ class Vpp(VppPath):
     ) -> Daemon:
         """Starts VPP with its configuration, and waits until it answers."""
         options = self.options
-        lines = [
-            *steps.startup(options.features, options),
-            *lines_for_iommu(self.node, self.hop.vpp, cards),
-        ]
+        lines = [*options.startup_lines(), *lines_for_iommu(self.node, self.hop.vpp, cards)]
         text = startup_configuration(
             control.directory,
             cores,

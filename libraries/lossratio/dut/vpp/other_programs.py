@@ -101,12 +101,8 @@ class OtherPrograms:
         """Starts programs that belong to features, on their own CPUs if there are enough."""
         for arguments in self.options.programs(directory):
             cores = self._cores_beside(cores, 1)
-
-            threads = ",".join(
-                f"{number}@{cpu}" for number, cpu in enumerate((cores.main, cores.workers[0]))
-            )
-            command = (PROCESS.program, "--lcores", threads, *arguments)
-
+            threads = f"0@{cores.main},1@{cores.workers[0]}"
+            command = (PROCESS.program, "--lcores", threads, *arguments.split())
             daemon = with_telemetry(self.node, directory, "testpmd", command)
             daemon.start(changes, lambda: are_linked(self.node, directory))
             yield daemon

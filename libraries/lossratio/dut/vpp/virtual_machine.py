@@ -5,7 +5,7 @@ in its initial file system, and ends with that program.
 """
 
 import shlex
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -25,7 +25,7 @@ STARTING_SECONDS = 300.0
 """Seconds that an emulated machine may take to start on a busy node; a machine with KVM takes a few."""
 MEGABYTES = 4096
 """Its memory, as in CSIT."""
-_CARDS = ("0000:00:06.0", "0000:00:07.0")
+CARDS = ("0000:00:06.0", "0000:00:07.0")
 # As in CSIT, without a boot ROM for each card.
 _QEMU = """
 qemu-system-x86_64 -nodefaults -no-user-config -nographic -no-reboot
@@ -65,11 +65,23 @@ _GUESTS: Mapping[Guest, str] = {
 """The commands of the programs in it, as in CSIT."""
 _FORWARDS: Mapping[Guest, str] = {"testpmd": "packet forwarding", "vpp": "l2 xconnect east"}
 """What the program in it writes on the console as soon as it forwards."""
-_PLUGIN = "vpp_plugins/dpdk_plugin.so"
 _FILES = "initial-files"
-_WRITER = Path(__file__).with_name("virtual_machine.sh.jinja")
-_DPDK_DRIVERS = "/usr/lib*/*/dpdk/pmds-*/librte_{}.so*"
-_DRIVERS = ("bus_pci", "bus_vdev", "mempool_ring", "net_virtio")
+WRITER = Path(__file__).with_name("virtual_machine.sh.jinja")
+"""The script that writes the initial file system, in the format that Linux reads (cpio), on a node."""
+_NEEDED = ("sh", "mkdir", "mount", "insmod")
+# Tables: programs in the path, which are copied with the libraries that they load, files, and patterns of further ones.
+_PROGRAMS: Mapping[Guest, tuple[str, ...]] = {"testpmd": (*_NEEDED, "dpdk-testpmd"), "vpp": _NEEDED}
+_PATHS: Mapping[Guest, str] = {"testpmd": "", "vpp": "{{ machine.home | quoted }}/bin/vpp"}
+_IF_ANY: Mapping[Guest, tuple[str, ...]] = {
+    "testpmd": tuple(
+        f"/usr/lib*/*/dpdk/pmds-*/librte_{name}.so*"
+        for name in ("bus_pci", "bus_vdev", "mempool_ring", "net_virtio")
+    ),
+    "vpp": (
+        "{{ machine.home | quoted }}/lib*/vpp_plugins/dpdk_plugin.so",
+        "{{ machine.home | quoted }}/lib*/*/vpp_plugins/dpdk_plugin.so",
+    ),
+}
 _NEWEST_KERNEL = "ls -v /boot/vmlinuz-* 2>/dev/null | tail -n 1"
 _HAS_PLUGIN = 'ls "$1"/lib*/vpp_plugins/dpdk_plugin.so "$1"/lib*/*/vpp_plugins/dpdk_plugin.so 2>/dev/null | grep -q .'
 # Gives each virtual CPU, which is a QEMU thread of this name, a CPU of the node.
@@ -191,25 +203,16 @@ class VirtualMachine:
         Raises:
             DutError: If a program, a library or a kernel module is missing.
         """
-        programs = ["sh", "mkdir", "mount", "insmod"]
-        files: list[str] = []
-        if_any: list[str] = []
-        if self.guest == "testpmd":
-            programs.append("dpdk-testpmd")
-            if_any = [_DPDK_DRIVERS.format(name) for name in _DRIVERS]
-        else:
-            files.append(f"{self.home}/bin/vpp")
-            home = shlex.quote(self.home)
-            if_any = [f"{home}/{place}/{_PLUGIN}" for place in ("lib*", "lib*/*")]
-
-        script = writing_script(
-            f"{self.directory}/{_FILES}",
-            self.find_kernel(),
-            programs=programs,
-            files=files,
-            if_any=if_any,
+        script = filled(
+            WRITER.read_text(encoding="utf-8"),
+            archive=f"{self.directory}/{_FILES}",
+            kernel=self.find_kernel(),
+            programs=_PROGRAMS[self.guest],
+            files=words(_PATHS[self.guest], machine=self),
+            if_any=[filled(pattern, machine=self) for pattern in _IF_ANY[self.guest]],
             modules=["uio_pci_generic"],
             guest=self.guest,
+            cards=CARDS,
             command=shlex.join(words(_GUESTS[self.guest], machine=self)),
             workers=self.workers,
         )
@@ -221,19 +224,3 @@ class VirtualMachine:
         kernel = self.find_kernel()
         files = f"{self.directory}/{_FILES}"
         return words(_QEMU, machine=self, megabytes=MEGABYTES, kernel=kernel, files=files)
-
-
-def writing_script(
-    archive: str, kernel: str, *, programs: Sequence[str] = (), **values: object
-) -> str:
-    """The script that writes an initial file system, in the format that Linux reads (cpio), on a node.
-
-    Args:
-        archive: Path of the file to write.
-        kernel: Path of the kernel.
-        programs: Programs that are found in the path, and copied with the libraries that they load.
-        values: Likewise paths of ``files``, and a shell's patterns of further ones (``if_any``), kernel ``modules``,
-            and what is to run (``guest``, ``command``, ``workers``).
-    """
-    given = {"programs": programs, "cards": _CARDS, **values}
-    return filled(_WRITER.read_text(encoding="utf-8"), archive=archive, kernel=kernel, **given)

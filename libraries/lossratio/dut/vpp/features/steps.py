@@ -80,20 +80,13 @@ def in_file(steps: Steps, **values: object) -> Iterator[Command]:
         yield Command(lines_in_file, steps.answers, is_secret=steps.is_secret)
 
 
-def startup(kinds: Iterable[type[Feature]], options: Feature) -> Iterator[str]:
-    """The lines of startup.conf for features, each behind the name of its section."""
+def written(
+    kinds: Iterable[type[Feature]], options: Feature, step: str, **values: object
+) -> Iterator[str]:
+    """The lines that features' texts have for a step, for other programs than VPP's command line."""
     for kind in kinds:
-        yield from kind.plugin_lines()
-        yield from (line for (line,) in _lines(kind.steps.startup, options=options))
-
-
-def programs(
-    kinds: Iterable[type[Feature]], options: Feature, directory: str
-) -> Iterator[list[str]]:
-    """The arguments of each testpmd beside VPP, except those about CPUs, with its files in a directory."""
-    for kind in kinds:
-        for (line,) in _lines(kind.steps.programs, options=options, directory=directory):
-            yield line.split()
+        for (line,) in _lines(getattr(kind.steps, step), options=options, **values):
+            yield line
 
 
 def places(ports: Ports) -> Mapping[str, Any]:
