@@ -265,8 +265,10 @@ class VppOptions(Feature):
     def _made_upon(self, port: VppPort) -> tuple[VppPort, list[Command]]:
         made: list[Command] = []
         for feature in self.features:
-            port, commands = feature.below(self, port)
-            made += commands
+            above = feature.above(self, port)
+            if above is not None:
+                made += steps.upon(feature, self, "below", port, made=above)
+                port = above
         return port, made
 
     def _forwarded(self, ports: Ports, domain: int) -> Iterator[Command]:

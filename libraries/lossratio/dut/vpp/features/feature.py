@@ -1,6 +1,6 @@
 """What a VPP feature declares: its options, what it needs and works with, its commands, and what VPP then shows."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from ipaddress import IPv4Address, IPv6Address
 from typing import ClassVar, Literal, get_args
@@ -184,7 +184,7 @@ class Steps:
     startup: str = ""
     """Lines of startup.conf, each behind the name of its section."""
     below: str = ""
-    """The commands that make an interface on a link; the method gives them, with the port."""
+    """The commands that make an interface on a ``port`` that `Feature.above` replaces, by ``made``."""
     routed: str = ""
     """The routes to the networks behind a port; empty after its placeholders were filled in: a single route."""
     programs: str = ""
@@ -336,9 +336,9 @@ class Feature(SocketOptions):
         """Lines of startup.conf that enable its plugins, each behind the name of its section."""
         return [f"plugins plugin {name}_plugin.so {{ enable }}" for name in cls.needs.plugins]
 
-    def below(self, port: VppPort) -> tuple[VppPort, Iterable[Command]]:
-        """A port with the forwarding interface that the feature makes, and the commands that make it."""
-        return port, ()
+    def above(self, port: VppPort) -> VppPort | None:
+        """A port with the interface that the feature makes on it (see `Steps.below`); None: it makes none there."""
+        return None
 
     def pairs(self, ports: Ports) -> tuple[Ports, ...] | None:
         """The pairs of ports that forward to each other; None: the two ports do."""

@@ -1,17 +1,14 @@
 """Headers around packets that need no keys (VXLAN, tags, SRv6, GTP-U, GENEVE), and a bond."""
 
-from collections.abc import Sequence
 from dataclasses import replace
 from typing import Literal
 
 from pydantic import Field
 
-from lossratio.dut.linux.addressing import WEST_VNI
 from lossratio.dut.vpp.features.feature import (
     LINKS,
     LOOKING,
     ROUTES,
-    Command,
     Feature,
     Needs,
     Steps,
@@ -19,7 +16,6 @@ from lossratio.dut.vpp.features.feature import (
 )
 from lossratio.dut.vpp.features.process import CONNECTED, SLEEPING, TESTPMD
 from lossratio.dut.vpp.features.secure_tunnels import REACH_ENDS
-from lossratio.dut.vpp.features.steps import upon
 from lossratio.topology import EAST
 
 _BLIND = ("classify", "allowlist", "mark")
@@ -56,7 +52,8 @@ class Vlan(Feature):
     # Tags are removed, and written again.
     steps = Steps(
         below=r"""
-            create sub-interfaces {{ port.interface }} {{ vlan }} | {{ name | literally }}
+            % set name = made.interface
+            create sub-interfaces {{ port.interface }} {{ name.rpartition(".")[2] }} | {{ name | literally }}
             set interface state {{ name }} up
         """,
         commands=r"""
@@ -80,16 +77,15 @@ class Vlan(Feature):
             return f"{blind[0]} would have no effect, because VPP does not look behind the tag: leave vlan out"
         return None
 
-    def below(self, port: VppPort) -> tuple[VppPort, Sequence[Command]]:
-        """The interface of the VLAN."""
+    def above(self, port: VppPort) -> VppPort | None:
+        """The port with the interface of the VLAN."""
         if self.vlan_between and not port.faces_dut:
-            return port, ()
+            return None
         vlan = self.vlan
         if self.vlan_east and port.side is EAST and not port.faces_dut:
             vlan = self.vlan_east
         name = f"{port.interface}.{vlan}"
-        made = upon(Vlan, self, "below", port, name=name, vlan=vlan)
-        return replace(port, interface=name, vlan=name), made
+        return replace(port, interface=name, vlan=name)
 
 
 class Vxlan(Feature):
@@ -114,9 +110,13 @@ class Vxlan(Feature):
         decides=LINKS,
         overhead={"vxlan_between": _VXLAN_BYTES},
     )
+    # Both ends of a tunnel between two DUTs have the same identifier, unlike the ends of a tunnel to the TG.
     steps = Steps(
         below=r"""
             % set link = port.link
+            % set local = port.local() if port.faces_dut else port.tunnel.local
+            % set remote = port.remote() if port.faces_dut else port.tunnel.remote
+            % set vni = 24 if port.faces_dut else port.vni
             set interface ip address {{ link }} {{ local }}/32
             set ip neighbor {{ link }} {{ remote }} {{ port.other_end or port.neighbour_mac }} static
             ip route add {{ remote }}/32 via {{ remote }} {{ link }}
@@ -130,22 +130,11 @@ class Vxlan(Feature):
         """Whether VPP is the end of a tunnel to the TG: frames must then be addressed to VPP."""
         return self.vxlan or super().is_addressed
 
-    def below(self, port: VppPort) -> tuple[VppPort, Sequence[Command]]:
-        """The tunnel's interface."""
+    def above(self, port: VppPort) -> VppPort | None:
+        """The port with the tunnel's interface."""
         if self.vxlan_between and not port.faces_dut:
-            return port, ()
-        tunnel = port.tunnel
-        local = tunnel.local
-        remote = tunnel.remote
-        vni = tunnel.vni
-        if port.faces_dut:
-            # Both ends use the same identifier, unlike the ends of a tunnel to the TG.
-            local = port.local()
-            remote = port.remote()
-            vni = WEST_VNI
-
-        made = upon(Vxlan, self, "below", port, local=local, remote=remote, vni=vni)
-        return replace(port, interface=tunnel.name, neighbour_mac=""), made
+            return None
+        return replace(port, interface=port.tunnel.name, neighbour_mac="")
 
 
 _IPV6_BYTES = 40
@@ -345,11 +334,11 @@ class Bond(Feature):
         """,
     )
 
-    def below(self, port: VppPort) -> tuple[VppPort, Sequence[Command]]:
-        """The bond on the link to the other VPP."""
+    def above(self, port: VppPort) -> VppPort | None:
+        """The port with the bond, on the link to the other VPP."""
         if not port.faces_dut:
-            return port, ()
-        return replace(port, interface="BondEthernet0"), upon(Bond, self, "below", port)
+            return None
+        return replace(port, interface="BondEthernet0")
 
 
 class Geneve(Feature):

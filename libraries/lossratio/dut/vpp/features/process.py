@@ -1,19 +1,9 @@
 """A process that every frame passes on its way from VPP and back, over two shared-memory interfaces."""
 
-from collections.abc import Sequence
 from dataclasses import replace
 from typing import Literal
 
-from lossratio.dut.vpp.features.feature import (
-    ROUTES,
-    Command,
-    Feature,
-    Needs,
-    Ports,
-    Steps,
-    VppPort,
-)
-from lossratio.dut.vpp.features.steps import upon
+from lossratio.dut.vpp.features.feature import ROUTES, Feature, Needs, Ports, Steps, VppPort
 from lossratio.dut.vpp.virtual_machine import Guest
 
 MACS = ("02:fe:00:00:00:0a", "02:fe:00:00:00:0b")
@@ -59,7 +49,12 @@ class Process(Feature):
     needs = Needs(("l2xc", "l2bd", "ip4"), plugins={"memif": "", "vhost": "25.10"}, decides=ROUTES)
     # A router has a table for each side.
     steps = Steps(
-        below=r"""
+        below=f"""
+            % set mac = {MACS}[port.place]
+            % set number = port.place + 1
+            % set name = options.process_interfaces[port.place]
+        """
+        + r"""
             % if options.process == "memif"
                 {{ memif(port.directory, number, mac, options.is_contained) }}
             % else
@@ -85,15 +80,11 @@ class Process(Feature):
             return ("VirtualEthernet0/0/0", "VirtualEthernet0/0/1")
         return super().process_interfaces
 
-    def below(self, port: VppPort) -> tuple[VppPort, Sequence[Command]]:
-        """The interface that the frames of a port go to."""
-        name = self.process_interfaces[port.place]
-        made = upon(
-            Process, self, "below", port, number=port.place + 1, mac=MACS[port.place], name=name
-        )
+    def above(self, port: VppPort) -> VppPort:
+        """The port, with a table of its own in a router."""
         if self.is_router:
-            port = replace(port, table=port.place + 1)
-        return port, made
+            return replace(port, table=port.place + 1)
+        return port
 
     def pairs(self, ports: Ports) -> tuple[Ports, ...]:
         """Frames are forwarded twice: in front of the process, and behind it."""
