@@ -111,7 +111,10 @@ class Changes:
         """
         before = self._node.read_files(path).get(path)
         if before is None and not optional:
-            raise self._node.error(f"the kernel has no setting {path}.")
+            raise self._node.error(
+                f"the kernel has no setting {path}: leave out the option that needs it, or use a newer "
+                "kernel."
+            )
         if before is None or before == value:
             return
         command = ("tee", path)
@@ -144,7 +147,7 @@ class Changes:
         if failures:
             raise self._node.error(
                 "the state before the set-up could not be restored completely because another program has changed "
-                "it since. " + "; ".join(failures)
+                "it since. Undo by hand what these commands could not: " + "; ".join(failures)
             )
 
     def _add(self, step: _Step) -> None:

@@ -182,7 +182,9 @@ class DpdkDut(ProgramDut[OptionsT_co]):
             "python3", "-c", _ASK, _telemetry_socket(self.running.directory), *requests
         )
         if not isinstance(answers, dict):
-            raise self.node.error(f"{self.kind}'s telemetry gave no answer.")
+            raise self.node.error(
+                f"{self.kind}'s telemetry gave no answer. Tear it down and set it up again."
+            )
         return answers
 
 

@@ -344,7 +344,7 @@ class FrrRouter(LinuxDut[FrrOptions]):
         )
         refused = [line for line in answer.splitlines() if line.startswith("%")]
         if refused:
-            raise self.node.error(f"FRR refused {' '.join(arguments)!r}: {refused[0]}")
+            raise self.node.error(f"FRR refused {' '.join(arguments)!r}: {refused[0]}.")
         return answer
 
     def _learned(self, peer: _Peer) -> int:

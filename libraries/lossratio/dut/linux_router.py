@@ -192,7 +192,9 @@ class LinuxRouter(LinuxDut[RouterOptions]):
         if self.options.ip_version == 4:
             return
         if not self.node.read_files(f"{_IPV6}/all/forwarding"):
-            raise self.node.error("the kernel has no IPv6 (disabled at boot?); use ip_version=4.")
+            raise self.node.error(
+                "the kernel has no IPv6: boot it without ipv6.disable=1, or use ip_version=4."
+            )
         if _forwards_by_interface(self.node):
             return
 

@@ -199,8 +199,8 @@ class OpenVswitch(ProgramDut[OvsOptions]):
             != 0
         ):
             raise self.node.error(
-                "Open vSwitch's userspace datapath needs TAP devices (/dev/net/tun), which take "
-                "root on the machine itself: log in as root, or build the local testbed as root."
+                "Open vSwitch's userspace datapath needs TAP devices (/dev/net/tun), which only "
+                "root of the machine itself can make: log in as root, or build the local testbed as root."
             )
 
         self.node.run("ip", "tuntap", "delete", "dev", self.stem, "mode", "tap")

@@ -84,7 +84,7 @@ def test_counters_are_found_by_json_pointers_and_regular_expressions():
         (
             {},
             Session('{"received": {"left": 1}}'),
-            "received needs a value for each side, west and east, but has one for 'left'",
+            "received has a value for 'left', which is not a side: give values for west and east",
         ),
         ({}, Session("[" * 100_000 + "]" * 100_000), "must be a mapping with one or more of"),
         ({}, Session(f'{{"received": {{"west": {"9" * 5000}}}}}'), "must be a mapping with one or more of"),

@@ -63,7 +63,7 @@ def test_its_options_are_options_of_vpp_and_its_commands_follow_those_of_forward
     [
         ({"forwarding": "ip4", "lb_servers": "many"}, r"lb_servers: must be a whole number"),
         ({"forwarding": "ip4", "lb_servers": 0}, r"lb_servers: must be at least 1"),
-        ({"forwarding": "l2bd", "lb_servers": 2}, r"lb_servers go with forwarding=ip4"),
+        ({"forwarding": "l2bd", "lb_servers": 2}, r"lb_servers: also set forwarding=ip4"),
         ({"lb_server": 2}, r"it has no option 'lb_server'.*Did you mean 'lb_servers'\?"),
     ],
 )

@@ -104,8 +104,8 @@ def test_sessions_of_stateful_flows_have_services_both_ways_and_end_by_a_command
         ({"sfdp": "ip4", "nat": "nat44-ed"}, "sfdp is not a NAT"),
         ({"sfdp": "ip4", "acl": 50}, "acl would have no effect: sfdp forwards frames"),
         ({"sfdp": "ip4", "police": "1 Mbps"}, "police would have no effect: sfdp forwards frames"),
-        ({"forwarding": "l2patch", "acl": 50}, "acl goes with forwarding=l2xc or l2bd or ip4 or ip6"),
-        ({"forwarding": "l2patch", "police": "1 Mbps"}, "police goes with forwarding=l2xc or l2bd"),
+        ({"forwarding": "l2patch", "acl": 50}, "acl: also set forwarding=l2xc or l2bd or ip4 or ip6"),
+        ({"forwarding": "l2patch", "police": "1 Mbps"}, "police: also set forwarding=l2xc or l2bd"),
     ],
 )
 def test_options_that_do_not_go_together_are_refused(options, problem):

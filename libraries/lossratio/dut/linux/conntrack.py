@@ -175,8 +175,8 @@ class Conntrack(ConnectionTable):
         if self.translates and wanted.to_one > pool:
             raise DutError(
                 f"{wanted.text}: {wanted.to_one:,} of them go to one address and port, but the NAT of "
-                f"{self.node.name} has only {pool:,} ports for them. Give it more nat_addresses (with nat=snat), or "
-                "the traffic more destinations."
+                f"{self.node.name} has only {pool:,} ports for them. Raise nat_addresses (with nat=snat), or "
+                "send to more destinations."
             )
 
     def count(self) -> int:
@@ -201,7 +201,7 @@ class Conntrack(ConnectionTable):
         found = self.node.read_files(path).get(path)
         if found is None:
             raise self.node.error(
-                f"the kernel keeps no connections (nf_conntrack); there is no {path}."
+                f"the kernel keeps no connections: there is no {path}. Load its module (modprobe nf_conntrack)."
             )
         return found
 

@@ -171,7 +171,7 @@ class LinuxDut(NodeDut[OptionsT_co]):
         missing = ", ".join(map(str, sorted(set(self.options.rps_cpus) - set(parse_cpus(online)))))
         if missing:
             raise NotMeasuredHereError(
-                f"{self.node.name} has no CPU {missing} for rps_cpus; those online are {online}."
+                f"{self.node.name} has no CPU {missing} for rps_cpus: choose from those that are online, {online}."
             )
 
     def build(self, changes: Changes, west_mac: str, east_mac: str) -> None:

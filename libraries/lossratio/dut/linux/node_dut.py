@@ -47,7 +47,7 @@ def check_tools(node: DutNode, tools: Sequence[Tool]) -> dict[str, str]:
         if answer.exit_status < 0 or answer.exit_status == _ILLEGAL_INSTRUCTION:
             raise node.error(
                 f"{tool.program} is there, but a signal ended it when it was asked for its version. "
-                "Was it built for another processor? Then install one there that was built for the node's processor."
+                "Probably, it was built for another processor: install a build for the node's processor there."
             )
 
     missing = [tool for tool, answer in answers.items() if answer.exit_status == NOT_FOUND]
@@ -236,7 +236,8 @@ class NodeDut(NodePath[OptionsT_co]):
             return
         if self.west == self.east and not self.reflects:
             raise self.node.error(
-                f"the path goes in and out through the same interface, {self.west}."
+                f"the path goes in and out through the same interface, {self.west}. Give the DUT two interfaces in "
+                "the topology file."
             )
         self._versions = check_tools(self.node, self.tools_needed)
         check_privileges(self.node)
@@ -390,6 +391,6 @@ class NodeDut(NodePath[OptionsT_co]):
             if time.monotonic() > deadline:
                 raise LinkError(
                     f"{self.node.name}: no link on {', '.join(without)} within {LINK_TIMEOUT:g} s. "
-                    f"Is the other end up, and the cable plugged in?"
+                    f"Bring up the other end of the link, and check the cable."
                 )
             time.sleep(_POLL)

@@ -214,7 +214,8 @@ class ProgramDut(NodeDut[OptionsT_co]):
             names = pci_interfaces(self.node, name)
             if not names:
                 raise DutError(
-                    f"{port}: give its 'mac_address' in the topology file; the kernel has no such card."
+                    f"{port}: the kernel does not know the card's MAC address, because another driver has the card. "
+                    "Give its 'mac_address' in the topology file."
                 )
             name = names[0]
         return str(read_links(self.node, name)[name]["address"])
@@ -254,7 +255,7 @@ class ProgramDut(NodeDut[OptionsT_co]):
             names = tuple(dut.hop.node_name for dut in same)
             if self.polls:
                 raise NotMeasuredHereError(
-                    f"{error} {', '.join(names)} on the same machine has the others."
+                    f"{error} The others belong to {', '.join(names)} on the same machine."
                 ) from error
 
             choice = cores_of_path(

@@ -348,7 +348,7 @@ def _start_perf(node: DutNode) -> BackgroundProgram | None:
 
 def _stop_perf(node: DutNode, perf: BackgroundProgram | None) -> Any:
     if perf is None:
-        return {"unavailable": "perf cannot be run there; Debian's package is linux-perf"}
+        return {"unavailable": "perf cannot be run there: install it (Debian: linux-perf)"}
     # perf writes its counts only after this signal; others end it at once.
     node.attempt(*perf.stop("INT", 5.0))
     written = node.attempt("sh", "-c", _READ_PERF, "perf", perf.directory)

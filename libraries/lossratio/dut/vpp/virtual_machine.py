@@ -128,7 +128,8 @@ class VirtualMachine:
         architecture = self.node.run("uname", "-m").strip()
         if architecture != "x86_64":
             raise self.node.error(
-                f"the virtual machine needs a node with x86_64, but this one has {architecture}."
+                f"the virtual machine needs a node with x86_64, but this one has {architecture}. Leave out vm, or "
+                "use another node."
             )
         self.find_kernel()
         if (

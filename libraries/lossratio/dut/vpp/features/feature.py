@@ -276,8 +276,7 @@ class Feature(SocketOptions):
         needs = cls.needs
         option, *_ = cls.given(options)
         if options.forwarding not in needs.forwarding:
-            verb = "go" if option.endswith("s") else "goes"
-            return f"{option} {verb} with forwarding={' or '.join(needs.forwarding)}"
+            return f"{option}: also set forwarding={' or '.join(needs.forwarding)}"
         return None
 
     @property

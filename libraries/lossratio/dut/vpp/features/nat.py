@@ -134,9 +134,7 @@ class Det44(Feature):
         fit = addresses <= hosts <= addresses * _PORTS
         if fit and all(number.bit_count() == 1 for number in numbers):
             return None
-        return (
-            "det44_hosts and det44_addresses must be powers of two, with more hosts than addresses"
-        )
+        return "det44_hosts and det44_addresses must be powers of two, with at least as many hosts as addresses"
 
 
 class Sfdp(Feature):

@@ -64,7 +64,8 @@ integrity value), and whether there is a salt."""
 def _algorithms(text: str) -> str:
     if _ALGORITHMS.fullmatch(text) is None:
         raise ValueError(
-            f"{text!r} is not one of CSIT's names of algorithms, such as aes256gcm or aes128cbc-hmac512sha"
+            f"{text!r} is not an algorithm of VPP: write it as in FD.io CSIT's suites, such as aes256gcm or "
+            "aes128cbc-hmac512sha"
         )
     return text
 
