@@ -8,11 +8,12 @@ from typing import Any, ClassVar, TypeVar
 
 from pydantic import Field
 
-from lossratio.dut.base import DutCounters
+from lossratio.dut.base import SIDES, DutCounters
 from lossratio.dut.changes import Changes
 from lossratio.dut.daemon import Daemon
 from lossratio.dut.linux.interfaces import read_links
 from lossratio.dut.linux.program_dut import ProgramDut, SocketOptions
+from lossratio.dut.linux.reports import difference
 from lossratio.dut.texts import words
 from lossratio.nodes import DutNode
 
@@ -137,14 +138,10 @@ class DpdkDut(ProgramDut[OptionsT_co]):
         with super().telemetry() as report:
             yield report
         after = self._ask(*requests)
-        report["xstats"] = {}
-
-        for side, request in zip(("west", "east"), requests, strict=True):
-            earlier = before[request]
-            report["xstats"][side] = {
-                name: value - earlier.get(name, 0) for name, value in after[request].items()
-            }
-
+        report["xstats"] = {
+            side: difference(after[request], before[request])
+            for side, request in zip(SIDES, requests, strict=True)
+        }
         counted = [
             {"interface": side, "queue": int(queue[1]), "frames": count}
             for side, counts in report["xstats"].items()

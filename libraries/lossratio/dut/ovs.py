@@ -95,6 +95,10 @@ priority=10,ip,in_port={{ entry }},nw_dst={{ network[number] }},actions={{ actio
 % endfor
 % endif
 """
+_POLLING = """
+--no-wait set Open_vSwitch . other_config:dpdk-init=true other_config:dpdk-lcore-mask={{ masks[0] }}
+other_config:pmd-cpu-mask={{ masks[1] }} other_config:dpdk-extra=--file-prefix=lossratio-ovs
+"""
 _PORTS = """
 add-br {{ bridge }}
 -- set bridge {{ bridge }} datapath_type=netdev fail_mode=secure protocols=OpenFlow13
@@ -229,14 +233,8 @@ class OpenVswitch(ProgramDut[OvsOptions]):
         changes.run(*control.vsctl("--no-wait", "init"))
 
         if self.uses_cards:
-            settings = {
-                "dpdk-init": "true",
-                "dpdk-lcore-mask": hex(1 << cores.main),
-                "pmd-cpu-mask": hex(sum(1 << cpu for cpu in cores.workers)),
-                "dpdk-extra": "--file-prefix=lossratio-ovs",
-            }
-            polls = (f"other_config:{name}={value}" for name, value in settings.items())
-            changes.run(*control.vsctl("--no-wait", "set", "Open_vSwitch", ".", *polls))
+            masks = (hex(1 << cores.main), hex(sum(1 << cpu for cpu in cores.workers)))
+            changes.run(*control.vsctl(*words(_POLLING, masks=masks)))
 
         # The datapath's TAP devices remain when the switch ends.
         for tap in (self.stem, _DATAPATH_TAP):
@@ -302,20 +300,16 @@ class OpenVswitch(ProgramDut[OvsOptions]):
             side: self.node.find("port", name, ports)
             for side, name in zip(SIDES, self._ports, strict=True)
         }
-        numbers = METERS if self.options.police is not None else {}
-        if numbers:
-            meters = parse_meters(self.node.run(*control.ofctl("meter-stats", self.stem)))
-        else:
-            meters = {}
-
         dropped = {
             f"{side} socket, full": parse_socket_drops(sockets, name)
             for side, name in kernels.items()
         }
         for side, port in sides.items():
             dropped[f"{side} port, going out"] = port["tx"].get("drop", 0)
-        for way, number in numbers.items():
-            dropped[f"meter {way}"] = self.node.find("meter", number, meters)
+        if self.options.police is not None:
+            meters = parse_meters(self.node.run(*control.ofctl("meter-stats", self.stem)))
+            for way, number in METERS.items():
+                dropped[f"meter {way}"] = self.node.find("meter", number, meters)
         dropped.update(parse_coverage(self.node.run(*control.appctl("coverage/show"))))
 
         details = {

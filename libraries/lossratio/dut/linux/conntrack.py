@@ -144,9 +144,6 @@ class Conntrack(ConnectionTable):
         self.translates = self.is_one_way = options.nat is not None
         if options.new_connections:
             self.safe_rate = options.new_connections / 2
-        else:
-            self.safe_rate = None
-
         self._options = options
         self._renew = renew
 

@@ -168,16 +168,10 @@ class VppOptions(Feature):
             what = feature.needs.decides
             option, *_ = feature.given(self)
             other = deciding.setdefault(what, option)
-            if other != option and what in self._decided:
+            is_decided = what == LINKS or (what == ROUTES and self.is_router)
+            if other != option and is_decided:
                 raise ValueError(f"{other} and {option} both decide {what}: leave one out")
         return self
-
-    @property
-    def _decided(self) -> tuple[str, ...]:
-        """What only one feature can decide with this forwarding."""
-        if self.is_router:
-            return (ROUTES, LINKS)
-        return (LINKS,)
 
     @property
     def features(self) -> list[type[Feature]]:

@@ -88,7 +88,7 @@ class VppPath(ProgramDut[VppOptions]):
         super().check_ports()
         if self.options.uses_af_xdp and self.uses_cards:
             detach_afterwards(Changes(self.node), self.node, ())
-        for address, driver in self.cards if self.uses_cards else ():
+        for address, driver in self.cards:
             if self.hop.vpp.driver == "rdma" and driver not in BIFURCATED:
                 raise self.node.error(
                     f"VPP's driver rdma is for cards that the kernel keeps (mlx5_core), and PCI device {address} "

@@ -260,10 +260,14 @@ class XdpDevice(NodeDut[XdpOptions]):
             for name, account in self.ask("report").items()
         }
         digest = _digest(self.options.object)
-        facts = {"attached": self._mode, "programs": programs, "object_sha256": digest}
-        if self._not_native is None:
-            return facts
-        return {**facts, "not_native_because": self._not_native}
+        facts: dict[str, Any] = {
+            "attached": self._mode,
+            "programs": programs,
+            "object_sha256": digest,
+        }
+        if self._not_native is not None:
+            facts["not_native_because"] = self._not_native
+        return facts
 
     def read_counters(self) -> DutCounters:
         """Reads the counters of the interfaces and of lossratio's own programs."""

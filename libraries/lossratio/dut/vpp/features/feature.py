@@ -225,6 +225,8 @@ class Table:
     """Regular expression of that number, and of the number of sessions that have timed out."""
     room: int
     """The largest number of sessions."""
+    limit: str
+    """The option that makes room for more."""
     ports: int | None = None
     """Ports of all addresses of a NAT; None: it is not a NAT."""
     is_shared: bool = True

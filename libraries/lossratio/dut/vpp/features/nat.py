@@ -76,6 +76,7 @@ class Nat(Feature):
             "show nat44 summary",
             r"total sessions: (\d+) \(timed out: (\d+)\)",
             self.nat_sessions,
+            "nat_sessions",
             ports=self.nat_addresses * _PORTS,
             timeout=self.udp_timeout or IDLE_SECONDS,
         )
@@ -122,6 +123,7 @@ class Det44(Feature):
             "show det44 mappings",
             r"sessions number: (\d+)()",
             min(addresses * _PORTS, hosts * _DET44_SESSIONS_OF_HOST),
+            "det44_addresses",
             ports=addresses * _PORTS,
             is_shared=False,
             timeout=_LONG_TIMEOUT,
@@ -129,10 +131,10 @@ class Det44(Feature):
 
     def problem(self) -> str | None:
         """The numbers cannot be divided."""
-        numbers = (self.det44_hosts or 1, self.det44_addresses)
-        hosts, addresses = numbers
+        hosts = self.det44_hosts or 1
+        addresses = self.det44_addresses
         fit = addresses <= hosts <= addresses * _PORTS
-        if fit and all(number.bit_count() == 1 for number in numbers):
+        if fit and hosts.bit_count() == addresses.bit_count() == 1:
             return None
         return "det44_hosts and det44_addresses must be powers of two, with at least as many hosts as addresses"
 
@@ -183,13 +185,16 @@ class Sfdp(Feature):
         """The table of sessions."""
         if self.sfdp is None:
             return super().table
-        shows, pattern = "show sfdp status", r"\s{2}active sessions: (\d+)()"
         # TCP states also end a session.
-        ends = ("kill sfdp session all",)
-        idle = _LONG_TIMEOUT
         ended = 0.0 if self.sfdp == "l4ip4" else _LONG_TIMEOUT
         return Table(
-            ends, shows, pattern, self.sfdp_sessions, timeout=idle, of_tcp=(idle, idle, ended)
+            ("kill sfdp session all",),
+            "show sfdp status",
+            r"\s{2}active sessions: (\d+)()",
+            self.sfdp_sessions,
+            "sfdp_sessions",
+            timeout=_LONG_TIMEOUT,
+            of_tcp=(_LONG_TIMEOUT, _LONG_TIMEOUT, ended),
         )
 
     @property
@@ -224,20 +229,16 @@ class Sessions(ConnectionTable):
             DutError: If one of them is too small; the message names the option to raise.
         """
         nat = self._table
-        reason = None
-        to_one = wanted.to_one if nat.is_shared else wanted.connections
         if wanted.connections > nat.room:
-            if self.translates:
-                which = "nat_sessions or det44_addresses"
-            else:
-                which = "sfdp_sessions"
-
-            reason = f"{self.node_name} has room for {nat.room:,} sessions; raise {which}"
-        elif nat.ports is not None and to_one > nat.ports:
-            there_are = f"the NAT of {self.node_name} has {nat.ports:,}"
-            reason = f"{to_one:,} need a port each, but {there_are}; raise nat_addresses"
-        if reason is not None:
-            raise DutError(f"{wanted.text}: {reason}.")
+            raise DutError(
+                f"{wanted.text}: {self.node_name} has room for {nat.room:,} sessions; raise {nat.limit}."
+            )
+        to_one = wanted.to_one if nat.is_shared else wanted.connections
+        if nat.ports is not None and to_one > nat.ports:
+            raise DutError(
+                f"{wanted.text}: {to_one:,} need a port each, but the NAT of {self.node_name} has {nat.ports:,}; "
+                "raise nat_addresses."
+            )
         super().check(wanted)
 
     def count(self) -> int:

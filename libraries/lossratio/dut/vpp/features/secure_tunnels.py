@@ -270,7 +270,7 @@ class WireGuard(Feature):
                 wireguard create listen-port 51820 private-key {{ private }} src {{ local }} instance {{ number }}
                 wireguard peer add {{ name }} public-key {{ public }} endpoint {{ remote }} \
                 allowed-ip {{ (wire.side.ipv4.subnets(1) | list)[0] }} allowed-ip {{ networks }} \
-                allowed-ip {{ remote }}/32 dst-port 51820 persistent-keepalive 25
+                allowed-ip {{ remote }}/32 dst-port 51820 persistent-keepalive 256
                 {{ through(name, wire, wire.host(number) ~ "/32", remote ~ " ") }}
                 ip route add {{ networks[256 * number] }}/24 via {{ remote }} {{ name }}
             % endfor
