@@ -13,8 +13,7 @@ from lossratio.dut import Established
 from lossratio.dut.linux.cores import CoreChoice
 from lossratio.dut.vpp import Vpp
 from lossratio.dut.vpp.features.feature import both_ports
-from lossratio.dut.vpp.features.nat import Sessions, Sfdp
-from lossratio.dut.vpp.features.steps import startup
+from lossratio.dut.vpp.features.nat import Sessions
 from lossratio.dut.vpp.startup import startup_configuration
 from lossratio.errors import DutError
 from lossratio.testbed.opening import open_testbed
@@ -77,7 +76,7 @@ def test_sessions_of_stateful_flows_have_services_both_ways_and_end_by_a_command
         "set sfdp interface-input host-b tenant 1",
     ]
     options = VppOptions(forwarding="ip4", sfdp="ip4", sfdp_sessions=64_512)
-    assert "sfdp sessions-log2 17" in startup([Sfdp], options)
+    assert list(options.startup_lines())[1:] == ["sfdp sessions-log2 17"]
     assert options.entries == 1 << 17
     ended = Established(1, 1, 1.0, "time_wait")
     Sessions("DUT1", options.table, None).check(ended)

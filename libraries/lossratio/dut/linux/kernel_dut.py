@@ -8,7 +8,7 @@ from typing import Annotated, Any, ClassVar, Literal, TypeVar
 
 from pydantic import BeforeValidator, Field
 
-from lossratio.dut.base import EASTWARD, WESTWARD, DutCounters, DutOptions
+from lossratio.dut.base import EASTWARD, WESTWARD, DutCounters, DutOptions, OptionRule
 from lossratio.dut.changes import Changes
 from lossratio.dut.linux.interfaces import Link, read_links
 from lossratio.dut.linux.nftables import NFT, WALK, Ruleset, table_name
@@ -57,7 +57,9 @@ def parse_cpus(value: Any) -> tuple[int, ...]:
 class PolicedOptions(DutOptions):
     """The options of a DUT with a policer of frames: a token bucket for each direction."""
 
-    requires = (("burst", "police", "burst is the size of a policer's bucket; also set police"),)
+    requires: ClassVar[tuple[OptionRule, ...]] = (
+        ("burst", "police", "burst is the size of a policer's bucket; also set police"),
+    )
     police: Annotated[int | None, BeforeValidator(_whole_frame_rate)] = None
     """The frame rate to which a token bucket (in Open vSwitch: a meter) polices each direction, in whole frames per
     second, e.g. ``50 kfps``."""
