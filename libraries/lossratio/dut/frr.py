@@ -92,6 +92,10 @@ _PROGRAM = """
 /usr/lib/frr/{{ name }} {{ options }} -f {{ directory }}/{{ name }}.conf -i {{ directory }}/{{ name }}.frr
 -z {{ directory }}/zebra.api --vty_socket {{ directory }} -P 0 --log stdout
 """
+_FILTER = """
+-c 'configure terminal' -c 'router bgp {{ number }}' -c 'address-family ipv4 unicast'
+-c '{{ word }}neighbor {{ router }} prefix-list NONE out'
+"""
 _IS_SEPARATE = '[ "$(readlink "/proc/$1/ns/net")" != "$(readlink /proc/self/ns/net)" ]'
 
 
@@ -144,8 +148,14 @@ class _Peer:
         return west, east
 
     def configuration(self, networks: Sequence[str]) -> str:
-        values = {"neighbours": [self.router], "announcing": [self], "networks": networks}
-        return filled(_CONFIGURATION, number=_NUMBER, own=self.own, **values)
+        return filled(
+            _CONFIGURATION,
+            number=_NUMBER,
+            own=self.own,
+            neighbours=[self.router],
+            announcing=[self],
+            networks=networks,
+        )
 
 
 class FrrRouter(LinuxDut[FrrOptions]):
@@ -287,9 +297,13 @@ class FrrRouter(LinuxDut[FrrOptions]):
 
     def _start_router(self, changes: Changes) -> None:
         self._make_directory(changes, self._directory)
-        peers = [peer.own for peer in self._peers]
-        own = self._sides[0].address
-        text = filled(_CONFIGURATION, number=_NUMBER, own=own, neighbours=peers, announcing=())
+        text = filled(
+            _CONFIGURATION,
+            number=_NUMBER,
+            own=self._sides[0].address,
+            neighbours=[peer.own for peer in self._peers],
+            announcing=(),
+        )
         write_file(changes, f"{self._directory}/zebra.conf", "")
         write_file(changes, f"{self._directory}/bgpd.conf", text)
         self._router = [self._start(changes, self._directory, name) for name in ("zebra", "bgpd")]
@@ -319,23 +333,17 @@ class FrrRouter(LinuxDut[FrrOptions]):
 
     def _withdraw(self) -> None:
         first, *others = self._peers
-        for word in ("", "no "):
-            command = f"{word}neighbor {first.router} prefix-list NONE out"
-            steps = (
-                "configure terminal",
-                f"router bgp {_NUMBER}",
-                "address-family ipv4 unicast",
-                command,
-            )
-            self._ask(first.directory, *(part for step in steps for part in ("-c", step)))
-            if word:
-                self._wait_for_routes(first)
-                return
+        self._filter(first, "")
+        self._wait_for_routes(first, 0)
+        for other in others:
+            self._wait_for_routes(other, self.options.routes or 2)
+        time.sleep(self.options.outage)
+        self._filter(first, "no ")
+        self._wait_for_routes(first)
 
-            self._wait_for_routes(first, 0)
-            for other in others:
-                self._wait_for_routes(other, self.options.routes or 2)
-            time.sleep(self.options.outage)
+    def _filter(self, peer: _Peer, word: str) -> None:
+        """Has a peer withdraw its routes, or announce them again (``no``)."""
+        self._ask(peer.directory, *words(_FILTER, number=_NUMBER, word=word, router=peer.router))
 
     def _ask(self, directory: str, *arguments: str) -> str:
         """The answer of the daemons in a directory to commands of vtysh."""

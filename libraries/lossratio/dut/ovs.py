@@ -240,10 +240,9 @@ class OpenVswitch(ProgramDut[OvsOptions]):
         for tap in (self.stem, _DATAPATH_TAP):
             changes.clean_up("ip", "link", "delete", "dev", tap)
         control.switch.start(changes, lambda: control.answers(control.switch))
-        bridge = self.stem
         arguments = words(
             _PORTS,
-            bridge=bridge,
+            bridge=self.stem,
             ports=list(zip(self._ports, (self.west, self.east), strict=True)),
             uses_cards=self.uses_cards,
             options=self.options,
@@ -256,16 +255,18 @@ class OpenVswitch(ProgramDut[OvsOptions]):
 
         if self.options.forwarding == "learning":
             for port, neighbour in zip(self._ports, (west_mac, east_mac), strict=True):
-                changes.run(*control.appctl("fdb/add", bridge, port, "0", neighbour))
-            changes.run(*control.ofctl("add-flow", bridge, "actions=NORMAL"))
+                changes.run(*control.appctl("fdb/add", self.stem, port, "0", neighbour))
+            changes.run(*control.ofctl("add-flow", self.stem, "actions=NORMAL"))
         else:
             for number in METERS.values() if self.options.police is not None else ():
                 band = f"band=type=drop,rate={self.options.police},burst_size={self.options.bucket}"
                 changes.run(
-                    *control.ofctl("add-meter", bridge, f"meter={number},pktps,burst,stats,{band}")
+                    *control.ofctl(
+                        "add-meter", self.stem, f"meter={number},pktps,burst,stats,{band}"
+                    )
                 )
             changes.run(
-                *control.ofctl("add-flows", bridge, "-"), stdin=forwarding_rules(self.options)
+                *control.ofctl("add-flows", self.stem, "-"), stdin=forwarding_rules(self.options)
             )
 
         if self.options.most_connections is not None:

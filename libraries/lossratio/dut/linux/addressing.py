@@ -112,11 +112,9 @@ class RouterSide:
 
 def router_sides(west: str, east: str, ip_version: int = 4) -> tuple[RouterSide, RouterSide]:
     """Both sides of a router with these interfaces, between the networks of test traffic."""
-    networks = ((side.ipv4 if ip_version == 4 else side.ipv6) for side in (WEST, EAST))
-    ours, theirs = (
-        RouterSide(name, network) for name, network in zip((west, east), networks, strict=True)
-    )
-    return ours, theirs
+    if ip_version == 4:
+        return RouterSide(west, WEST.ipv4), RouterSide(east, EAST.ipv4)
+    return RouterSide(west, WEST.ipv6), RouterSide(east, EAST.ipv6)
 
 
 def halves(count: int) -> tuple[int, int]:

@@ -130,7 +130,8 @@ class ConntrackOptions(FileModel):
             first = last - (self.nat_addresses - 1)
             # A range of a single address would be an error.
             pool = f"{first}-{last}" if first != last else str(last)
-            translated = f"snat {'ip' if last.version == 4 else 'ip6'} to {pool}"
+            family = {4: "ip", 6: "ip6"}[last.version]
+            translated = f"snat {family} to {pool}"
         return f'oifname "{east}" {translated}'
 
 

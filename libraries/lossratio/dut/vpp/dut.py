@@ -1,7 +1,7 @@
 """FD.io VPP between two interfaces, controlled by its command line: a cross-connect, bridge, router or tunnel end."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import asdict
 from typing import Any
 
@@ -27,6 +27,13 @@ _STARTS = 5
 """The maximum number of starts of VPP until the clock of its policers is right."""
 _PRIORITY = 5
 """VPP's priority if its workers sleep: above ordinary programs, and below senders, which may share its CPUs."""
+_SHOWN_AFTER_SET_UP = (
+    "show version verbose",
+    "show threads",
+    "show interface address",
+    "show interface rx-placement",
+    "show mode",
+)
 _SHOWN_ON_TRIALS = ("show runtime", "show errors", "show interface", "show hardware-interfaces")
 
 
@@ -36,17 +43,13 @@ class Vpp(VppPath):
     def build(self, changes: Changes, west_mac: str, east_mac: str) -> None:
         """Starts VPP, and restarts it if the clock of its policers is wrong: another start may be luckier."""
         super().build(changes, west_mac, east_mac)
-        self._starts = 1
-        while True:
-            try:
+        for self._starts in range(1, _STARTS):
+            with suppress(DutError):
                 self._check_clock()
-            except DutError:
-                if self._starts == _STARTS:
-                    raise
-                self._starts += 1
-                self.start_anew(changes, west_mac, east_mac)
-            else:
                 return
+            self.start_anew(changes, west_mac, east_mac)
+        self._starts = _STARTS
+        self._check_clock()
 
     def verify(self) -> None:
         """Checks the state, and the clock of policers if it has not been checked since VPP was started."""
@@ -125,12 +128,8 @@ class Vpp(VppPath):
     def facts(self) -> dict[str, Any]:
         """Version, start-up configuration, threads, placement and forwarding, as VPP reports them."""
         control = self._control
-        interfaces = ("show interface address", "show interface rx-placement", "show mode")
-        shown = ("show version verbose", "show threads", *interfaces)
         startup = self.node.run("cat", f"{control.directory}/startup.conf").splitlines()
-        clock = None
-        if self._clock is not None:
-            clock = {**asdict(self._clock), "starts": self._starts}
+        clock = self._clock and {**asdict(self._clock), "starts": self._starts}
 
         return {
             **super().facts(),
@@ -138,7 +137,7 @@ class Vpp(VppPath):
             "startup": startup,
             "clock": clock,
             "verified": self._verified,
-            "shown": {command: control.lines(command) for command in shown},
+            "shown": {command: control.lines(command) for command in _SHOWN_AFTER_SET_UP},
         }
 
     def read_counters(self) -> DutCounters:
@@ -197,12 +196,10 @@ class Vpp(VppPath):
 
         with super().telemetry() as report:
             yield report
-        features = self.options.features
-        for command in (
-            *_SHOWN_ON_TRIALS,
-            *(command for feature in features for command in feature.needs.shows),
-        ):
+        for command in _SHOWN_ON_TRIALS:
             report[command] = control.lines(command)
+        for feature in self.options.features:
+            report |= {command: control.lines(command) for command in feature.needs.shows}
 
         runtime = control.ask("show runtime")
         report["statistics"] += reports.parse_runtime(runtime)

@@ -15,7 +15,7 @@ from lossratio.dut.vpp.features.feature import Ports, Shown
 from lossratio.dut.vpp.features.process import CONNECTED, SLEEPING, Container
 from lossratio.dut.vpp.features.steps import commands, shown_by
 from lossratio.dut.vpp.startup import startup_configuration, write_startup
-from lossratio.dut.vpp.virtual_machine import MEGABYTES, QEMU, VirtualMachine
+from lossratio.dut.vpp.virtual_machine import QEMU, VirtualMachine
 from lossratio.errors import NotMeasuredHereError
 from lossratio.nodes import DutNode
 from lossratio.topology import Hop
@@ -40,11 +40,6 @@ def tools_of_others(options: VppOptions) -> Iterator[Tool]:
         _UNSHARE: options.is_contained,
     }
     return (tool for tool, is_needed in needed.items() if is_needed)
-
-
-def hugepages_of_machine(options: VppOptions) -> int:
-    """Megabytes of hugepages for the memory of the virtual machine; 0: there is none."""
-    return MEGABYTES * (options.guest is not None)
 
 
 @dataclass(frozen=True)

@@ -12,8 +12,9 @@ from lossratio.dut.vpp.clock import PolicerClock
 from lossratio.dut.vpp.configuration import HOME_VARIABLE, VppOptions, vpp_problem, with_features
 from lossratio.dut.vpp.control import LastCommand, VppControl, check_installed
 from lossratio.dut.vpp.features.feature import Needs, Ports, both_ports
-from lossratio.dut.vpp.other_programs import OtherPrograms, hugepages_of_machine, tools_of_others
+from lossratio.dut.vpp.other_programs import OtherPrograms, tools_of_others
 from lossratio.dut.vpp.startup import Card, both_cards, hugepage_megabytes
+from lossratio.dut.vpp.virtual_machine import MEGABYTES
 from lossratio.errors import DutError, NotMeasuredHereError
 from lossratio.nodes import CommandRunner
 from lossratio.topology import Hop
@@ -66,8 +67,8 @@ class VppPath(ProgramDut[VppOptions]):
         """Megabytes of hugepages for the buffers of cards, and for heaps in hugepages."""
         numa_nodes = {core.numa_node for core in read_cores(self.node)}
         needed = hugepage_megabytes(self.hop.vpp, self._choose_cores(), len(numa_nodes))
-        vpps = 2 if self.options.is_contained else 1
-        of_machine = hugepages_of_machine(self.options)
+        vpps = 1 + self.options.is_contained
+        of_machine = MEGABYTES * (self.options.guest is not None)
         return vpps * max(super().hugepages_needed, needed) + of_machine
 
     @property
@@ -180,10 +181,10 @@ class VppPath(ProgramDut[VppOptions]):
     def _links_between(self, west_mac: str, east_mac: str, directory: str) -> Ports:
         first = self.chain[0]
         last = self.chain[-1]
-        secret = first._secret if isinstance(first, VppPath) else b""
         west, east = both_ports(self._vpp_names, (west_mac, east_mac))
         vpps = [dut for dut in self.chain if isinstance(dut, VppPath)]
         place = vpps.index(self)
+        secret = vpps[0]._secret
         if self is not first:
             west = replace(west, other_end=vpps[place - 1].own_macs().from_east)
         if self is not last:

@@ -17,7 +17,7 @@ _BUFFER_SIZE = 2048
 _BUFFER_HEADERS = 448
 """The maximum number of bytes of a buffer besides its data: VPP's headers, and DPDK's."""
 _MANY_ENTRIES, _MOST_ENTRIES = 200_000, 5_000_000
-_LARGE, _LARGEST = "3G", "8G"
+_LARGE = "3G"
 _MEBI = 2**20
 _WIDE = 48
 """Bits of addresses at which DPDK's memory fits wherever the kernel puts it."""
@@ -36,8 +36,8 @@ _STARTUP = r"""
     api-segment prefix {{ prefix }}
     cpu main-core {{ cores.main }}
     cpu corelist-workers {{ workers }}
-    % if heap
-        memory main-heap-size {{ heap }}
+    % if start.main_heap_size or is_large
+        memory main-heap-size {{ start.main_heap_size or ("8G" if is_largest else "3G") }}
     % endif
     % if start.main_heap_page_size
         memory main-heap-page-size {{ start.main_heap_page_size }}
@@ -94,9 +94,8 @@ def both_cards(
         polled_by = sorted(numbers[cpu] for cpu in cpus) if cores.of_east else ()
         return Card(address, name, queues or len(cpus), descriptors, tuple(polled_by))
 
-    cpus_west, cpus_east = cores.by_side
-    address_west, address_east = addresses
-    return card("west", address_west, cpus_west), card("east", address_east, cpus_east)
+    west, east = cores.by_side
+    return card("west", addresses[0], west), card("east", addresses[1], east)
 
 
 _SECTIONS = """
@@ -129,8 +128,6 @@ def startup_configuration(
     start = start or VppStart()
     has_hugepages = has_hugepages or bool(cards)
     is_large = has_hugepages or entries > _MANY_ENTRIES
-    heap = _LARGEST if entries > _MOST_ENTRIES else _LARGE if is_large else None
-
     own = texts.lines(
         _STARTUP,
         directory=directory,
@@ -141,7 +138,7 @@ def startup_configuration(
         cards=cards,
         has_hugepages=has_hugepages,
         is_large=is_large,
-        heap=start.main_heap_size or heap,
+        is_largest=entries > _MOST_ENTRIES,
         buffers=_buffer_count(start, cores),
     )
     sections: dict[str, list[str]] = {}

@@ -256,7 +256,7 @@ class XdpDevice(NodeDut[XdpOptions]):
     def facts(self) -> dict[str, Any]:
         """How the programs are attached, their names and digests, and the digest of an object file."""
         programs = {
-            name: {key: account[key] for key in ("id", "name", "tag")}
+            name: {"id": account["id"], "name": account["name"], "tag": account["tag"]}
             for name, account in self.ask("report").items()
         }
         digest = _digest(self.options.object)
@@ -366,7 +366,8 @@ class XdpDevice(NodeDut[XdpOptions]):
 
     def _attach(self, changes: Changes, directory: str, *, replaces: bool = False) -> None:
         """Attaches the user's program, or replaces one that is attached."""
-        load: tuple[str, ...]
+        load: tuple[str, ...] = ()
+        source = ["pinned", str(self.options.pinned)]
         way = "xdpdrv" if self._mode == "native" else "xdpgeneric"
         if self.options.object is not None:
             path = f"{directory}/object.o"
@@ -374,9 +375,6 @@ class XdpDevice(NodeDut[XdpOptions]):
             self.node.run("sh", "-c", 'base64 -d > "$1"', "object", path, stdin=content)
             load = ("sh", "-c", _LOAD)
             source = ["object", path, "section", self.options.section]
-        else:
-            load = ()
-            source = ["pinned", str(self.options.pinned)]
 
         for name in (self.west, self.east):
             set_link = ("link", "set", "dev", name, way)
