@@ -137,6 +137,7 @@ class DpdkDut(ProgramDut[OptionsT_co]):
         before = self._ask(*requests)
         with super().telemetry() as report:
             yield report
+
         after = self._ask(*requests)
         report["xstats"] = {
             side: difference(after[request], before[request])

@@ -103,6 +103,7 @@ class L3fwd(DpdkDut[L3fwdOptions]):
             is_relaxed=has_relaxed.exit_status == 0,
             macs=(west_mac, east_mac),
         )
+
         program = (self.program, *environment, "--", *own)
         return [self.run_program(changes, program, directory, "l3fwd")]
 

@@ -141,6 +141,7 @@ def startup_configuration(
         is_largest=entries > _MOST_ENTRIES,
         buffers=_buffer_count(start, cores),
     )
+
     sections: dict[str, list[str]] = {}
     for line in (*(line for (line,) in own), *lines):
         section, _, rest = line.partition(" ")

@@ -260,14 +260,8 @@ class XdpDevice(NodeDut[XdpOptions]):
             for name, account in self.ask("report").items()
         }
         digest = _digest(self.options.object)
-        facts: dict[str, Any] = {
-            "attached": self._mode,
-            "programs": programs,
-            "object_sha256": digest,
-        }
-        if self._not_native is not None:
-            facts["not_native_because"] = self._not_native
-        return facts
+        why = {} if self._not_native is None else {"not_native_because": self._not_native}
+        return {"attached": self._mode, "programs": programs, "object_sha256": digest, **why}
 
     def read_counters(self) -> DutCounters:
         """Reads the counters of the interfaces and of lossratio's own programs."""

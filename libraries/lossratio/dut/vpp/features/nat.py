@@ -116,6 +116,7 @@ class Det44(Feature):
         hosts, addresses = self.det44_hosts, self.det44_addresses
         if hosts is None:
             return super().table
+
         inside = f"{WEST.ipv4.network_address}/{33 - hosts.bit_length()}"
         add = f"det44 add in {inside} out {EAST.ipv4[-addresses]}/{33 - addresses.bit_length()}"
         return Table(
