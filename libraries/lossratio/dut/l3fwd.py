@@ -92,14 +92,15 @@ class L3fwd(DpdkDut[L3fwdOptions]):
         threads = len(cores.workers)
         environment = self.of_the_environment(cores.workers, threads)
         queues = self.options.queues or threads
+        config = ",".join(
+            f"({port},{queue},{queue % threads})" for port in (0, 1) for queue in range(queues)
+        )
         has_relaxed = self.node.attempt("sh", "-c", _HAS_RELAXED, "relaxed", self.program)
         own = words(
             _OWN,
             dut=self,
             directory=directory,
-            config=",".join(
-                f"({port},{queue},{queue % threads})" for port in (0, 1) for queue in range(queues)
-            ),
+            config=config,
             is_relaxed=has_relaxed.exit_status == 0,
             macs=(west_mac, east_mac),
         )

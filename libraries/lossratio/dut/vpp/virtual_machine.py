@@ -188,15 +188,13 @@ class VirtualMachine:
         daemon = Daemon(self.node, self.directory, "virtual-machine", self.command)
 
         def is_ready() -> bool:
-            return is_connected() and self._forwards(daemon.program.log)
+            asked = ("grep", "-q", _FORWARDS[self.guest], daemon.program.log)
+            return is_connected() and self.node.attempt(*asked).exit_status == 0
 
         daemon.start(changes, is_ready, STARTING_SECONDS)
         cpus = map(str, (cores.main, *cores.workers))
         self.node.run("sh", "-c", _PLACE, "place", daemon.program.pid, *cpus)
         return daemon
-
-    def _forwards(self, console: str) -> bool:
-        return self.node.attempt("grep", "-q", _FORWARDS[self.guest], console).exit_status == 0
 
     def write_files(self, changes: Changes) -> None:
         """Writes its initial file system into its directory.
@@ -204,17 +202,21 @@ class VirtualMachine:
         Raises:
             DutError: If a program, a library or a kernel module is missing.
         """
+        paths = words(_PATHS[self.guest], machine=self)
+        patterns = [filled(pattern, machine=self) for pattern in _IF_ANY[self.guest]]
+        command = shlex.join(words(_GUESTS[self.guest], machine=self))
+
         script = filled(
             WRITER.read_text(encoding="utf-8"),
             archive=f"{self.directory}/{_FILES}",
             kernel=self.find_kernel(),
             programs=_PROGRAMS[self.guest],
-            files=words(_PATHS[self.guest], machine=self),
-            if_any=[filled(pattern, machine=self) for pattern in _IF_ANY[self.guest]],
+            files=paths,
+            if_any=patterns,
             modules=["uio_pci_generic"],
             guest=self.guest,
             cards=CARDS,
-            command=shlex.join(words(_GUESTS[self.guest], machine=self)),
+            command=command,
             workers=self.workers,
         )
         changes.run("sh", "-s", stdin=script)
