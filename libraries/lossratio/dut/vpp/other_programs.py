@@ -108,9 +108,8 @@ class OtherPrograms:
         """Starts a second VPP in a container beside this one, and configures it."""
         directory = make_directory(changes, "vpp")
         beside = self._cores_beside(cores, self.options.cores)
-        plugins = Container.plugin_lines()
         text = startup_configuration(
-            directory, beside, (), has_hugepages=self.uses_cards, lines=plugins
+            directory, beside, (), has_hugepages=self.uses_cards, lines=Container.plugin_lines()
         )
         configuration = write_startup(changes, directory, text)
 
