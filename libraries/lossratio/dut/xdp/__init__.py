@@ -155,8 +155,11 @@ class XdpConnections(ConnectionTable):
 
     def counters(self) -> Mapping[str, int]:
         """Frames that neither belonged to a connection nor could open one."""
-        dropped = self._device.read_counters().dropped
-        return {name: count for name, count in dropped.items() if name.startswith("filtered")}
+        return {
+            name: count
+            for name, count in self._device.read_counters().dropped.items()
+            if name.startswith("filtered")
+        }
 
 
 class XdpDevice(NodeDut[XdpOptions]):
