@@ -87,6 +87,7 @@ def test_both_of_two_features_have_all_their_commands_or_the_pair_is_refused(for
         ({"forwarding": "ip4", "classify": True, "mark": "EF"}, "both need VPP's first table of packets"),
         ({"forwarding": "ip4", "classify": True, "sfdp": "ip4"}, "classify would have no effect"),
         ({"forwarding": "ip4", "acl": 1, "geneve": 2}, "acl would drop every frame"),
+        ({"forwarding": "ip4", "mark": "EF", "det44_hosts": 4}, "mark would have no effect"),
     ],
 )
 def test_two_features_that_decide_the_same_are_refused(options, message):
