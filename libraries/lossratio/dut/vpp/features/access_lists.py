@@ -88,14 +88,14 @@ class Classifier(Feature):
             "classify and mark both need VPP's first table of packets: leave one out",
         ),
         (
-            "classify",
+            "classify mark",
             "det44_hosts sfdp",
-            "classify would have no effect: det44 and sfdp take frames before they meet the table",
+            "{given} would have no effect: det44 and sfdp take frames before they meet the table",
         ),
         (
-            "acl classify allowlist",
+            "acl classify allowlist mark",
             "geneve",
-            "{given} would drop every frame, because tunnels of geneve are for other addresses: leave one out",
+            "{given} goes by other addresses than the tunnels of geneve have: leave one out",
         ),
     )
     needs = Needs(_ROUTERS, tags=("iacldst",))

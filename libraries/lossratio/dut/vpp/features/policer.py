@@ -84,14 +84,6 @@ class Marker(Feature):
     """The code point (DSCP) that frames to the first host of each network get when they enter the path. The mark comes
     from a policer of RFC 2698 that all of these frames exceed. With ``ip4``."""
 
-    # Tried with VPP 26.10.
-    excludes = (
-        (
-            "mark",
-            "det44_hosts sfdp geneve",
-            "mark would have no effect: det44 and sfdp take frames before they are marked, and geneve has other addresses",
-        ),
-    )
     needs = Needs(("ip4",), plugins={"policer": "26.06"}, tags=("police_mark",))
     # Its rate is more than any interface can receive.
     steps = Steps(
