@@ -36,7 +36,7 @@ OPTION = '''
 
 '''
 ITS_CHANGE = """
-        changes.run("ip", "link", "set", "dev", bridge, "txqueuelen", str(self.options.waiting))
+ip link set dev {{ dut.stem }} txqueuelen {{ dut.options.waiting }}
 """
 
 KIND = '''
@@ -112,7 +112,7 @@ def seen(tmp_path_factory):
     insert(library / "measurements" / "back_to_back.py", "    settle: Annotated[Duration", PARAMETER)
     bridge = library / "dut" / "linux_bridge.py"
     insert(bridge, "    vxlan: bool = False\n", OPTION.rstrip("\n") + "\n")
-    insert(bridge, '        changes.set_link(bridge, "up")\n', ITS_CHANGE)
+    insert(bridge, "ip link set dev {{ dut.stem }} up\n", ITS_CHANGE)
     (library / "measurements" / f"{IN_THE_HOUSE}.py").write_text(KIND.replace("NAME", IN_THE_HOUSE))
     (directory / f"{OF_A_PACKAGE}.py").write_text(KIND.replace("NAME", OF_A_PACKAGE))
     metadata = directory / f"{OF_A_PACKAGE}-1.0.dist-info"
@@ -282,14 +282,18 @@ def look_for_kind(kind: str, work: Path) -> dict[str, object]:
 def look_for_option() -> dict[str, object]:
     """Looks for the option of a bridge."""
     from lossratio.dut import create_dut, parse_options
+    from lossratio.dut.changes import Changes
     from lossratio.errors import DutError
     from lossratio.topology import Hop, Interface, Port
 
     commands = []
     ports = (Port("DUT1", name, Interface(name=name, link=name)) for name in ("dut0", "dut1"))
 
-    class Changes:
+    class Noted(Changes):
         """Notes what would be changed."""
+
+        def __init__(self):
+            pass
 
         def run(self, *command, **undo):
             commands.append(" ".join(command))
@@ -297,14 +301,12 @@ def look_for_option() -> dict[str, object]:
         def write(self, *file, **settings):
             pass
 
-        add_link = set_link = run
-
     try:
         parse_options("linux_bridge", {"waiting": 1001})
     except DutError as error:
         refused = str(error).partition(". Its options")[0]
     bridge = create_dut("linux_bridge", SimpleNamespace(name="DUT1"), Hop("DUT1", *ports), {"waiting": "500"})
-    bridge.configure(Changes(), "02:00:00:00:00:01", "02:00:00:00:00:02")
+    bridge.configure(Noted(), "02:00:00:00:00:01", "02:00:00:00:00:02")
     options = runpy.run_path(str(ROOT / "docs" / "options.py"))
     return {
         "option refused": refused,

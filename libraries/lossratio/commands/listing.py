@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -16,6 +17,13 @@ def suites() -> Iterator[tuple[str, str]]:
     """The suites that come with lossratio: their names, and what each of them measures."""
     for name in SUITES.names():
         yield name, _configuration(SUITES.own_path(name))
+
+
+def _families() -> str:
+    """How many suites there are for each family of devices, the largest first: names begin with the family."""
+    counts = Counter(name.partition("_")[0] for name in SUITES.names())
+    listed = ", ".join(f"{count} for {family}" for family, count in counts.most_common())
+    return f"{counts.total()} suites: {listed}."
 
 
 def _configuration(suite: Path) -> str:
@@ -73,5 +81,7 @@ def list_command(
 
     Use the names in `lossratio run SUITE`, `--topology`, `profile=` and `dut=`.
     """
+    if what == "suites":
+        click.echo(f"{_families()}\n")
     for name, text in _LISTS[what]():
         click.echo(f"{click.style(name, bold=True)}\n    {text}")

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Annotated, Any, ClassVar, Generic, TypeVar
 
-from pydantic import BeforeValidator
+from pydantic import BeforeValidator, model_validator
 
 from lossratio.dut.connection_table import ConnectionTable
 from lossratio.errors import DutError
@@ -34,6 +34,13 @@ DurationOption = Annotated[
 """A duration in seconds, also read from text such as ``2 s``. 0 means none."""
 
 
+OptionRule = tuple[str, str, str]
+"""Options, other options (each list with spaces), and the error, in which ``{given}`` stands for the first options.
+
+An option is given if it differs from its default, and ``forwarding=filter`` if the option has this value.
+"""
+
+
 class DutOptions(FileModel):
     """The options of a kind of DUT. Each kind has a class of its own, whose fields are the options."""
 
@@ -47,8 +54,30 @@ class DutOptions(FileModel):
     from the kind of DUT (for a policer: burst / rate), from the option ``rest`` of a ``black_box``, or from the
     argument ``rest`` of a measurement."""
 
+    requires: ClassVar[tuple[OptionRule, ...]] = ()
+    """Options that each need one of other options. A subclass adds its own."""
+    excludes: ClassVar[tuple[OptionRule, ...]] = ()
+    """Options that go with none of other options. A subclass adds its own."""
     filter_option: ClassVar[str] = ""
     """The option with the number of rules that each frame passes; empty: there are none."""
+
+    @model_validator(mode="after")
+    def _go_together(self) -> "DutOptions":
+        for is_needed, name in ((True, "requires"), (False, "excludes")):
+            for kind in type(self).__mro__:
+                for options, others, error in vars(kind).get(name, ()):
+                    given = [option for option in options.split() if self._has(option)]
+                    if given and any(map(self._has, others.split())) != is_needed:
+                        raise ValueError(error.format(given=", ".join(given)))
+        return self
+
+    def _has(self, option: str) -> bool:
+        """Whether an option is given, in the words of an `OptionRule`."""
+        name, is_value, value = option.partition("=")
+        given = getattr(self, name, None)
+        if is_value:
+            return str(given) == value
+        return name in type(self).model_fields and given != type(self).model_fields[name].default
 
     @property
     def filters(self) -> int | None:

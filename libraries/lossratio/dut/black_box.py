@@ -85,11 +85,8 @@ class BlackBox(LeftAsItIs[BlackBoxOptions]):
             return facts
         described = self.hooks.describe()
         if isinstance(described, dict) and "version" in described:
-            version = {"version": described["version"]}
-        else:
-            version = {}
-
-        return {**facts, **version, "described": described}
+            facts["version"] = described["version"]
+        return {**facts, "described": described}
 
     @property
     def has_counters(self) -> bool:

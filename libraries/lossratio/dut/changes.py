@@ -1,10 +1,21 @@
 """Changes to a node that can be undone: each change is recorded with the command that undoes it."""
 
+import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from lossratio.dut.texts import lines
 from lossratio.errors import DutError
 from lossratio.nodes import COMMAND_SECONDS, DutNode, reason, shown
+
+_MACROS = """
+% macro added(ip, arguments)
+    {{ ip }} add {{ arguments }} | {{ ip }} delete {{ arguments }}
+% endmacro
+% macro made(name, arguments)
+    ip link add name {{ name }} {{ arguments }} | ip link delete dev {{ name }}
+% endmacro
+"""
 
 
 @dataclass(frozen=True)
@@ -65,15 +76,22 @@ class Changes:
 
         self.commands.append(shown(command, stdin))
 
-    def add_link(self, name: str, *words: str) -> None:
-        """Makes an interface with ``ip link add``. The undo deletes it.
+    def apply(self, text: str, **values: object) -> None:
+        """Makes the change on each line of a text with placeholders (`lossratio.dut.texts`).
+
+        A line is a command, with the command that undoes it in a second column; or the path of a kernel setting and its
+        value, and ``optional`` if the setting may be missing. The macro ``added(IP, ARGUMENTS)`` is for what ``ip``
+        adds and deletes with the same arguments, and ``made(NAME, ARGUMENTS)`` for interfaces.
 
         Raises:
-            DutError: If the node refuses it.
+            DutError: If the node refuses a change.
         """
-        self.run(
-            "ip", "link", "add", "name", name, *words, undo=("ip", "link", "delete", "dev", name)
-        )
+        for change, *undo in lines(_MACROS + text, **values):
+            command = shlex.split(change)
+            if command[0].startswith("/"):
+                self.write(command[0], command[1], optional="optional" in command[2:])
+            else:
+                self.run(*command, undo=shlex.split(" ".join(undo)))
 
     def set_link(self, name: str, *words: str, undo: Sequence[str] = ()) -> None:
         """Changes an interface with ``ip link set``. The undo sets it to `undo`.
@@ -93,20 +111,19 @@ class Changes:
         """
         before = self._node.read_files(path).get(path)
         if before is None and not optional:
-            raise self._node.error(f"the kernel has no setting {path}.")
+            raise self._node.error(
+                f"the kernel has no setting {path}: leave out the option that needs it, or use a newer "
+                "kernel."
+            )
         if before is None or before == value:
             return
         command = ("tee", path)
         self.run(*command, stdin=f"{value}\n", undo=command, undo_stdin=f"{before}\n")
         self.settings[path] = [before, value]
 
-    def write_back(self, path: str, value: str) -> None:
-        """Records that a setting gets a value once all changes after this call have been undone."""
-        self._add(_Step(("tee", path), f"{value}\n"))
-
-    def put_back(self, *command: str) -> None:
+    def put_back(self, *command: str, stdin: str | None = None) -> None:
         """Records a command that puts back what later changes remove. It runs once all of them have been undone."""
-        self._add(_Step(command))
+        self._add(_Step(command, stdin))
 
     def clean_up(self, *command: str) -> None:
         """Records a command to run once all changes after this call have been undone. The command may fail."""
@@ -130,7 +147,7 @@ class Changes:
         if failures:
             raise self._node.error(
                 "the state before the set-up could not be restored completely because another program has changed "
-                "it since. " + "; ".join(failures)
+                "it since. Undo by hand what these commands could not: " + "; ".join(failures)
             )
 
     def _add(self, step: _Step) -> None:

@@ -58,7 +58,8 @@ class ConnectionTable(ABC):
         """
         if self.most is not None and wanted.connections > self.most:
             raise DutError(
-                f"{wanted.text}: {self.node_name} keeps {self.most:,} at once (most_connections)."
+                f"{wanted.text}: {self.node_name} keeps at most {self.most:,} at once. Raise "
+                "most_connections, or use fewer flows."
             )
 
         timeout = self.timeout_of(wanted.tcp_state)

@@ -110,7 +110,7 @@ class Daemon:
         """A sentence with the last lines of its output, or with the beginning of its crash report."""
         tail = self.node.attempt("tail", "-n", "200", self.program.log)
         if tail.exit_status != 0:
-            return f"Its output cannot be read ({reason(tail)})."
+            return f"Its output, {self.program.log}, cannot be read ({reason(tail)})."
         lines = [line.strip()[:300] for line in tail.stdout.splitlines() if line.strip()]
         crashes = [number for number, line in enumerate(lines) if _CRASH in line]
         if crashes:

@@ -8,16 +8,17 @@ from typing import Any, ClassVar, TypeVar
 
 from pydantic import Field
 
-from lossratio.dut.base import DutCounters
+from lossratio.dut.base import SIDES, DutCounters
 from lossratio.dut.changes import Changes
 from lossratio.dut.daemon import Daemon
 from lossratio.dut.linux.interfaces import read_links
 from lossratio.dut.linux.program_dut import ProgramDut, SocketOptions
+from lossratio.dut.linux.reports import difference
+from lossratio.dut.texts import words
 from lossratio.nodes import DutNode
 
 FRAME_BYTES = 2048
-_FRAMES = 4096
-"""Size and number of the frames in a packet socket's ring."""
+"""Size of the frames in a packet socket's ring."""
 RING_HEADROOM = 256
 """Bytes of a frame's slot in the ring, or of its buffer, that the frame cannot use."""
 _LARGEST_XDP_MTU = 3400
@@ -34,6 +35,23 @@ with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as telemetry:
         telemetry.send(request.encode())
         answers[request] = next(iter(json.loads(telemetry.recv(65536)).values()))
 print(json.dumps(answers))
+"""
+
+_ENVIRONMENT = """
+--lcores {{ threads }} --file-prefix lossratio
+% if dut.uses_cards
+    --allow {{ dut.west }} --allow {{ dut.east }}
+% else
+    --no-huge -m {{ dut.memory_megabytes }} --no-pci
+    % for name in (dut.west, dut.east)
+        % if dut.options.uses_af_xdp
+            --vdev=net_af_xdp{{ loop.index0 }},iface={{ name }},queue_count={{ queues }}
+        % else
+            --vdev=net_af_packet{{ loop.index0 }},iface={{ name }},blocksz={{ [frame, 4096] | max }}
+            {{- ",framesz=%d,framecnt=4096,qpairs=%d" % (frame, queues) }}
+        % endif
+    % endfor
+% endif
 """
 
 
@@ -119,15 +137,12 @@ class DpdkDut(ProgramDut[OptionsT_co]):
         before = self._ask(*requests)
         with super().telemetry() as report:
             yield report
+
         after = self._ask(*requests)
-        report["xstats"] = {}
-
-        for side, request in zip(("west", "east"), requests, strict=True):
-            earlier = before[request]
-            report["xstats"][side] = {
-                name: value - earlier.get(name, 0) for name, value in after[request].items()
-            }
-
+        report["xstats"] = {
+            side: difference(after[request], before[request])
+            for side, request in zip(SIDES, requests, strict=True)
+        }
         counted = [
             {"interface": side, "queue": int(queue[1]), "frames": count}
             for side, counts in report["xstats"].items()
@@ -151,20 +166,13 @@ class DpdkDut(ProgramDut[OptionsT_co]):
 
     def of_the_environment(self, cpus: Sequence[int], queues: int) -> tuple[str, ...]:
         """Arguments of DPDK's environment layer (EAL)."""
-        threads = ",".join(f"{number}@{cpu}" for number, cpu in enumerate(cpus))
-        common = ("--lcores", threads, "--file-prefix", "lossratio")
-        if self.uses_cards:
-            return (*common, "--allow", self.west, "--allow", self.east)
-        frame = max(FRAME_BYTES, power_of_two(self.options.largest_frame + RING_HEADROOM))
-        ring = f"blocksz={max(frame, 4096)},framesz={frame},framecnt={_FRAMES},qpairs={queues}"
-        kind = "net_af_packet"
-        settings = ring
-        if self.options.uses_af_xdp:
-            kind = "net_af_xdp"
-            settings = f"queue_count={queues}"
-        names = enumerate((self.west, self.east))
-        devices = (f"--vdev={kind}{number},iface={name},{settings}" for number, name in names)
-        return (*common, "--no-huge", "-m", str(self.memory_megabytes), "--no-pci", *devices)
+        return words(
+            _ENVIRONMENT,
+            dut=self,
+            threads=",".join(f"{number}@{cpu}" for number, cpu in enumerate(cpus)),
+            frame=max(FRAME_BYTES, power_of_two(self.options.largest_frame + RING_HEADROOM)),
+            queues=queues,
+        )
 
     def _ask(self, *requests: str) -> dict[str, Any]:
         """The answers of DPDK's telemetry by request, and its greeting."""
@@ -172,7 +180,9 @@ class DpdkDut(ProgramDut[OptionsT_co]):
             "python3", "-c", _ASK, _telemetry_socket(self.running.directory), *requests
         )
         if not isinstance(answers, dict):
-            raise self.node.error(f"{self.kind}'s telemetry gave no answer.")
+            raise self.node.error(
+                f"{self.kind}'s telemetry gave no answer. Tear it down and set it up again."
+            )
         return answers
 
 

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from pydantic import Field, model_validator
+from pydantic import Field
 
 from lossratio.dut.base import DurationOption, Tool
 from lossratio.dut.changes import Changes
@@ -19,9 +19,9 @@ from lossratio.dut.linux import LinuxDut, LinuxOptions
 from lossratio.dut.linux.addressing import MOST_HOSTS, RouterSide, check_hosts, halves, router_sides
 from lossratio.dut.linux.interfaces import check_free
 from lossratio.dut.linux_router import enable_forwarding
+from lossratio.dut.texts import filled, words
 from lossratio.nodes import reason
 
-_HOME = "/usr/lib/frr"
 _USER = "frr"
 _NUMBER = "65000"
 """Number of the autonomous system that the router and its peers are in; it is for private use."""
@@ -38,8 +38,64 @@ _POLL = 0.02
 _COUNT = """
 for address; do ip -4 route show table main proto bgp | grep -c " via $address " || true; done
 """
-_SESSION = (f"remote-as {_NUMBER}", "timers connect 1", "advertisement-interval 0")
-"""Settings of each end of a BGP session, so that it comes up at once, and changes are sent at once."""
+# A session comes up at once, and changes are sent at once. The first peer's routes are preferred.
+_CONFIGURATION = """
+% for peer in announcing
+ip prefix-list NONE deny any
+ip prefix-list WEST permit {{ peer.sides[0].network }} le 32
+route-map OUT permit 10
+ match ip address prefix-list WEST
+ set ip next-hop {{ peer.next_hops[0] }}
+ set local-preference {{ 200 - peer.number }}
+route-map OUT permit 20
+ set ip next-hop {{ peer.next_hops[1] }}
+ set local-preference {{ 200 - peer.number }}
+% endfor
+router bgp {{ number }}
+ bgp router-id {{ own }}
+{{ " no bgp network import-check" if announcing }}
+% for neighbour in neighbours
+ neighbor {{ neighbour }} remote-as {{ number }}
+ neighbor {{ neighbour }} timers connect 1
+ neighbor {{ neighbour }} advertisement-interval 0
+% endfor
+% for peer in announcing
+ address-family ipv4 unicast
+% for network in networks
+  network {{ network }}
+% endfor
+  neighbor {{ peer.router }} route-map OUT out
+% endfor
+"""
+"""The configuration of a bgpd: of a peer that announces networks, or of the router."""
+_ANNOUNCED = """
+router bgp {{ number }}
+ address-family ipv4 unicast
+% for host in hosts
+  network {{ host }}
+% endfor
+"""
+_SIDE = """
+{{ added("ip -4 address", "%s/29 dev %s" % (side.address, side.interface)) }}
+% for hop in next_hops
+    {{ added("ip -4 neighbour", "%s lladdr %s dev %s nud permanent" % (hop, mac, side.interface)) }}
+% endfor
+"""
+_LINK = """
+{{ made(peer.link, "type veth peer name router netns %s" % pid) }}
+ip address add {{ peer.router }}/30 dev {{ peer.link }}
+ip link set dev {{ peer.link }} up
+{{ inside }} ip address add {{ peer.own }}/30 dev router
+{{ inside }} ip link set dev router up
+"""
+_PROGRAM = """
+/usr/lib/frr/{{ name }} {{ options }} -f {{ directory }}/{{ name }}.conf -i {{ directory }}/{{ name }}.frr
+-z {{ directory }}/zebra.api --vty_socket {{ directory }} -P 0 --log stdout
+"""
+_FILTER = """
+-c 'configure terminal' -c 'router bgp {{ number }}' -c 'address-family ipv4 unicast'
+-c '{{ word }}neighbor {{ router }} prefix-list NONE out'
+"""
 _IS_SEPARATE = '[ "$(readlink "/proc/$1/ns/net")" != "$(readlink /proc/self/ns/net)" ]'
 
 
@@ -47,6 +103,13 @@ class FrrOptions(LinuxOptions):
     """The options of a router with FRR."""
 
     is_router = True
+    requires = (
+        (
+            "outage",
+            "reconfiguration=withdraw",
+            "outage is the time between withdrawal and announcement; also set reconfiguration=withdraw",
+        ),
+    )
     routes: int | None = Field(default=None, ge=2, le=2 * MOST_HOSTS, multiple_of=2)
     """Number of routes to single hosts that the peers announce: half on each side, to the first hosts of its network.
     There are no other routes. Default: they announce one route to each side's network."""
@@ -58,14 +121,6 @@ class FrrOptions(LinuxOptions):
     the default) or ``withdraw`` (it withdraws the routes of test traffic and announces them again)."""
     outage: DurationOption = 0.0
     """How long routes stay withdrawn after the kernel has removed the last of them, e.g. ``1 s``. Default: 0."""
-
-    @model_validator(mode="after")
-    def _outage_belongs_to_a_withdrawal(self) -> "FrrOptions":
-        if self.outage and self.reconfiguration != "withdraw":
-            raise ValueError(
-                "outage is the time between withdrawal and announcement; also set reconfiguration=withdraw"
-            )
-        return self
 
 
 @dataclass(frozen=True)
@@ -93,30 +148,14 @@ class _Peer:
         return west, east
 
     def configuration(self, networks: Sequence[str]) -> str:
-        west, east = self.next_hops
-        preference = 200 - self.number
-        policy = (
-            "ip prefix-list NONE deny any",
-            f"ip prefix-list WEST permit {self.sides[0].network} le 32",
-            "route-map OUT permit 10",
-            " match ip address prefix-list WEST",
-            f" set ip next-hop {west}",
-            f" set local-preference {preference}",
-            "route-map OUT permit 20",
-            f" set ip next-hop {east}",
-            f" set local-preference {preference}",
+        return filled(
+            _CONFIGURATION,
+            number=_NUMBER,
+            own=self.own,
+            neighbours=[self.router],
+            announcing=[self],
+            networks=networks,
         )
-        router = (
-            f"router bgp {_NUMBER}",
-            f" bgp router-id {self.own}",
-            " no bgp network import-check",
-            *(f" neighbor {self.router} {words}" for words in _SESSION),
-            " address-family ipv4 unicast",
-            *(f"  network {network}" for network in networks),
-            f"  neighbor {self.router} route-map OUT out",
-        )
-
-        return "".join(f"{line}\n" for line in (*policy, *router))
 
 
 class FrrRouter(LinuxDut[FrrOptions]):
@@ -125,7 +164,7 @@ class FrrRouter(LinuxDut[FrrOptions]):
     kind = "frr"
     options_type = FrrOptions
     family = "inet"
-    software = Tool(f"{_HOME}/zebra", "frr", title="FRRouting")
+    software = Tool("/usr/lib/frr/zebra", "frr", title="FRRouting")
 
     def check_kind(self) -> None:
         """Checks that the node does not use the networks of test traffic, and that programs can run as FRR's user.
@@ -154,9 +193,8 @@ class FrrRouter(LinuxDut[FrrOptions]):
         """Gives both interfaces addresses and neighbours, and starts FRR and the peers, until all routes are there."""
         enable_forwarding(changes, self.node, (self.west, self.east), 4)
         for side, mac in zip(self._sides, (west_mac, east_mac), strict=True):
-            side.add(changes, "address", f"{side.address}/29", "dev", side.interface)
-            for place in _NEIGHBOURS:
-                side.add_neighbour(changes, side.interface, side.network[place], mac)
+            hops = [side.network[place] for place in _NEIGHBOURS]
+            changes.apply(_SIDE, side=side, next_hops=hops, mac=mac)
             # What zebra leaves behind when it is killed.
             changes.clean_up("ip", "nexthop", "flush", "dev", side.interface)
             changes.clean_up("ip", "-4", "route", "flush", "proto", "bgp", "dev", side.interface)
@@ -212,14 +250,9 @@ class FrrRouter(LinuxDut[FrrOptions]):
         )
         # The second peer would announce the same routes.
         peer = self._peers[0]
-        lines = [
-            f"router bgp {_NUMBER}",
-            " address-family ipv4 unicast",
-            *(f"  network {host}" for host in hosts),
-        ]
         self._expected += entries
         path = f"{peer.directory}/announced"
-        self.node.run("tee", path, stdin="".join(f"{line}\n" for line in lines))
+        self.node.run("tee", path, stdin=filled(_ANNOUNCED, number=_NUMBER, hosts=hosts))
         self._ask(peer.directory, "-f", path)
         self._wait_for_routes(peer)
 
@@ -257,20 +290,22 @@ class FrrRouter(LinuxDut[FrrOptions]):
             lambda: self.node.attempt("sh", "-c", _IS_SEPARATE, "separate", pid()).exit_status == 0,
         )
         inside = ("nsenter", f"--net=/proc/{pid()}/ns/net", "--")
-        changes.add_link(peer.link, "type", "veth", "peer", "name", "router", "netns", pid())
-        for where, address, name in (((), peer.router, peer.link), (inside, peer.own, "router")):
-            changes.run(*where, "ip", "address", "add", f"{address}/30", "dev", name)
-            changes.run(*where, "ip", "link", "set", "dev", name, "up")
+        changes.apply(_LINK, peer=peer, pid=pid(), inside=" ".join(inside))
         write_file(changes, f"{peer.directory}/bgpd.conf", peer.configuration(networks))
         # It installs no routes, so it needs no zebra.
-        return [space, self._start(changes, peer.directory, "bgpd", inside, ("--no_zebra",))]
+        return [space, self._start(changes, peer.directory, "bgpd", inside, "--no_zebra")]
 
     def _start_router(self, changes: Changes) -> None:
         self._make_directory(changes, self._directory)
-        lines = [f"router bgp {_NUMBER}", f" bgp router-id {self._sides[0].address}"]
-        lines += [f" neighbor {peer.own} {words}" for peer in self._peers for words in _SESSION]
+        text = filled(
+            _CONFIGURATION,
+            number=_NUMBER,
+            own=self._sides[0].address,
+            neighbours=[peer.own for peer in self._peers],
+            announcing=(),
+        )
         write_file(changes, f"{self._directory}/zebra.conf", "")
-        write_file(changes, f"{self._directory}/bgpd.conf", "".join(f"{line}\n" for line in lines))
+        write_file(changes, f"{self._directory}/bgpd.conf", text)
         self._router = [self._start(changes, self._directory, name) for name in ("zebra", "bgpd")]
 
     def _make_directory(self, changes: Changes, directory: str) -> None:
@@ -284,19 +319,10 @@ class FrrRouter(LinuxDut[FrrOptions]):
         directory: str,
         name: str,
         inside: Sequence[str] = (),
-        options: Sequence[str] = (),
+        options: str = "",
     ) -> Daemon:
         """Starts a program of FRR, and waits until it accepts commands."""
-        files = (
-            "-f",
-            f"{directory}/{name}.conf",
-            "-i",
-            f"{directory}/{name}.frr",
-            "-z",
-            f"{directory}/zebra.api",
-        )
-        common = ("--vty_socket", directory, "-P", "0", "--log", "stdout")
-        command = (*inside, f"{_HOME}/{name}", *options, *files, *common)
+        command = (*inside, *words(_PROGRAM, directory=directory, name=name, options=options))
         daemon = Daemon(self.node, directory, name, command)
         daemon.start(
             changes,
@@ -307,23 +333,17 @@ class FrrRouter(LinuxDut[FrrOptions]):
 
     def _withdraw(self) -> None:
         first, *others = self._peers
-        for word in ("", "no "):
-            command = f"{word}neighbor {first.router} prefix-list NONE out"
-            steps = (
-                "configure terminal",
-                f"router bgp {_NUMBER}",
-                "address-family ipv4 unicast",
-                command,
-            )
-            self._ask(first.directory, *(part for step in steps for part in ("-c", step)))
-            if word:
-                self._wait_for_routes(first)
-                return
+        self._filter(first, "")
+        self._wait_for_routes(first, 0)
+        for other in others:
+            self._wait_for_routes(other, self.options.routes or 2)
+        time.sleep(self.options.outage)
+        self._filter(first, "no ")
+        self._wait_for_routes(first)
 
-            self._wait_for_routes(first, 0)
-            for other in others:
-                self._wait_for_routes(other, self.options.routes or 2)
-            time.sleep(self.options.outage)
+    def _filter(self, peer: _Peer, word: str) -> None:
+        """Has a peer withdraw its routes, or announce them again (``no``)."""
+        self._ask(peer.directory, *words(_FILTER, number=_NUMBER, word=word, router=peer.router))
 
     def _ask(self, directory: str, *arguments: str) -> str:
         """The answer of the daemons in a directory to commands of vtysh."""
@@ -332,7 +352,7 @@ class FrrRouter(LinuxDut[FrrOptions]):
         )
         refused = [line for line in answer.splitlines() if line.startswith("%")]
         if refused:
-            raise self.node.error(f"FRR refused {' '.join(arguments)!r}: {refused[0]}")
+            raise self.node.error(f"FRR refused {' '.join(arguments)!r}: {refused[0]}.")
         return answer
 
     def _learned(self, peer: _Peer) -> int:

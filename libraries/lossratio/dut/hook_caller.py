@@ -131,7 +131,7 @@ class HookCaller:
                 if field in ("received", "transmitted") and name not in ("west", "east"):
                     raise self._error(
                         "counters",
-                        f"{field} needs a value for each side, west and east, but has one for {name!r}",
+                        f"{field} has a value for {name!r}, which is not a side: give values for west and east",
                     )
                 counts[field][str(name)] = count
 
@@ -155,7 +155,7 @@ class HookCaller:
         if hook is None:
             raise self._error(
                 name,
-                f"there is none; add 'hooks: {{{name}: {{command: ...}}}}' to the node in the topology file",
+                f"there is no such hook: add 'hooks: {{{name}: {{command: ...}}}}' to its node in the topology file",
             )
         if hook.command is not None:
             words: Sequence[str] = hook.command
@@ -167,7 +167,9 @@ class HookCaller:
             return self._of_request(name, hook, entries)
         if isinstance(hook, CountersHook | DescribeHook) and hook.snmp is not None:
             return self._of_snmp(name, hook, hook.snmp)
-        raise self._error(name, "there is no connection to the device")
+        raise self._error(
+            name, "it has nothing to call: give it a command or a url in the topology file"
+        )
 
     def _of_command(self, name: str, hook: Hook, command: tuple[str, ...]) -> str:
         if hook.runs_on == "controller":
@@ -226,7 +228,9 @@ class HookCaller:
             ) from error
 
         if len(data) > MOST_OUTPUT:
-            raise self._error(name, f"the answer to {request} has more than {MOST_OUTPUT:,} bytes")
+            raise self._error(
+                name, f"the answer to {request} has more than {MOST_OUTPUT:,} bytes: ask for less"
+            )
         return data.decode(errors="replace")
 
     def _of_snmp(
@@ -294,7 +298,9 @@ def _snmp_get(
         answers = {}
         for oid, (_, value) in zip(oids, values, strict=True):
             if type(value).__name__.startswith(("NoSuch", "EndOfMib")):
-                raise NodeError(f"{where}: it has no value {oid}.")
+                raise NodeError(
+                    f"{where}: the agent has no value {oid}. Correct the OID in the topology file."
+                )
             text = value.prettyPrint()
             answers[oid] = text if (count := _count(text)) is None else count
 

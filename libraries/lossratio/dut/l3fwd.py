@@ -11,11 +11,26 @@ from lossratio.dut.daemon import Daemon, write_file
 from lossratio.dut.dpdk import DpdkDut, DpdkOptions
 from lossratio.dut.linux.cores import CoreChoice
 from lossratio.dut.linux.node_dut import PYTHON
+from lossratio.dut.texts import words
 from lossratio.results import Role
 from lossratio.topology import EAST, WEST
 
 _HAS_RELAXED = 'grep -q relax-rx-offload "$(command -v "$1")"'
 """Whether the program can do without checksums from the card. DPDK 22.11's l3fwd cannot."""
+# Sockets do not say what a frame contains.
+_OWN = """
+-p 0x3 -P --config={{ config }} --lookup={{ dut.options.lookup }}
+--eth-dest=0,{{ macs[0] }} --eth-dest=1,{{ macs[1] }}
+--rule_ipv4={{ directory }}/ipv4 --rule_ipv6={{ directory }}/ipv6
+% if dut.options.largest_frame > 1518
+    --max-pkt-len={{ dut.options.largest_frame }}
+% endif
+% if dut.uses_cards
+    --rx-queue-size={{ dut.options.descriptors }} --tx-queue-size={{ dut.options.descriptors }}
+% else
+    --parse-ptype {{ "--relax-rx-offload" if is_relaxed }}
+% endif
+"""
 
 
 class L3fwdOptions(DpdkOptions):
@@ -74,35 +89,24 @@ class L3fwd(DpdkDut[L3fwdOptions]):
         write_file(changes, f"{directory}/ipv4", _routes(WEST.ipv4, EAST.ipv4))
         write_file(changes, f"{directory}/ipv6", _routes(WEST.ipv6, EAST.ipv6))
         # Each of its threads has a transmit queue, so the main thread also forwards.
-        environment = self.of_the_environment(cores.workers, len(cores.workers))
         threads = len(cores.workers)
+        environment = self.of_the_environment(cores.workers, threads)
         queues = self.options.queues or threads
         config = ",".join(
             f"({port},{queue},{queue % threads})" for port in (0, 1) for queue in range(queues)
         )
-        largest = self.options.largest_frame
-        relaxed = (
-            self.node.attempt("sh", "-c", _HAS_RELAXED, "relaxed", self.program).exit_status == 0
+        has_relaxed = self.node.attempt("sh", "-c", _HAS_RELAXED, "relaxed", self.program)
+        own = words(
+            _OWN,
+            dut=self,
+            directory=directory,
+            config=config,
+            is_relaxed=has_relaxed.exit_status == 0,
+            macs=(west_mac, east_mac),
         )
-        descriptors = str(self.options.descriptors)
-        own = [
-            *("-p", "0x3", "-P", f"--config={config}", f"--lookup={self.options.lookup}"),
-            *(f"--eth-dest=0,{west_mac}", f"--eth-dest=1,{east_mac}"),
-            *(f"--rule_ipv4={directory}/ipv4", f"--rule_ipv6={directory}/ipv6"),
-        ]
-        if largest > 1518:
-            own.append(f"--max-pkt-len={largest}")
-        if self.uses_cards:
-            own += [f"--rx-queue-size={descriptors}", f"--tx-queue-size={descriptors}"]
-        else:
-            # Sockets do not say what a frame contains.
-            own.append("--parse-ptype")
-            if relaxed:
-                own.append("--relax-rx-offload")
 
-        return [
-            self.run_program(changes, (self.program, *environment, "--", *own), directory, "l3fwd")
-        ]
+        program = (self.program, *environment, "--", *own)
+        return [self.run_program(changes, program, directory, "l3fwd")]
 
     def is_ready(self, daemon: Daemon) -> bool:
         """Whether its links are up, and it is in its main loop."""

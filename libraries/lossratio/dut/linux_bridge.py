@@ -12,6 +12,25 @@ from lossratio.dut.linux.interfaces import check_free
 from lossratio.dut.linux.node_dut import BRIDGE
 from lossratio.topology import EAST, WEST
 
+# Without the first settings, bridged frames would also pass the machine's IP firewall, which may drop them.
+_BRIDGE = """
+% for protocol in ("iptables", "ip6tables", "arptables")
+    /proc/sys/net/bridge/bridge-nf-call-{{ protocol }} 0 optional
+% endfor
+{{ made(dut.stem, "type bridge stp_state 0 forward_delay 0 mcast_snooping 0") }}
+% for name in dut.interfaces
+    /proc/sys/net/ipv6/conf/{{ name }}/disable_ipv6 1 optional
+% endfor
+% for name, neighbour in ports
+    ip link set dev {{ name }} master {{ dut.stem }} | ip link set dev {{ name }} nomaster
+    ip link set dev {{ name }} type bridge_slave learning off
+    % if not dut.options.vxlan
+        bridge fdb replace {{ neighbour }} dev {{ name }} master static
+    % endif
+% endfor
+ip link set dev {{ dut.stem }} up
+"""
+
 
 class BridgeOptions(LinuxOptions):
     """The options of a bridge."""
@@ -58,30 +77,11 @@ class LinuxBridge(LinuxDut[BridgeOptions]):
 
     def configure(self, changes: Changes, west_mac: str, east_mac: str) -> None:
         """Makes the bridge and puts both interfaces, or the tunnels on them, into it."""
-        # Otherwise, bridged frames also pass the machine's IP firewall, which may drop them.
-        for protocol in ("iptables", "ip6tables", "arptables"):
-            changes.write(f"/proc/sys/net/bridge/bridge-nf-call-{protocol}", "0", optional=True)
-        bridge = self.stem
-        changes.add_link(
-            bridge, "type", "bridge", "stp_state", "0", "forward_delay", "0", "mcast_snooping", "0"
-        )
-        for name in (bridge, self.west, self.east):
-            changes.write(f"/proc/sys/net/ipv6/conf/{name}/disable_ipv6", "1", optional=True)
-
-        if self.options.vxlan:
-            for tunnel, neighbour in zip(self._tunnels, (west_mac, east_mac), strict=True):
+        neighbours = (west_mac, east_mac)
+        for tunnel, neighbour in zip(self._tunnels, neighbours, strict=True):
+            if self.options.vxlan:
                 tunnel.configure(changes, neighbour)
-                changes.write(
-                    f"/proc/sys/net/ipv6/conf/{tunnel.name}/disable_ipv6", "1", optional=True
-                )
-
-        for name, neighbour in zip(self._ports, (west_mac, east_mac), strict=True):
-            changes.set_link(name, "master", bridge, undo=("nomaster",))
-            changes.set_link(name, "type", "bridge_slave", "learning", "off")
-            if not self.options.vxlan:
-                changes.run("bridge", "fdb", "replace", neighbour, "dev", name, "master", "static")
-
-        changes.set_link(bridge, "up")
+        changes.apply(_BRIDGE, dut=self, ports=list(zip(self._ports, neighbours, strict=True)))
 
     def reconfigure(self, entries: int) -> None:
         """Adds static entries to the forwarding database, half of them for each port."""

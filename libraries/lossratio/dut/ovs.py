@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, Literal
 
-from pydantic import Field, model_validator
+from pydantic import Field
 
 from lossratio.dut.base import EASTWARD, SIDES, WESTWARD, DutCounters, Tool
 from lossratio.dut.changes import Changes
@@ -26,6 +26,7 @@ from lossratio.dut.ovs_programs import (
     parse_ports,
     parse_socket_drops,
 )
+from lossratio.dut.texts import filled, words
 from lossratio.topology import EAST, WEST
 
 _PORTS_SECONDS = round(READY_TIMEOUT)
@@ -41,6 +42,25 @@ class OvsOptions(SocketOptions, PolicedOptions):
     """The options of Open vSwitch."""
 
     is_router = False
+    requires = (
+        (
+            "most_connections",
+            "firewall",
+            "most_connections is a limit of a firewall; also set firewall=conntrack",
+        ),
+    )
+    excludes = (
+        (
+            "firewall",
+            "rules police forwarding=learning",
+            "a firewall has its own rules: leave out rules, police and forwarding",
+        ),
+        (
+            "rules police",
+            "forwarding=learning",
+            "rules and police need OpenFlow: leave them out with forwarding=learning",
+        ),
+    )
     forwarding: Literal["learning", "openflow"] = "openflow"
     """``openflow`` (rules; the default) or ``learning`` (a switch that learns addresses; the set-up enters the
     neighbours' addresses)."""
@@ -54,28 +74,45 @@ class OvsOptions(SocketOptions, PolicedOptions):
     most_connections: int | None = Field(default=None, ge=1)
     """Number of connections that the firewall keeps at once (``ct-set-maxconns``)."""
 
-    @model_validator(mode="after")
-    def _rules_are_openflow(self) -> "OvsOptions":
-        if self.firewall is None and self.most_connections is not None:
-            raise ValueError(
-                "most_connections is a limit of a firewall; also set firewall=conntrack"
-            )
-        if self.firewall and (self.rules > 1 or self.police or self.forwarding == "learning"):
-            raise ValueError("a firewall has its own rules: leave out rules, police and forwarding")
-        if self.forwarding == "learning" and (self.rules > 1 or self.police is not None):
-            raise ValueError(
-                "rules and police need OpenFlow: leave them out with forwarding=learning"
-            )
-        return self
 
-
-_FIREWALL = """
+_RULES = """
+% if options.firewall
 priority=10,in_port=1,ip,ct_state=-trk,actions=ct(table=0)
 priority=10,in_port=2,ip,ct_state=-trk,actions=ct(table=0)
 priority=20,in_port=1,ip,ct_state=+trk+new,actions=ct(commit),output:2
 priority=20,in_port=1,ip,ct_state=+trk+est,actions=output:2
 priority=20,in_port=2,ip,ct_state=+trk+est,actions=output:1
+% else
+% for entry, leaving, network in ways
+% set actions = ("meter:%d," % entry if options.police else "") ~ "output:%d" % leaving
+% if options.rules == 1
+priority=10,in_port={{ entry }},actions={{ actions }}
+% else
+% for number in range(1, options.rules + 1)
+priority=10,ip,in_port={{ entry }},nw_dst={{ network[number] }},actions={{ actions }}
+% endfor
+% endif
+% endfor
+% endif
 """
+_POLLING = """
+--no-wait set Open_vSwitch . other_config:dpdk-init=true other_config:dpdk-lcore-mask={{ masks[0] }}
+other_config:pmd-cpu-mask={{ masks[1] }} other_config:dpdk-extra=--file-prefix=lossratio-ovs
+"""
+_PORTS = """
+add-br {{ bridge }}
+-- set bridge {{ bridge }} datapath_type=netdev fail_mode=secure protocols=OpenFlow13
+other-config:disable-in-band=true
+% for port, card in ports
+    -- add-port {{ bridge }} {{ port }} -- set interface {{ port }} ofport_request={{ loop.index }}
+    % if uses_cards
+        type=dpdk options:dpdk-devargs={{ card }} options:n_rxq={{ queues }}
+    % elif options.uses_af_xdp
+        type=afxdp
+    % endif
+% endfor
+"""
+"""The arguments of ovs-vsctl that make the bridge and its two ports."""
 _TIMEOUT, _ESTABLISHED_TIMEOUT = 30.0, 86_400.0
 _MOST_CONNECTIONS = 3_000_000
 _FILL_RATE = 5_000.0
@@ -124,20 +161,9 @@ class OvsConnections(ConnectionTable):
 
 
 def forwarding_rules(options: OvsOptions) -> str:
-    """The rules of both directions, one on each line."""
-    if options.firewall is not None:
-        return _FIREWALL.lstrip()
-    ways = ((EASTWARD, 1, 2, EAST), (WESTWARD, 2, 1, WEST))
-    lines: list[str] = []
-    for direction, entry, leaving, side in ways:
-        limit = f"meter:{METERS[direction]}," if options.police is not None else ""
-        actions = f"actions={limit}output:{leaving}"
-        if options.rules == 1:
-            lines.append(f"priority=10,in_port={entry},{actions}")
-        else:
-            hosts = (side.ipv4[number] for number in range(1, options.rules + 1))
-            lines += (f"priority=10,ip,in_port={entry},nw_dst={host},{actions}" for host in hosts)
-    return "".join(f"{line}\n" for line in lines)
+    """The rules of both directions, one on each line. A meter has the number of the port in front of it."""
+    ways = ((1, 2, EAST.ipv4), (2, 1, WEST.ipv4))
+    return filled(_RULES, options=options, ways=ways).lstrip()
 
 
 _PACKAGE = "openvswitch-switch"
@@ -177,8 +203,8 @@ class OpenVswitch(ProgramDut[OvsOptions]):
             != 0
         ):
             raise self.node.error(
-                "Open vSwitch's userspace datapath needs TAP devices (/dev/net/tun), which take "
-                "root on the machine itself: log in as root, or build the local testbed as root."
+                "Open vSwitch's userspace datapath needs TAP devices (/dev/net/tun), which only "
+                "root of the machine itself can make: log in as root, or build the local testbed as root."
             )
 
         self.node.run("ip", "tuntap", "delete", "dev", self.stem, "mode", "tap")
@@ -207,37 +233,40 @@ class OpenVswitch(ProgramDut[OvsOptions]):
         changes.run(*control.vsctl("--no-wait", "init"))
 
         if self.uses_cards:
-            settings = {
-                "dpdk-init": "true",
-                "dpdk-lcore-mask": hex(1 << cores.main),
-                "pmd-cpu-mask": hex(sum(1 << cpu for cpu in cores.workers)),
-                "dpdk-extra": "--file-prefix=lossratio-ovs",
-            }
-            polls = (f"other_config:{name}={value}" for name, value in settings.items())
-            changes.run(*control.vsctl("--no-wait", "set", "Open_vSwitch", ".", *polls))
+            masks = (hex(1 << cores.main), hex(sum(1 << cpu for cpu in cores.workers)))
+            changes.run(*control.vsctl(*words(_POLLING, masks=masks)))
 
         # The datapath's TAP devices remain when the switch ends.
         for tap in (self.stem, _DATAPATH_TAP):
             changes.clean_up("ip", "link", "delete", "dev", tap)
         control.switch.start(changes, lambda: control.answers(control.switch))
-        bridge = self.stem
-        ports = self._bridge_arguments(len(cores.workers))
+        arguments = words(
+            _PORTS,
+            bridge=self.stem,
+            ports=list(zip(self._ports, (self.west, self.east), strict=True)),
+            uses_cards=self.uses_cards,
+            options=self.options,
+            queues=self.options.queues or len(cores.workers),
+        )
         changes.run(
-            *control.vsctl(*ports, seconds=_PORTS_SECONDS), timeout=_PORTS_SECONDS + _MARGIN_SECONDS
+            *control.vsctl(*arguments, seconds=_PORTS_SECONDS),
+            timeout=_PORTS_SECONDS + _MARGIN_SECONDS,
         )
 
         if self.options.forwarding == "learning":
             for port, neighbour in zip(self._ports, (west_mac, east_mac), strict=True):
-                changes.run(*control.appctl("fdb/add", bridge, port, "0", neighbour))
-            changes.run(*control.ofctl("add-flow", bridge, "actions=NORMAL"))
+                changes.run(*control.appctl("fdb/add", self.stem, port, "0", neighbour))
+            changes.run(*control.ofctl("add-flow", self.stem, "actions=NORMAL"))
         else:
             for number in METERS.values() if self.options.police is not None else ():
                 band = f"band=type=drop,rate={self.options.police},burst_size={self.options.bucket}"
                 changes.run(
-                    *control.ofctl("add-meter", bridge, f"meter={number},pktps,burst,stats,{band}")
+                    *control.ofctl(
+                        "add-meter", self.stem, f"meter={number},pktps,burst,stats,{band}"
+                    )
                 )
             changes.run(
-                *control.ofctl("add-flows", bridge, "-"), stdin=forwarding_rules(self.options)
+                *control.ofctl("add-flows", self.stem, "-"), stdin=forwarding_rules(self.options)
             )
 
         if self.options.most_connections is not None:
@@ -272,20 +301,16 @@ class OpenVswitch(ProgramDut[OvsOptions]):
             side: self.node.find("port", name, ports)
             for side, name in zip(SIDES, self._ports, strict=True)
         }
-        numbers = METERS if self.options.police is not None else {}
-        if numbers:
-            meters = parse_meters(self.node.run(*control.ofctl("meter-stats", self.stem)))
-        else:
-            meters = {}
-
         dropped = {
             f"{side} socket, full": parse_socket_drops(sockets, name)
             for side, name in kernels.items()
         }
         for side, port in sides.items():
             dropped[f"{side} port, going out"] = port["tx"].get("drop", 0)
-        for way, number in numbers.items():
-            dropped[f"meter {way}"] = self.node.find("meter", number, meters)
+        if self.options.police is not None:
+            meters = parse_meters(self.node.run(*control.ofctl("meter-stats", self.stem)))
+            for way, number in METERS.items():
+                dropped[f"meter {way}"] = self.node.find("meter", number, meters)
         dropped.update(parse_coverage(self.node.run(*control.appctl("coverage/show"))))
 
         details = {
@@ -322,39 +347,6 @@ class OpenVswitch(ProgramDut[OvsOptions]):
         report["workers"] = parse_pmd_workers(statistics, report["pmd-rxq-show"])
         report["dpctl/show"] = self.node.run(*appctl("dpctl/show", "--statistics")).splitlines()
         report["coverage/show"] = self.node.run(*appctl("coverage/show")).splitlines()
-
-    def _bridge_arguments(self, workers: int) -> Iterator[str]:
-        """Arguments of ovs-vsctl that make the bridge and its two ports, on cards if there are any."""
-        yield from (
-            "add-br",
-            self.stem,
-            "--",
-            "set",
-            "bridge",
-            self.stem,
-            "datapath_type=netdev",
-            "fail_mode=secure",
-        )
-        yield from ("protocols=OpenFlow13", "other-config:disable-in-band=true")
-        for number, (port, card) in enumerate(
-            zip(self._ports, (self.west, self.east), strict=True), start=1
-        ):
-            yield from (
-                "--",
-                "add-port",
-                self.stem,
-                port,
-                "--",
-                "set",
-                "interface",
-                port,
-                f"ofport_request={number}",
-            )
-            if self.uses_cards:
-                queues = self.options.queues or workers
-                yield from ("type=dpdk", f"options:dpdk-devargs={card}", f"options:n_rxq={queues}")
-            elif self.options.uses_af_xdp:
-                yield "type=afxdp"
 
     @property
     def _control(self) -> OvsControl:

@@ -11,6 +11,21 @@ from lossratio.dut.daemon import Daemon
 from lossratio.dut.dpdk import FRAME_BYTES, RING_HEADROOM, DpdkDut, DpdkOptions, power_of_two
 from lossratio.dut.linux.cores import CoreChoice
 from lossratio.dut.linux.node_dut import PYTHON
+from lossratio.dut.texts import words
+
+# Without the last option, it ends when its standard input ends.
+_OWN = """
+--forward-mode={{ dut.options.mode }} --burst={{ dut.options.burst }}
+--nb-cores={{ workers }} --rxq={{ queues }} --txq={{ queues }}
+--mbuf-size={{ room }} --total-num-mbufs=16384
+--eth-peer=0,{{ macs[0] }} --eth-peer=1,{{ macs[1] }}
+% if dut.uses_cards
+    --rxd={{ dut.options.descriptors }} --txd={{ dut.options.descriptors }}
+% else
+    --no-lsc-interrupt
+% endif
+--stats-period=86400
+"""
 
 
 class TestpmdOptions(DpdkOptions):
@@ -65,28 +80,17 @@ class Testpmd(DpdkDut[TestpmdOptions]):
 
         queues = self.options.queues or (len(cores.by_side[0]) if self.uses_cards else 1)
         environment = self.of_the_environment((cores.main, *workers), queues)
-        descriptors = str(self.options.descriptors)
         room = power_of_two(self.options.largest_frame + RING_HEADROOM) + RING_HEADROOM
-        room = max(room, FRAME_BYTES + RING_HEADROOM)
-        work = (f"--nb-cores={len(cores.workers)}", f"--rxq={queues}", f"--txq={queues}")
-        buffers = (f"--mbuf-size={room}", "--total-num-mbufs=16384")
-        peers = (f"--eth-peer=0,{west_mac}", f"--eth-peer=1,{east_mac}")
-        own = [
-            *(f"--forward-mode={self.options.mode}", f"--burst={self.options.burst}"),
-            *(*work, *buffers, *peers),
-        ]
-        if self.uses_cards:
-            own += [f"--rxd={descriptors}", f"--txd={descriptors}"]
-        else:
-            own.append("--no-lsc-interrupt")
-        # Without this, it ends when its standard input ends.
-        own.append("--stats-period=86400")
-
-        return [
-            self.run_program(
-                changes, (self.program, *environment, "--", *own), directory, "testpmd"
-            )
-        ]
+        own = words(
+            _OWN,
+            dut=self,
+            workers=len(workers),
+            queues=queues,
+            room=max(room, FRAME_BYTES + RING_HEADROOM),
+            macs=(west_mac, east_mac),
+        )
+        program = (self.program, *environment, "--", *own)
+        return [self.run_program(changes, program, directory, "testpmd")]
 
     @property
     def is_addressed(self) -> bool:

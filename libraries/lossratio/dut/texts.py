@@ -30,6 +30,11 @@ def lines(text: str, **values: object) -> Iterator[list[str]]:
             yield [column.strip() for column in re.split(r" \|(?= |$)", line)]
 
 
+def words(text: str, **values: object) -> tuple[str, ...]:
+    """The words of a command line, as a shell would split it, with its placeholders filled in."""
+    return tuple(shlex.split(filled(text, **values)))
+
+
 @cache
 def _template(text: str) -> jinja2.Template:
     # Slow to import, and not needed to check options.

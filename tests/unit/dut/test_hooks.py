@@ -84,7 +84,7 @@ def test_counters_are_found_by_json_pointers_and_regular_expressions():
         (
             {},
             Session('{"received": {"left": 1}}'),
-            "received needs a value for each side, west and east, but has one for 'left'",
+            "received has a value for 'left', which is not a side: give values for west and east",
         ),
         ({}, Session("[" * 100_000 + "]" * 100_000), "must be a mapping with one or more of"),
         ({}, Session(f'{{"received": {{"west": {"9" * 5000}}}}}'), "must be a mapping with one or more of"),
@@ -295,7 +295,7 @@ def test_hooks_are_snmp_gets(monkeypatch):
         assert 0 < first.received["west"] < second.received["west"]
         nothing = box({"counters": {"snmp": snmp, "received": {"west": "1.3.6.1.9.9.9"}, "timeout": PATIENCE}})
         with pytest.raises(
-            NodeError, match=r"BOX: the hook 'counters' failed: SNMP at 127.0.0.1, port \d+: it has no "
+            NodeError, match=r"BOX: the hook 'counters' failed: SNMP at 127.0.0.1, port \d+: the agent has no value "
         ):
             nothing.read_counters()
     silent = box({"counters": {"snmp": snmp, "received": {"west": "1.3.6.1.9"}, "timeout": "200 ms"}})

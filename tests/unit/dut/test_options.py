@@ -77,7 +77,7 @@ def test_options_survive_being_written_down(kind, options):
         ("xdp", {"object": "a.o", "pinned": "/sys/fs/bpf/a"}, "object and pinned name two different programs"),
         ("xdp", {"rules": 5}, "rules need forwarding=filter"),
         ("xdp", {"faults": "drop"}, "faults and every go together"),
-        ("xdp", {"faults": "drop,drop", "every": 9}, "faults and every go together: set both"),
+        ("xdp", {"faults": "drop,drop", "every": 9}, "faults: a fault is named twice: name each fault once"),
         ("xdp", {"faults": "explode", "every": 9}, "faults.0: "),
         ("xdp", {"faults": "drop", "every": 3}, "every: "),
         (

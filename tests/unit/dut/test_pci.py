@@ -332,7 +332,7 @@ def test_interfaces_that_do_not_go_together_are_refused(node, west, east, messag
 def of_a_server(monkeypatch):
     """Two NUMA nodes of four cores each, and no checks of cards and memory."""
     cores = tuple(Core((number,), number // 4) for number in range(8))
-    for module in ("linux.cores", "vpp.dut"):
+    for module in ("linux.cores", "vpp.path"):
         monkeypatch.setattr(f"lossratio.dut.{module}.read_cores", lambda _: cores)
     for check in ("check_pci", "check_hugepages"):
         monkeypatch.setattr(f"lossratio.dut.linux.program_dut.{check}", lambda *_: None)
@@ -428,7 +428,7 @@ WIDE, NARROW = "8d2078c106f0466", "d2008c22260286"
     [
         ([], {}, ()),
         ([WIDE], {}, ()),
-        ([WIDE, NARROW], {}, (("dpdk", "base-virtaddr 0x2000000000"),)),
+        ([WIDE, NARROW], {}, ("dpdk base-virtaddr 0x2000000000",)),
         ([NARROW], {"dpdk": "iova-mode pa"}, ()),
     ],
 )

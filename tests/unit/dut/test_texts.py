@@ -3,8 +3,7 @@
 import jinja2
 import pytest
 
-from lossratio.dut.texts import filled, lines
-from lossratio.dut.vpp.features.feature import Feature, Steps
+from lossratio.dut.texts import filled, lines, words
 
 TEXT = r"""
     % if mtu
@@ -28,5 +27,6 @@ def test_a_misspelt_name_is_an_error():
         filled(TEXT, mtu=0, local="192.0.2.1", name="a")
 
 
-def test_a_step_has_the_name_of_the_method_that_would_give_it():
-    assert {name for name in vars(Steps()) if not hasattr(Feature, name)} == {"file"}
+def test_words_are_those_of_a_shell():
+    text = "run {{ path | quoted }} -append 'two words'\n% for number in (0, 1)\n    --card={{ number }}\n% endfor\n"
+    assert words(text, path="/a b/c") == ("run", "/a b/c", "-append", "two words", "--card=0", "--card=1")

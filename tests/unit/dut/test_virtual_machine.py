@@ -18,8 +18,9 @@ from lossratio.dut import create_dut
 from lossratio.dut.changes import Changes
 from lossratio.dut.daemon import Daemon, make_directory
 from lossratio.dut.linux.cores import CoreChoice
+from lossratio.dut.texts import filled
 from lossratio.dut.vpp import Vpp
-from lossratio.dut.vpp.virtual_machine import VirtualMachine, writing_script
+from lossratio.dut.vpp.virtual_machine import CARDS, WRITER, VirtualMachine
 from lossratio.errors import DutError
 from lossratio.nodes import DutNode
 from lossratio.topology import VppStart
@@ -27,7 +28,6 @@ from lossratio.topology import VppStart
 KERNEL = os.environ.get("VM_KERNEL", "")
 """A kernel whose modules are in ``lib/modules`` beside its directory."""
 STAND_IN = Path(__file__).with_name("vpp_stand_in")
-CARDS = ("0000:00:06.0", "0000:00:07.0")
 MACHINE = {"forwarding": "l2bd", "process": "vhost", "vm": "testpmd"}
 
 
@@ -62,9 +62,10 @@ def unpack(archive: bytes, directory: Path) -> dict[str, int]:
 
 
 def written(tmp_path: Path, **wanted) -> subprocess.CompletedProcess[str]:
-    nothing = {"programs": [], "files": [], "if_any": [], "modules": []}
+    nothing = {"programs": [], "files": [], "if_any": [], "modules": [], "cards": CARDS}
     runs = {"guest": "testpmd", "command": "ls /dev", "workers": 1}
-    script = writing_script(str(tmp_path / "archive"), str(tmp_path / "boot/vmlinuz-7.1"), **nothing | runs | wanted)
+    places = {"archive": str(tmp_path / "archive"), "kernel": str(tmp_path / "boot/vmlinuz-7.1")}
+    script = filled(WRITER.read_text(), **places, **nothing | runs | wanted)
     return subprocess.run(["sh", "-s"], input=script, capture_output=True, text=True, check=False)
 
 

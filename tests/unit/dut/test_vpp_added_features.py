@@ -54,7 +54,7 @@ def test_its_options_are_options_of_vpp_and_its_commands_follow_those_of_forward
         command.text for command in parse_options("vpp", {"forwarding": "ip4", "acl": "2"}).forwarding_commands(*PORTS)
     ]
     lines = [line for feature in options.features for line in feature.plugin_lines()]
-    assert lines[-1] == ("plugins", "plugin lb_plugin.so { enable }")
+    assert lines[-1] == "plugins plugin lb_plugin.so { enable }"
 
 
 @pytest.mark.usefixtures("_load_balancer")
@@ -63,7 +63,7 @@ def test_its_options_are_options_of_vpp_and_its_commands_follow_those_of_forward
     [
         ({"forwarding": "ip4", "lb_servers": "many"}, r"lb_servers: must be a whole number"),
         ({"forwarding": "ip4", "lb_servers": 0}, r"lb_servers: must be at least 1"),
-        ({"forwarding": "l2bd", "lb_servers": 2}, r"lb_servers go with forwarding=ip4"),
+        ({"forwarding": "l2bd", "lb_servers": 2}, r"lb_servers: also set forwarding=ip4"),
         ({"lb_server": 2}, r"it has no option 'lb_server'.*Did you mean 'lb_servers'\?"),
     ],
 )
@@ -122,6 +122,12 @@ class Clash(Feature):
 class Nothing(Feature):
     pass
 
+class Older(Feature):
+    tunnels: int | None = None
+
+    def commands(self, ports):
+        return ()
+
 other = 1
 """
 
@@ -133,6 +139,7 @@ other = 1
         ("broken_vpp:Required", "has no default for 'tunnels': add one that leaves the feature off"),
         ("broken_vpp:Clash", "has an option 'acl' that the feature AccessLists also has: rename one of them"),
         ("broken_vpp:Nothing", "has no option, so it could never be switched on"),
+        ("broken_vpp:Older", "has a method 'commands': give its commands as a text in steps instead"),
         ("broken_vpp:other", "is not a subclass of lossratio.dut.vpp.Feature"),
     ],
 )

@@ -214,7 +214,7 @@ def test_programs_that_poll_never_share_cpus_with_another_dut_of_the_machine(net
     _, second = Chain(netns_lab, str(STAND_IN), sockets="af_xdp").duts
     assert second.cpus == (0, 3)
     cores.pop()
-    with pytest.raises(NotMeasuredHereError, match=r"only 0 remain.* DUT1 on the same machine has the others"):
+    with pytest.raises(NotMeasuredHereError, match=r"only 0 remain.* The others belong to DUT1 on the same machine"):
         _ = second.cpus
     _, second = Chain(netns_lab, str(STAND_IN)).duts
     assert second._choose_cores().beside == ("DUT1",)
@@ -237,10 +237,13 @@ def test_a_chain_that_is_too_long_is_an_error_of_the_suite(netns_lab):
         ({"ipsec": 40_000}, "at most 32,000"),
         ({"wireguard": 9000}, "at most 8,192"),
         ({"geneve": 1025}, "at most 1,024"),
-        ({"ipsec": 1, "ipsec_algorithms": "aes256cbc"}, "is not one of CSIT's names of algorithms"),
-        ({"ipsec_udp": True}, "ipsec_udp needs ipsec, the number of tunnels"),
+        (
+            {"ipsec": 1, "ipsec_algorithms": "aes256cbc"},
+            "is not an algorithm of VPP: write it as in FD.io CSIT's suites",
+        ),
+        ({"ipsec_udp": True}, "ipsec_udp: also set ipsec, the number of tunnels"),
         ({"ipsec": 1, "ipsec_async": True}, "set cores=2"),
-        ({"ipsec_async": True, "cores": 2, "queues": 1}, "ipsec_async needs ipsec, the number of tunnels"),
+        ({"ipsec_async": True, "cores": 2, "queues": 1}, "ipsec_async: also set ipsec, the number of tunnels"),
         ({"ipsec": 1, "wireguard": 1}, "leave one out"),
     ],
 )

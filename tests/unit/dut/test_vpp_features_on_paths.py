@@ -131,12 +131,7 @@ def test_the_second_vpp_connects_what_the_first_one_has_as_a_client():
         "set interface l2 xconnect memif1/0 memif2/0",
         "set interface l2 xconnect memif2/0 memif1/0",
     ]
-    assert not list(programs(options))
-
-
-def programs(options):
-    for kind in options.features:
-        yield from kind.programs(options, "/run")
+    assert not options.programs("/run")
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ from lossratio.dut import Established
 from lossratio.dut.linux.cores import CoreChoice
 from lossratio.dut.vpp import Vpp
 from lossratio.dut.vpp.features.feature import both_ports
-from lossratio.dut.vpp.features.nat import Sessions, Sfdp
+from lossratio.dut.vpp.features.nat import Sessions
 from lossratio.dut.vpp.startup import startup_configuration
 from lossratio.errors import DutError
 from lossratio.testbed.opening import open_testbed
@@ -76,7 +76,7 @@ def test_sessions_of_stateful_flows_have_services_both_ways_and_end_by_a_command
         "set sfdp interface-input host-b tenant 1",
     ]
     options = VppOptions(forwarding="ip4", sfdp="ip4", sfdp_sessions=64_512)
-    assert list(Sfdp.startup(options)) == [("sfdp", "sessions-log2 17")]
+    assert list(options.startup_lines())[1:] == ["sfdp sessions-log2 17"]
     assert options.entries == 1 << 17
     ended = Established(1, 1, 1.0, "time_wait")
     Sessions("DUT1", options.table, None).check(ended)
@@ -103,8 +103,8 @@ def test_sessions_of_stateful_flows_have_services_both_ways_and_end_by_a_command
         ({"sfdp": "ip4", "nat": "nat44-ed"}, "sfdp is not a NAT"),
         ({"sfdp": "ip4", "acl": 50}, "acl would have no effect: sfdp forwards frames"),
         ({"sfdp": "ip4", "police": "1 Mbps"}, "police would have no effect: sfdp forwards frames"),
-        ({"forwarding": "l2patch", "acl": 50}, "acl goes with forwarding=l2xc or l2bd or ip4 or ip6"),
-        ({"forwarding": "l2patch", "police": "1 Mbps"}, "police goes with forwarding=l2xc or l2bd"),
+        ({"forwarding": "l2patch", "acl": 50}, "acl: also set forwarding=l2xc or l2bd or ip4 or ip6"),
+        ({"forwarding": "l2patch", "police": "1 Mbps"}, "police: also set forwarding=l2xc or l2bd"),
     ],
 )
 def test_options_that_do_not_go_together_are_refused(options, problem):

@@ -84,6 +84,10 @@ def test_both_of_two_features_have_all_their_commands_or_the_pair_is_refused(for
         ({"forwarding": "ip4", "routes": 10, "nat": "nat44-ed"}, "routes and nat both decide the routes of a router"),
         ({"forwarding": "ip4", "process": "memif", "gtpu": True}, "process and gtpu both decide the routes"),
         ({"forwarding": "l2xc", "vlan": 7, "bond": True}, "vlan and bond both decide the interfaces on links"),
+        ({"forwarding": "ip4", "classify": True, "mark": "EF"}, "both need VPP's first table of packets"),
+        ({"forwarding": "ip4", "classify": True, "sfdp": "ip4"}, "classify would have no effect"),
+        ({"forwarding": "ip4", "acl": 1, "geneve": 2}, "acl goes by other addresses than the tunnels of geneve"),
+        ({"forwarding": "ip4", "mark": "EF", "det44_hosts": 4}, "mark would have no effect"),
     ],
 )
 def test_two_features_that_decide_the_same_are_refused(options, message):

@@ -80,9 +80,9 @@ def test_where_it_is_installed_may_come_from_the_environment(monkeypatch):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"routes": "10"}, "routes go with forwarding=ip4 or ip6"),
-        ({"vxlan": "true", "forwarding": "ip4"}, "vxlan goes with forwarding=l2bd or l2xc"),
-        ({"macs": "10"}, "macs go with forwarding=l2bd"),
+        ({"routes": "10"}, "routes: also set forwarding=ip4 or ip6"),
+        ({"vxlan": "true", "forwarding": "ip4"}, "vxlan: also set forwarding=l2bd or l2xc"),
+        ({"macs": "10"}, "macs: also set forwarding=l2bd"),
         ({"acl_stateful": "true"}, "also set acl"),
         ({"burst": "10"}, "burst is the size of a policer's bucket"),
         ({"police": "100 bps"}, "whole kbit/s"),

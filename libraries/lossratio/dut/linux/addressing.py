@@ -23,16 +23,31 @@ _UNUSED = 0x02FF00 << 24
 _PROTOCOL = "198"
 """Number of the routing protocol that marks the routes; no protocol uses it."""
 
+# Without duplicate address detection, the address can be used at once. IPv4 has no such detection.
+_SIDE = """
+% set name = side.interface
+% set version = side.network.version
+% set ip = "ip -%d" % version
+% set length = side.network.max_prefixlen - 2
+{{ added(ip ~ " address", "%s/%d dev %s" % (side.address, length, name) ~ (" nodad" if version == 6 else "")) }}
+{{ added(ip ~ " neighbour", "%s lladdr %s dev %s nud permanent" % (side.neighbour, mac, name)) }}
+% if has_route
+    {{ added(ip ~ " route", "%s via %s dev %s" % (side.network, side.neighbour, name)) }}
+% endif
+"""
+_TUNNEL = """
+% set name = tunnel.interface
+{{ added("ip -4 address", "%s/32 dev %s" % (tunnel.local, name)) }}
+{{ added("ip -4 neighbour", "%s lladdr %s dev %s nud permanent" % (tunnel.remote, mac, name)) }}
+{{ added("ip -4 route", "%s/32 dev %s" % (tunnel.remote, name)) }}
+{{ made(tunnel.name, "type vxlan id %d dstport 4789 nolearning dev %s local %s remote %s"
+        % (tunnel.vni, name, tunnel.local, tunnel.remote)) }}
+ip link set dev {{ tunnel.name }} up
+"""
 _COUNT = """
 { ip -4 route show table main proto "$1"; ip -6 route show table main proto "$1"; } |
 sed -n 's/.* dev \\([^ ]*\\).*/\\1/p' | sort | uniq -c
 """
-
-
-def add(changes: Changes, version: int, what: str, *arguments: str) -> None:
-    """Runs ``ip WHAT add ARGUMENTS`` for a version of IP."""
-    ip = ("ip", f"-{version}", what)
-    changes.run(*ip, "add", *arguments, undo=(*ip, "delete", *arguments))
 
 
 def add_host_routes(
@@ -90,53 +105,16 @@ class RouterSide:
 
     def configure(self, changes: Changes, neighbour_mac: str, host_routes: int = 0) -> None:
         """Adds the address, the neighbour, and the route to the network or to a number of its hosts."""
-        on_link = f"{self.address}/{self.network.max_prefixlen - 2}"
-        # Without duplicate address detection, the address can be used at once. IPv4 has no such detection.
-        nodad = ("nodad",) if self.network.version == 6 else ()
-        self.add(changes, "address", on_link, "dev", self.interface, *nodad)
-        self.add_neighbour(changes, self.interface, self.neighbour, neighbour_mac)
-
+        changes.apply(_SIDE, side=self, mac=neighbour_mac, has_route=not host_routes)
         if host_routes:
             add_host_routes(changes, self.hosts(host_routes), self.neighbour, self.interface)
-        else:
-            self.add(
-                changes,
-                "route",
-                str(self.network),
-                "via",
-                str(self.neighbour),
-                "dev",
-                self.interface,
-            )
-
-    def add_neighbour(
-        self, changes: Changes, interface: str, address: Address, mac_address: str
-    ) -> None:
-        """Adds a permanent entry for the neighbour that leads to this side's network."""
-        self.add(
-            changes,
-            "neighbour",
-            str(address),
-            "lladdr",
-            mac_address,
-            "dev",
-            interface,
-            "nud",
-            "permanent",
-        )
-
-    def add(self, changes: Changes, what: str, *arguments: str) -> None:
-        """Runs ``ip WHAT add ARGUMENTS`` for this side's version of IP."""
-        add(changes, self.network.version, what, *arguments)
 
 
 def router_sides(west: str, east: str, ip_version: int = 4) -> tuple[RouterSide, RouterSide]:
     """Both sides of a router with these interfaces, between the networks of test traffic."""
-    networks = ((side.ipv4 if ip_version == 4 else side.ipv6) for side in (WEST, EAST))
-    ours, theirs = (
-        RouterSide(name, network) for name, network in zip((west, east), networks, strict=True)
-    )
-    return ours, theirs
+    if ip_version == 4:
+        return RouterSide(west, WEST.ipv4), RouterSide(east, EAST.ipv4)
+    return RouterSide(west, WEST.ipv6), RouterSide(east, EAST.ipv6)
 
 
 def halves(count: int) -> tuple[int, int]:
@@ -166,8 +144,6 @@ def unused_macs(count: int) -> list[str]:
 
 WEST_VNI, EAST_VNI = 24, 25
 """VXLAN network identifiers of the tunnels. Linux has no other means to distinguish tunnels with the same port."""
-PORT = 4789
-"""UDP port of VXLAN (RFC 7348)."""
 
 
 @dataclass(frozen=True)
@@ -201,14 +177,4 @@ class Tunnel:
 
     def configure(self, changes: Changes, neighbour_mac: str) -> None:
         """Makes the tunnel's interface, and the route to the neighbour."""
-        device = ("dev", self.interface)
-        for what, arguments in (
-            ("address", (f"{self.local}/32", *device)),
-            ("neighbour", (str(self.remote), "lladdr", neighbour_mac, *device, "nud", "permanent")),
-            ("route", (f"{self.remote}/32", *device)),
-        ):
-            add(changes, 4, what, *arguments)
-        kind = ("type", "vxlan", "id", str(self.vni), "dstport", str(PORT), "nolearning", *device)
-        ends = ("local", str(self.local), "remote", str(self.remote))
-        changes.add_link(self.name, *kind, *ends)
-        changes.set_link(self.name, "up")
+        changes.apply(_TUNNEL, tunnel=self, mac=neighbour_mac)

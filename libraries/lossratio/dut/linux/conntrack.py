@@ -3,18 +3,18 @@
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from ipaddress import IPv4Address, IPv6Address
-from typing import Any, Literal
+from typing import ClassVar, Literal
 
-from pydantic import Field, model_validator
+from pydantic import Field
 
-from lossratio.dut.base import DurationOption
+from lossratio.dut.base import DurationOption, OptionRule
 from lossratio.dut.connection_table import ConnectionTable, Established, TcpState
 from lossratio.errors import DutError
 from lossratio.nodes import DutNode, reason
 from lossratio.records import FileModel
 
-Rule = tuple[str, Sequence[dict[str, Any]]]
-"""The name of a rule's counter, and the expressions of the rule."""
+Rule = tuple[str, str, str]
+"""The name of an nftables rule's counter (empty: none), the rule's conditions, and what it does."""
 _MARK = 0x198180
 """Mark of the connections of test traffic: no others are counted or deleted."""
 _SETTINGS = "/proc/sys/net/netfilter/nf_conntrack_"
@@ -52,6 +52,24 @@ so."""
 class ConntrackOptions(FileModel):
     """The options of a device that keeps state of each connection."""
 
+    requires: ClassVar[tuple[OptionRule, ...]] = (
+        (
+            "most_connections new_connections",
+            "firewall",
+            "most_connections and new_connections are limits of a firewall; also set firewall=conntrack",
+        ),
+        (
+            "new_burst",
+            "new_connections",
+            "new_burst is the bucket size of new_connections; also set new_connections",
+        ),
+        ("nat_addresses", "nat=snat", "nat_addresses only apply to nat=snat"),
+        (
+            "udp_timeout",
+            "nat firewall",
+            "udp_timeout belongs to nat or firewall; also set one of them",
+        ),
+    )
     nat: Literal["masquerade", "snat"] | None = None
     """Network address translation of frames to the east: ``masquerade`` (to the router's own address there) or ``snat``
     (to the addresses of ``nat_addresses``). Connections are made from the west only."""
@@ -67,27 +85,8 @@ class ConntrackOptions(FileModel):
     new_burst: int | None = Field(default=None, ge=1, le=2**32 - 1)
     """Number B of connections that the full bucket holds. Default: a hundredth of ``new_connections``. N connections
     pass if and only if they come at a rate of at most R N / (N - B)."""
-    udp_timeout: DurationOption | None = Field(default=None, ge=1.0)
+    udp_timeout: DurationOption | None = Field(default=None, ge=1.0, multiple_of=1.0)
     """Time after which an idle UDP connection is forgotten, in whole seconds. Default: the node's setting."""
-
-    @model_validator(mode="after")
-    def _firewall_has_the_limits(self) -> "ConntrackOptions":
-        if self.firewall is None and (self.most_connections or self.new_connections):
-            raise ValueError(
-                "most_connections and new_connections are limits of a firewall; also set firewall=conntrack"
-            )
-        if self.new_burst and not self.new_connections:
-            raise ValueError(
-                "new_burst is the bucket size of new_connections; also set new_connections"
-            )
-
-        if self.nat_addresses > 1 and self.nat != "snat":
-            raise ValueError("nat_addresses only apply to nat=snat")
-        if self.udp_timeout is not None and not (
-            self.keeps_connections and self.udp_timeout.is_integer()
-        ):
-            raise ValueError("udp_timeout must be in whole seconds, and belongs to nat or firewall")
-        return self
 
     @property
     def keeps_connections(self) -> bool:
@@ -107,44 +106,33 @@ class ConntrackOptions(FileModel):
         if not self.keeps_connections:
             return
 
-        entrance = match({"meta": {"key": "iifname"}}, {"set": list(interfaces)})
+        entrance = 'iifname {{ "{}", "{}" }}'.format(*interfaces)
         # Not "ct state new", which matches all frames of a connection that nobody has answered yet.
-        first = (entrance, match({"ct": {"key": "mark"}}, _MARK, "!="))
-        drop = {"drop": None}
+        first = f"{entrance} ct mark != {_MARK}"
         if self.firewall is not None:
-            yield "invalid", (entrance, match({"ct": {"key": "state"}}, "invalid", "in"), drop)
+            yield "invalid", f"{entrance} ct state invalid", "drop"
 
         if self.new_connections:
             burst = self.new_burst or max(1, self.new_connections // 100)
-            over = {"rate": self.new_connections, "per": "second", "burst": burst, "inv": True}
-            yield "new_connections", (*first, {"limit": over}, drop)
+            over = f"limit rate over {self.new_connections}/second burst {burst} packets"
+            yield "new_connections", f"{first} {over}", "drop"
 
         if self.most_connections:
-            yield (
-                "most_connections",
-                (*first, {"ct count": {"val": self.most_connections, "inv": True}}, drop),
-            )
-        yield "", (*first, {"mangle": {"key": {"ct": {"key": "mark"}}, "value": _MARK}})
+            yield "most_connections", f"{first} ct count over {self.most_connections}", "drop"
+        yield "", first, f"ct mark set {_MARK}"
 
-    def translation(self, east: str, last: IPv4Address | IPv6Address) -> Iterator[dict[str, Any]]:
-        """The expressions of the rule that translates addresses; none without NAT."""
+    def translation(self, east: str, last: IPv4Address | IPv6Address) -> str:
+        """The rule that translates addresses; empty without NAT."""
         if self.nat is None:
-            return
-        yield match({"meta": {"key": "oifname"}}, east)
-        if self.nat == "masquerade":
-            yield {"masquerade": None}
-        else:
+            return ""
+        translated = "masquerade"
+        if self.nat == "snat":
             first = last - (self.nat_addresses - 1)
-            addresses: Any = str(last)
-            if first != last:
-                addresses = {"range": [str(first), str(last)]}
-
-            yield {"snat": {"addr": addresses, "family": "ip" if last.version == 4 else "ip6"}}
-
-
-def match(left: dict[str, Any], right: Any, operator: str = "==") -> dict[str, Any]:
-    """An nftables expression that compares."""
-    return {"match": {"op": operator, "left": left, "right": right}}
+            # A range of a single address would be an error.
+            pool = f"{first}-{last}" if first != last else str(last)
+            family = {4: "ip", 6: "ip6"}[last.version]
+            translated = f"snat {family} to {pool}"
+        return f'oifname "{east}" {translated}'
 
 
 class Conntrack(ConnectionTable):
@@ -157,9 +145,6 @@ class Conntrack(ConnectionTable):
         self.translates = self.is_one_way = options.nat is not None
         if options.new_connections:
             self.safe_rate = options.new_connections / 2
-        else:
-            self.safe_rate = None
-
         self._options = options
         self._renew = renew
 
@@ -188,8 +173,8 @@ class Conntrack(ConnectionTable):
         if self.translates and wanted.to_one > pool:
             raise DutError(
                 f"{wanted.text}: {wanted.to_one:,} of them go to one address and port, but the NAT of "
-                f"{self.node.name} has only {pool:,} ports for them. Give it more nat_addresses (with nat=snat), or "
-                "the traffic more destinations."
+                f"{self.node.name} has only {pool:,} ports for them. Raise nat_addresses (with nat=snat), or "
+                "send to more destinations."
             )
 
     def count(self) -> int:
@@ -214,7 +199,7 @@ class Conntrack(ConnectionTable):
         found = self.node.read_files(path).get(path)
         if found is None:
             raise self.node.error(
-                f"the kernel keeps no connections (nf_conntrack); there is no {path}."
+                f"the kernel keeps no connections: there is no {path}. Load its module (modprobe nf_conntrack)."
             )
         return found
 

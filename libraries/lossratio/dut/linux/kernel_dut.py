@@ -6,9 +6,9 @@ from abc import abstractmethod
 from collections.abc import Sequence
 from typing import Annotated, Any, ClassVar, Literal, TypeVar
 
-from pydantic import BeforeValidator, Field, model_validator
+from pydantic import BeforeValidator, Field
 
-from lossratio.dut.base import EASTWARD, WESTWARD, DutCounters, DutOptions
+from lossratio.dut.base import EASTWARD, WESTWARD, DutCounters, DutOptions, OptionRule
 from lossratio.dut.changes import Changes
 from lossratio.dut.linux.interfaces import Link, read_links
 from lossratio.dut.linux.nftables import NFT, WALK, Ruleset, table_name
@@ -57,17 +57,14 @@ def parse_cpus(value: Any) -> tuple[int, ...]:
 class PolicedOptions(DutOptions):
     """The options of a DUT with a policer of frames: a token bucket for each direction."""
 
+    requires: ClassVar[tuple[OptionRule, ...]] = (
+        ("burst", "police", "burst is the size of a policer's bucket; also set police"),
+    )
     police: Annotated[int | None, BeforeValidator(_whole_frame_rate)] = None
     """The frame rate to which a token bucket (in Open vSwitch: a meter) polices each direction, in whole frames per
     second, e.g. ``50 kfps``."""
     burst: int | None = Field(default=None, ge=1, le=2**32 - 1)
     """Frames that a full bucket of the policer holds. Default: 20 ms of its rate."""
-
-    @model_validator(mode="after")
-    def _burst_belongs_to_a_policer(self) -> "PolicedOptions":
-        if self.burst is not None and self.police is None:
-            raise ValueError("burst is the size of a policer's bucket; also set police")
-        return self
 
     @property
     def policed_rate(self) -> float | None:
@@ -176,7 +173,7 @@ class LinuxDut(NodeDut[OptionsT_co]):
         missing = ", ".join(map(str, sorted(set(self.options.rps_cpus) - set(parse_cpus(online)))))
         if missing:
             raise NotMeasuredHereError(
-                f"{self.node.name} has no CPU {missing} for rps_cpus; those online are {online}."
+                f"{self.node.name} has no CPU {missing} for rps_cpus: choose from those that are online, {online}."
             )
 
     def build(self, changes: Changes, west_mac: str, east_mac: str) -> None:

@@ -1,33 +1,72 @@
-"""The nftables tables of a DUT, as JSON for ``nft -j``: policers, rules that only take time, and claims on interfaces.
+"""The nftables tables of a DUT: policers, rules that only take time, and claims on interfaces.
 
 A claim is a mark in the node's kernel, so that two runs never share an interface: an empty table for each interface.
 The kernel makes or refuses the table in one step. The table does not delay frames, and exists exactly as long as the
 set-up. The interface's alias shows the owner to users.
 """
 
-import json
 import os
 import socket
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timezone
-from typing import Any, Literal
+from typing import Literal
 
 from lossratio.dut.changes import Changes
-from lossratio.dut.linux.conntrack import match
+from lossratio.dut.linux.conntrack import Rule
 from lossratio.dut.linux.interfaces import Link, read_links
+from lossratio.dut.texts import filled
 from lossratio.errors import DutError
 from lossratio.nodes import DutNode
 
-Command = dict[str, Any]
-NFT = ("nft", "-j", "-f", "-")
-"""The command that reads nftables commands from its input."""
-_FORWARD = "forward"
-_TRANSLATE = "translate"
+NFT = ("nft", "-f", "-")
+"""The command that reads nftables commands from its input. Either all of them take effect, or none does."""
 WALK = "walk"
 """The chain of rules that only take time."""
 _PORTION = 500
 """Rules in one transaction: without root on the machine, 200 kB (net.core.wmem_default) must hold them."""
+_RULES = """
+% if is_new
+create table {{ at }}
+add chain {{ at }} forward { type filter hook forward priority 0; policy accept; }
+    % if own.walked_rules
+add chain {{ at }} walk
+    % endif
+    % if own.translation
+add chain {{ at }} translate { type nat hook postrouting priority 100; }
+add rule {{ at }} translate {{ own.translation }}
+    % endif
+% else
+flush chain {{ at }} forward
+    % for name in own.counters.values()
+delete counter {{ at }} {{ name }}
+    % endfor
+% endif
+% for direction, interface in own.entrances.items()
+    % if own.walked_rules
+add rule {{ at }} forward iifname "{{ interface }}" jump walk
+    % endif
+    % if own.policer
+        % set name = own.counters["policer " ~ direction]
+        % set rate, burst = own.policer
+add counter {{ at }} {{ name }}
+add rule {{ at }} forward iifname "{{ interface }}" limit rate over {{ rate }}/second burst {{ burst }} packets
+{{- ' counter name "%s" drop' % name }}
+    % endif
+% endfor
+% for name, conditions, verdict in own.connection_rules
+    % if name
+add counter {{ at }} {{ name }}
+    % endif
+add rule {{ at }} forward {{ conditions }} {{ 'counter name "%s"' % name if name }} {{ verdict }}
+% endfor
+"""
+# Test traffic has no marks. Even a mark would have no effect, because the rules have no verdict.
+_WALKED = """
+% for mark in marks
+add rule {{ at }} walk meta mark {{ mark }}
+% endfor
+"""
 
 
 @dataclass(frozen=True)
@@ -44,105 +83,46 @@ class Ruleset:
     """The policer of each direction: frames per second, and the frames that its full bucket holds."""
     walked_rules: int = 0
     """Number of rules that each frame passes and that match no frame."""
-    connection_rules: Sequence[tuple[str, Sequence[Command]]] = ()
-    """Rules of connections: name of a counter (empty: none) and expressions."""
-    translation: Sequence[Command] = ()
-    """Expressions of the rule that translates source addresses; empty: there is none."""
+    connection_rules: Sequence[Rule] = ()
+    """Rules of connections."""
+    translation: str = ""
+    """The rule that translates source addresses; empty: there is none."""
 
     def __bool__(self) -> bool:
         return bool(self.policer or self.walked_rules or self.connection_rules or self.translation)
 
     def creation(self) -> str:
-        """Input for ``nft -j -f -`` that makes the table, and fails if a table of that name exists."""
-        hook = {"type": "filter", "hook": _FORWARD, "prio": 0, "policy": "accept"}
-        content = [self._add("chain", name=_FORWARD, **hook)]
-        if self.walked_rules:
-            content.append(self._add("chain", name=WALK))
-        if self.translation:
-            content.append(
-                self._add("chain", name=_TRANSLATE, type="nat", hook="postrouting", prio=100)
-            )
-            content.append(self._rule(_TRANSLATE, *self.translation))
-        return document([table("create", self.family, self.table), *content, *self._rules()])
+        """Input for nft that makes the table, and fails if a table of that name exists."""
+        return filled(_RULES, own=self, at=self._at, is_new=True)
 
-    def additions(self) -> Iterable[str]:
+    def additions(self) -> Iterator[str]:
         """Inputs that then add the rules that only take time, in portions that the kernel accepts."""
         for first in range(1, self.walked_rules + 1, _PORTION):
-            last = min(self.walked_rules, first + _PORTION - 1)
-            # Test traffic has no marks. Even a mark would have no effect, because the rules have no verdict.
-            marks = (match({"meta": {"key": "mark"}}, mark) for mark in range(first, last + 1))
-            yield document(self._rule(WALK, mark) for mark in marks)
+            marks = range(first, min(self.walked_rules + 1, first + _PORTION))
+            yield filled(_WALKED, at=self._at, marks=marks)
 
     def renewal(self) -> str:
         """Input that replaces policers and limits in one step, with full buckets and counters at zero."""
-        flush: Command = {"flush": self._named("chain", name=_FORWARD)}
-        counters: list[Command] = [
-            {"delete": self._named("counter", name=name)} for name in self.counters.values()
-        ]
-        return document([flush, *counters, *self._rules()])
+        return filled(_RULES, own=self, at=self._at, is_new=False)
 
     def deletion(self) -> str:
         """Input that removes the table."""
-        return document([table("delete", self.family, self.table)])
+        return f"delete table {self._at}\n"
 
     @property
     def counters(self) -> dict[str, str]:
         """Names of the counters of dropped frames, by their place."""
-        if self.policer:
-            policers = {f"policer {name}": _counter(name) for name in self.entrances}
-        else:
-            policers = {}
-
-        return policers | {
-            name.replace("_", " "): name for name, _ in self.connection_rules if name
+        counted = {name.replace("_", " "): name for name, _, _ in self.connection_rules if name}
+        if not self.policer:
+            return counted
+        policers = {
+            f"policer {name}": f"policed_{name.replace('>', '_')}" for name in self.entrances
         }
+        return policers | counted
 
-    def _rules(self) -> Iterable[Command]:
-        for direction, interface in self.entrances.items():
-            entrance = match({"meta": {"key": "iifname"}}, interface)
-            if self.walked_rules:
-                yield self._rule(_FORWARD, entrance, {"jump": {"target": WALK}})
-            if self.policer:
-                rate, burst = self.policer
-                over = {"rate": rate, "per": "second", "burst": burst, "inv": True}
-                counter = _counter(direction)
-                yield self._add("counter", name=counter)
-                yield self._rule(
-                    _FORWARD, entrance, {"limit": over}, {"counter": counter}, {"drop": None}
-                )
-
-        for name, expressions in self.connection_rules:
-            *conditions, verdict = expressions
-            if name:
-                yield self._add("counter", name=name)
-                conditions.append({"counter": name})
-            yield self._rule(_FORWARD, *conditions, verdict)
-
-    def _rule(self, chain: str, *expressions: Command) -> Command:
-        return self._add("rule", chain=chain, expr=list(expressions))
-
-    def _add(self, what: str, **fields: Any) -> Command:
-        return {"add": self._named(what, **fields)}
-
-    def _named(self, what: str, **fields: Any) -> Command:
-        return {what: {"family": self.family, "table": self.table, **fields}}
-
-
-def table(verb: str, family: str, name: str) -> Command:
-    """A command on a whole table; the verb is ``create`` or ``delete``."""
-    return {verb: {"table": {"family": family, "name": name}}}
-
-
-def document(commands: Iterable[Command]) -> str:
-    """Input for ``nft -j -f -``. Either all its commands take effect, or none does."""
-    return json.dumps({"nftables": list(commands)})
-
-
-def _counter(direction: str) -> str:
-    return f"policed_{direction.replace('>', '_')}"
-
-
-_FAMILY = "netdev"
+    @property
+    def _at(self) -> str:
+        return f"{self.family} {self.table}"
 
 
 def table_name(interface: str) -> str:
@@ -155,8 +135,8 @@ def take_claim(
 ) -> None:
     """Marks interfaces as set up by this process."""
     names = [table_name(interface) for interface in interfaces]
-    make = document(table("create", _FAMILY, name) for name in names)
-    remove = document(table("delete", _FAMILY, name) for name in names)
+    make = "".join(f"create table netdev {name}\n" for name in names)
+    remove = "".join(f"delete table netdev {name}\n" for name in names)
 
     try:
         changes.run(*NFT, stdin=make, undo=NFT, undo_stdin=remove)
@@ -197,6 +177,6 @@ def claimed(node: DutNode) -> frozenset[str]:
     """Names of the tables that mark an interface as set up."""
     tables = (
         entry["table"]["name"]
-        for entry in node.json("nft", "-j", "list", "tables", _FAMILY)["nftables"][1:]
+        for entry in node.json("nft", "-j", "list", "tables", "netdev")["nftables"][1:]
     )
     return frozenset(name for name in tables if name.startswith(table_name("")))

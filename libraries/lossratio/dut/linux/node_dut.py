@@ -47,7 +47,7 @@ def check_tools(node: DutNode, tools: Sequence[Tool]) -> dict[str, str]:
         if answer.exit_status < 0 or answer.exit_status == _ILLEGAL_INSTRUCTION:
             raise node.error(
                 f"{tool.program} is there, but a signal ended it when it was asked for its version. "
-                "Was it built for another processor? Then install one there that was built for the node's processor."
+                "Probably, it was built for another processor: install a build for the node's processor there."
             )
 
     missing = [tool for tool, answer in answers.items() if answer.exit_status == NOT_FOUND]
@@ -84,13 +84,8 @@ _POLL = 0.05
 _LOG = logging.getLogger(__name__)
 
 
-class NodeDut(Dut[OptionsT_co]):
-    """A DUT on a Linux node.
-
-    A kind implements `build`, `read_counters` and `settle_time`. If it differs from other kinds, it also overrides
-    `is_addressed`, `port_name`, `kernel_interfaces`, `made_interfaces`, `check_kind`, `check_running`, `facts`,
-    `program` and `telemetry`.
-    """
+class NodePath(Dut[OptionsT_co]):
+    """The path of a DUT through a Linux node: its interfaces, and the programs that it needs there."""
 
     reflects: ClassVar[bool] = False
     """Whether it has only one interface, through which frames arrive and leave."""
@@ -103,12 +98,6 @@ class NodeDut(Dut[OptionsT_co]):
         # A PCI address has colons, which no interface may have in its name.
         self.stem = f"{MADE}{self.west[-10:].replace(':', '-')}"
         """Prefix of the names of interfaces that this DUT makes: 13 of the 15 characters that a name may have."""
-        self.daemons: list[Daemon] = []
-        """The programs that must run while it is set up."""
-        self._changes: Changes | None = None
-        self._present: SetUp | None = None
-        self._is_checked = False
-        self._versions: dict[str, str] = {}
 
     @property
     def is_addressed(self) -> bool:
@@ -135,10 +124,6 @@ class NodeDut(Dut[OptionsT_co]):
             side: links[name]["stats64"]
             for side, name in zip(SIDES, (self.west, self.east), strict=True)
         }
-
-    @abstractmethod
-    def build(self, changes: Changes, west_mac: str, east_mac: str) -> None:
-        """Makes the path between the two interfaces, which are already up."""
 
     def port_name(self, port: Port) -> str:
         """Name of the Linux interface of a port.
@@ -180,6 +165,47 @@ class NodeDut(Dut[OptionsT_co]):
 
         return tuple(dict.fromkeys((*self.tools, IP, NFT, ETHTOOL, *software)))
 
+    @property
+    def interfaces(self) -> tuple[str, ...]:
+        """All its interfaces that the kernel has."""
+        return (*self.kernel_interfaces, *self.made_interfaces)
+
+    def read_queues(self) -> list[dict[str, Any]]:
+        """The counters of the interfaces' drivers; see `Dut.read_queues`."""
+        return read_queues(self.node, self.kernel_interfaces)
+
+    def quieten(self, changes: Changes) -> None:
+        """Keeps the kernel from sending its own frames, and has the interfaces accept frames to any address."""
+        links = read_links(self.node, *self.kernel_interfaces)
+        for name in self.kernel_interfaces:
+            # With IPv6, the kernel would send its own frames during a trial.
+            changes.write(f"/proc/sys/net/ipv6/conf/{name}/disable_ipv6", "1", optional=True)
+            if "PROMISC" not in links[name]["flags"]:
+                # Programs switch promiscuous mode on, and some of them do not switch it off again.
+                changes.set_link(name, "promisc", "on", undo=("promisc", "off"))
+
+
+class NodeDut(NodePath[OptionsT_co]):
+    """A DUT on a Linux node.
+
+    A kind implements `build`, `read_counters` and `settle_time`. If it differs from other kinds, it also overrides
+    `is_addressed`, `port_name`, `kernel_interfaces`, `made_interfaces`, `check_kind`, `check_running`, `facts`,
+    `program` and `telemetry`.
+    """
+
+    def __init__(self, session: CommandRunner, hop: Hop, options: OptionsT_co) -> None:
+        super().__init__(session, hop, options)
+        self.daemons: list[Daemon] = []
+        """The programs that must run while it is set up."""
+        self._changes: Changes | None = None
+        self._present: SetUp | None = None
+        self._is_checked = False
+        self._versions: dict[str, str] = {}
+
+    @abstractmethod
+    def build(self, changes: Changes, west_mac: str, east_mac: str) -> None:
+        """Makes the path between the two interfaces, which are already up."""
+
     def check_ports(self) -> None:
         """Checks that the interfaces exist, and have no other use."""
         check_interfaces(self.node, (self.west, self.east))
@@ -210,7 +236,8 @@ class NodeDut(Dut[OptionsT_co]):
             return
         if self.west == self.east and not self.reflects:
             raise self.node.error(
-                f"the path goes in and out through the same interface, {self.west}."
+                f"the path goes in and out through the same interface, {self.west}. Give the DUT two interfaces in "
+                "the topology file."
             )
         self._versions = check_tools(self.node, self.tools_needed)
         check_privileges(self.node)
@@ -280,16 +307,6 @@ class NodeDut(Dut[OptionsT_co]):
         state = read_state(self.node, self.present.interfaces, self.present.changes.settings)
         self._present = replace(self.present, state=state)
 
-    def quieten(self, changes: Changes) -> None:
-        """Keeps the kernel from sending its own frames, and has the interfaces accept frames to any address."""
-        links = read_links(self.node, *self.kernel_interfaces)
-        for name in self.kernel_interfaces:
-            # With IPv6, the kernel would send its own frames during a trial.
-            changes.write(f"/proc/sys/net/ipv6/conf/{name}/disable_ipv6", "1", optional=True)
-            if "PROMISC" not in links[name]["flags"]:
-                # Programs switch promiscuous mode on, and some of them do not switch it off again.
-                changes.set_link(name, "promisc", "on", undo=("promisc", "off"))
-
     def verify(self) -> None:
         """Checks that the state of the set-up has not changed."""
         check_unchanged(self.node, self.present)
@@ -319,10 +336,6 @@ class NodeDut(Dut[OptionsT_co]):
         """Counts on the interfaces and in the kernel; see `Dut.telemetry`."""
         with linux_telemetry(self.node, self.kernel_interfaces) as report:
             yield report
-
-    def read_queues(self) -> list[dict[str, Any]]:
-        """The counters of the interfaces' drivers; see `Dut.read_queues`."""
-        return read_queues(self.node, self.kernel_interfaces)
 
     def tear_down(self) -> None:
         """Restores the earlier state; see `Dut.tear_down`.
@@ -356,11 +369,6 @@ class NodeDut(Dut[OptionsT_co]):
         self._changes = None
 
     @property
-    def interfaces(self) -> tuple[str, ...]:
-        """All its interfaces that the kernel has."""
-        return (*self.kernel_interfaces, *self.made_interfaces)
-
-    @property
     def present(self) -> SetUp:
         """The present set-up.
 
@@ -383,6 +391,6 @@ class NodeDut(Dut[OptionsT_co]):
             if time.monotonic() > deadline:
                 raise LinkError(
                     f"{self.node.name}: no link on {', '.join(without)} within {LINK_TIMEOUT:g} s. "
-                    f"Is the other end up, and the cable plugged in?"
+                    f"Bring up the other end of the link, and check the cable."
                 )
             time.sleep(_POLL)

@@ -160,9 +160,8 @@ class ProgramDut(NodeDut[OptionsT_co]):
         self.quieten(changes)
         cores = self._choose_cores()
         directory = make_directory(changes, self.kind)
-        if self.uses_cards:
-            for address, driver in self.cards:
-                bind(changes, self.node, address, driver)
+        for address, driver in self.cards:
+            bind(changes, self.node, address, driver)
         if isinstance(self.options, SocketOptions) and self.options.uses_af_xdp:
             detach_afterwards(changes, self.node, self.kernel_interfaces)
         self.daemons = self.launch(changes, directory, cores, west_mac, east_mac)
@@ -182,18 +181,13 @@ class ProgramDut(NodeDut[OptionsT_co]):
 
     def facts(self) -> dict[str, Any]:
         """The CPUs, and the cards."""
-        if self.uses_cards:
-            cards = {address: pci_facts(self.node, address) for address, _ in self.cards}
-        else:
-            cards = {}
-
         cores = self._choose_cores()
         lists = {
             name: list(getattr(cores, name)) for name in ("workers", "far", "of_east", "beside")
         }
         return {
             "cores": {**asdict(cores), **lists, "described": describe_cores(cores)},
-            "cards": cards,
+            "cards": {address: pci_facts(self.node, address) for address, _ in self.cards},
         }
 
     def own_macs(self) -> DestinationMacs:
@@ -214,14 +208,17 @@ class ProgramDut(NodeDut[OptionsT_co]):
             names = pci_interfaces(self.node, name)
             if not names:
                 raise DutError(
-                    f"{port}: give its 'mac_address' in the topology file; the kernel has no such card."
+                    f"{port}: the kernel does not know the card's MAC address, because another driver has the card. "
+                    "Give its 'mac_address' in the topology file."
                 )
             name = names[0]
         return str(read_links(self.node, name)[name]["address"])
 
     @property
     def cards(self) -> list[tuple[str, str]]:
-        """PCI address and driver of each card."""
+        """PCI address and driver of each card; none if the kernel keeps the interfaces."""
+        if not self.uses_cards:
+            return []
         driver = self.hop.uio_driver
         return [
             (self.port_name(port), card_driver(port.interface.driver, driver))
@@ -254,7 +251,7 @@ class ProgramDut(NodeDut[OptionsT_co]):
             names = tuple(dut.hop.node_name for dut in same)
             if self.polls:
                 raise NotMeasuredHereError(
-                    f"{error} {', '.join(names)} on the same machine has the others."
+                    f"{error} The others belong to {', '.join(names)} on the same machine."
                 ) from error
 
             choice = cores_of_path(

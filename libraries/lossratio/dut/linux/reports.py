@@ -266,7 +266,7 @@ def linux_telemetry(node: DutNode, interfaces: Sequence[str]) -> Iterator[dict[s
     finally:
         report["perf"] = _stop_perf(node, perf)
 
-    report.update(_difference(_counts(node, interfaces), before))
+    report.update(difference(_counts(node, interfaces), before))
     report["statistics"] = [
         statistic(cpu, f"softnet_{name}", count, "times" if name == "time_squeeze" else "frames")
         for cpu, counts in report["softnet"].items()
@@ -323,10 +323,11 @@ def _parsed_counts(answer: str) -> dict[str, int]:
     return {name: int(value) for name, _, value in lines if value.isdecimal()}
 
 
-def _difference(now: Any, before: Any) -> Any:
+def difference(now: Any, before: Any) -> Any:
+    """The difference of numbers, or by name that of all numbers of which there are two."""
     if isinstance(now, dict):
         return {
-            name: _difference(value, before[name]) for name, value in now.items() if name in before
+            name: difference(value, before[name]) for name, value in now.items() if name in before
         }
     return now - before
 
@@ -348,7 +349,7 @@ def _start_perf(node: DutNode) -> BackgroundProgram | None:
 
 def _stop_perf(node: DutNode, perf: BackgroundProgram | None) -> Any:
     if perf is None:
-        return {"unavailable": "perf cannot be run there; Debian's package is linux-perf"}
+        return {"unavailable": "perf cannot be run there: install it (Debian: linux-perf)"}
     # perf writes its counts only after this signal; others end it at once.
     node.attempt(*perf.stop("INT", 5.0))
     written = node.attempt("sh", "-c", _READ_PERF, "perf", perf.directory)

@@ -19,9 +19,9 @@ from lossratio.dut.vpp.features.feature import (
     Feature,
     Ports,
     Shown,
+    Steps,
     VppPort,
 )
-from lossratio.dut.vpp.features.scale import ROUTES_ADDED, many_routes
 from lossratio.dut.vpp.startup import Card
 from lossratio.errors import DutError
 from lossratio.results import Role
@@ -29,6 +29,18 @@ from lossratio.topology import Hop
 
 HOME_VARIABLE = "VPP_HOME"
 """Environment variable with the directory of VPP's installation, for suites without the option."""
+_TEXTS = (
+    "commands",
+    "verified",
+    "proved",
+    "connected",
+    "contained",
+    "routed",
+    "reset_commands",
+    "startup",
+    "programs",
+)
+"""Steps of features that were methods in earlier versions, and are texts."""
 BRIDGE_DOMAIN = 10
 """Number of the bridge domain."""
 _FORWARDED = r"""
@@ -58,6 +70,21 @@ _ROUTED = r"""
     ip route add {{ side.network }}{{ " table %d" % port.table if port.table }} \
     via {{ side.neighbour }} {{ port.interface }}
 """
+_ENTRIES = Steps(
+    file=r"""
+        % if options.forwarding == "l2bd"
+            % for mac in macs
+                l2fib add {{ mac }} {{ domain }} {{ bridged.interface }} static
+            % endfor
+        % elif options.is_router
+            % for port, share in shares if share
+                % set side = port.routed(options.ip_version)
+                {{ many_routes(side, side.neighbour - share, share) }}
+            % endfor
+        % endif
+    """,
+    answers=r"(\S+ routes/sec\s*)*",
+)
 # Without the command for its MAC address, an interface by rdma or af_xdp would have an address of its own. avf has one
 # more pair of queues than the option says, as in CSIT, because the main thread may also send.
 _CARD = r"""
@@ -141,16 +168,10 @@ class VppOptions(Feature):
             what = feature.needs.decides
             option, *_ = feature.given(self)
             other = deciding.setdefault(what, option)
-            if other != option and what in self._decided:
+            is_decided = what == LINKS or (what == ROUTES and self.is_router)
+            if other != option and is_decided:
                 raise ValueError(f"{other} and {option} both decide {what}: leave one out")
         return self
-
-    @property
-    def _decided(self) -> tuple[str, ...]:
-        """What only one feature can decide with this forwarding."""
-        if self.is_router:
-            return (ROUTES, LINKS)
-        return (LINKS,)
 
     @property
     def features(self) -> list[type[Feature]]:
@@ -182,7 +203,17 @@ class VppOptions(Feature):
     @property
     def has_testpmd(self) -> bool:
         """Whether testpmd runs beside VPP."""
-        return any(True for kind in self.features for _ in kind.programs(self, ""))
+        return bool(self.programs(""))
+
+    def programs(self, directory: str) -> list[str]:
+        """The arguments of each testpmd beside VPP, except those about CPUs, with its files in a directory."""
+        return list(steps.written(self.features, self, "programs", directory=directory))
+
+    def startup_lines(self) -> Iterator[str]:
+        """The lines of startup.conf that its features need, each behind the name of its section."""
+        for kind in self.features:
+            yield from kind.plugin_lines()
+        yield from steps.written(self.features, self, "startup")
 
     def inner_ports(self, *links: VppPort) -> Ports:
         """The ports that forward: those of the links, or interfaces that features make on them."""
@@ -205,48 +236,33 @@ class VppOptions(Feature):
         ports = self.inner_ports(*links)
         for number, pair in enumerate(self.forwarding_pairs(ports)):
             yield from self._forwarded(pair, BRIDGE_DOMAIN + number)
-        yield from self.commands_of("commands", ports)
+        for kind in self.features:
+            yield from steps.told(kind, self, "commands", ports)
+            yield from steps.in_file(kind.steps, options=self, **steps.places(ports))
 
     def commands_of(self, step: str, ports: Ports) -> Iterator[Command]:
-        """The commands of all features in a step: those of its text, and those of its method."""
+        """The commands of all features in a step."""
         for kind in self.features:
             yield from steps.told(kind, self, step, ports)
-            yield from getattr(kind, step)(self, ports)
 
     def shown_in(self, step: str, ports: Ports) -> list[Shown]:
         """What VPP must show in a step, for all features."""
-        expected: list[Shown] = []
-        for kind in self.features:
-            if step == "proved":
-                expected += kind.needs.proves
-            expected += steps.shown(kind, self, step, ports)
-            expected += getattr(kind, step)(self, ports)
-        return expected
+        return [one for kind in self.features for one in steps.shown(kind, self, step, ports)]
 
     def entries_command(self, ports: Ports, count: int) -> Command | None:
         """The command that adds routes or entries that do not concern test traffic; None: there is no table."""
-        lines = []
-        if self.forwarding == "l2bd":
-            interface = self.inner_ports(*ports)[0].interface
-            lines = [
-                f"l2fib add {mac} {BRIDGE_DOMAIN} {interface} static" for mac in unused_macs(count)
-            ]
-        elif self.is_router:
-            for port, share in zip(ports, halves(count), strict=True):
-                side = port.routed(self.ip_version)
-                first = int(side.neighbour) - share
-                if share:
-                    lines.append(many_routes(side, type(side.neighbour)(first), share))
-
-        if lines:
-            return Command("".join(f"{line}\n" for line in lines), answer=ROUTES_ADDED)
-        return None
+        inner = self.inner_ports(*ports)
+        shares = list(zip(ports, halves(count), strict=True))
+        values = {"bridged": inner[0], "domain": BRIDGE_DOMAIN, "macs": unused_macs(count)}
+        return next(steps.in_file(_ENTRIES, options=self, shares=shares, **values), None)
 
     def _made_upon(self, port: VppPort) -> tuple[VppPort, list[Command]]:
         made: list[Command] = []
         for feature in self.features:
-            port, commands = feature.below(self, port)
-            made += commands
+            above = feature.above(self, port)
+            if above is not None:
+                made += steps.upon(feature, self, "below", port, made=above)
+                port = above
         return port, made
 
     def _forwarded(self, ports: Ports, domain: int) -> Iterator[Command]:
@@ -260,12 +276,9 @@ class VppOptions(Feature):
 
     def _routed(self, port: VppPort) -> Iterator[Command]:
         yield from steps.commands(_ADDRESSED, options=self, port=port)
-        given = (
-            steps.upon(kind, self, "routed", port) or kind.routed(self, port)
-            for kind in self.features
-        )
+        given = (steps.upon(kind, self, "routed", port) for kind in self.features)
         default = steps.commands(_ROUTED, options=self, port=port)
-        yield from next((routes for routes in given if routes is not None), default)
+        yield from next(filter(None, given), default)
 
 
 def with_features(options: type[VppOptions]) -> type[VppOptions]:
@@ -312,6 +325,11 @@ def _usable_feature(name: str, owners: Mapping[str, str]) -> type[Feature]:
     options = kind.own_fields()
     if not options:
         raise FEATURES.broken(entry, "has no option, so it could never be switched on")
+
+    methods = [name for name in _TEXTS if callable(getattr(kind, name, None))]
+    if methods:
+        problem = f"has a method {methods[0]!r}: give its commands as a text in steps instead"
+        raise FEATURES.broken(entry, problem)
 
     for option, field in options.items():
         if option in owners:

@@ -1,193 +1,55 @@
 """FD.io VPP between two interfaces, controlled by its command line: a cross-connect, bridge, router or tunnel end."""
 
-import secrets
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import asdict, replace
+from contextlib import contextmanager, suppress
+from dataclasses import asdict
 from typing import Any
 
-from lossratio.dut.base import DutCounters, Tool
+from lossratio.dut.base import DutCounters
 from lossratio.dut.changes import Changes
 from lossratio.dut.daemon import Daemon
-from lossratio.dut.linux.cores import CoreChoice, read_cores
-from lossratio.dut.linux.interfaces import check_free, is_up, read_links
-from lossratio.dut.linux.program_dut import (
-    BIFURCATED,
-    ProgramDut,
-    bound_driver,
-    detach_afterwards,
-    pci_interfaces,
-)
+from lossratio.dut.linux.cores import CoreChoice
+from lossratio.dut.linux.interfaces import is_up, read_links
+from lossratio.dut.linux.program_dut import pci_interfaces
 from lossratio.dut.vpp import reports
-from lossratio.dut.vpp.clock import PolicerClock, read_clock
-from lossratio.dut.vpp.configuration import (
-    HOME_VARIABLE,
-    VppOptions,
-    card_commands,
-    placement_commands,
-    socket_commands,
-    vpp_problem,
-    with_features,
-)
-from lossratio.dut.vpp.control import LastCommand, VppControl, check_installed
+from lossratio.dut.vpp.clock import read_clock
+from lossratio.dut.vpp.configuration import card_commands, placement_commands, socket_commands
+from lossratio.dut.vpp.control import VppControl
 from lossratio.dut.vpp.counters import read_counters, unfetched_frames
-from lossratio.dut.vpp.features.feature import Command, Needs, Ports, both_ports
+from lossratio.dut.vpp.features.feature import Command, Ports
 from lossratio.dut.vpp.features.nat import Sessions
 from lossratio.dut.vpp.features.policer import policer_name
-from lossratio.dut.vpp.other_programs import OtherPrograms, hugepages_of_machine, tools_of_others
-from lossratio.dut.vpp.startup import (
-    Card,
-    both_cards,
-    hugepage_megabytes,
-    lines_for_iommu,
-    startup_configuration,
-    write_startup,
-)
-from lossratio.errors import DutError, NotMeasuredHereError
-from lossratio.nodes import CommandRunner
-from lossratio.topology import Hop
+from lossratio.dut.vpp.path import VppPath
+from lossratio.dut.vpp.startup import Card, lines_for_iommu, startup_configuration, write_startup
+from lossratio.errors import DutError
 
 _STARTS = 5
 """The maximum number of starts of VPP until the clock of its policers is right."""
 _PRIORITY = 5
 """VPP's priority if its workers sleep: above ordinary programs, and below senders, which may share its CPUs."""
-_RING_SECONDS = 0.16
-"""Seconds of traffic that a packet socket's ring holds at most: it has 160 blocks, and the kernel closes a block 1 ms
-after the block's first frame."""
-_PLUGINS = {"driver: dpdk": "dpdk", "driver: rdma": "rdma", "sockets=af_xdp": "af_xdp"}
-"""The plugins that drive interfaces, by what needs them."""
+_SHOWN_AFTER_SET_UP = (
+    "show version verbose",
+    "show threads",
+    "show interface address",
+    "show interface rx-placement",
+    "show mode",
+)
 _SHOWN_ON_TRIALS = ("show runtime", "show errors", "show interface", "show hardware-interfaces")
 
 
-class Vpp(ProgramDut[VppOptions]):
+class Vpp(VppPath):
     """FD.io VPP, with its own files."""
-
-    kind = "vpp"
-    options_type = VppOptions
-    software = Tool("bin/vpp", "vpp vpp-plugin-core", title="FD.io VPP", home=HOME_VARIABLE)
-    places_queues = True
-    # The ring of a packet socket holds tens of thousands of frames.
-    socket_settle_time = 0.5
-
-    def __init__(self, session: CommandRunner, hop: Hop, options: VppOptions) -> None:
-        super().__init__(session, hop, options)
-        self._clock: PolicerClock | None = None
-        self._last_command = LastCommand()
-        self._starts = 0
-        self._verified: dict[str, str] = {}
-        self._secret = secrets.token_bytes(32)
-
-    @classmethod
-    def all_options(cls) -> type[VppOptions]:
-        """Its options, with those of all features."""
-        return with_features(cls.options_type)
-
-    @property
-    def cards(self) -> list[tuple[str, str]]:
-        """PCI address and driver of each card; with rdma, the kernel keeps both."""
-        cards = super().cards
-        if self.hop.vpp.driver != "rdma":
-            return cards
-        return [(address, bound_driver(self.node, address) or driver) for address, driver in cards]
-
-    @property
-    def tools_needed(self) -> tuple[Tool, ...]:
-        """VPP's tools, and those of the programs besides VPP."""
-        return (*super().tools_needed, *tools_of_others(self.options))
-
-    @property
-    def hugepages_needed(self) -> int:
-        """Megabytes of hugepages for the buffers of cards, and for heaps in hugepages."""
-        numa_nodes = {core.numa_node for core in read_cores(self.node)}
-        needed = hugepage_megabytes(self.hop.vpp, self._choose_cores(), len(numa_nodes))
-        vpps = 2 if self.options.is_contained else 1
-        of_machine = hugepages_of_machine(self.options)
-        return vpps * max(super().hugepages_needed, needed) + of_machine
-
-    @property
-    def polls(self) -> bool:
-        """Whether its workers poll continuously; with packet sockets, they sleep until frames come."""
-        return self.uses_cards or self.options.uses_af_xdp
-
-    def check_ports(self) -> None:
-        """Checks the interfaces; with cards, also that they work with VPP's driver.
-
-        Raises:
-            DutError: If a card does not work with the driver, or an interface cannot be used.
-        """
-        problem = vpp_problem(self.hop)
-        if problem is not None:
-            raise DutError(f"{problem} in the topology file.")
-
-        super().check_ports()
-        if self.options.uses_af_xdp and self.uses_cards:
-            detach_afterwards(Changes(self.node), self.node, ())
-        for address, driver in self.cards if self.uses_cards else ():
-            if self.hop.vpp.driver == "rdma" and driver not in BIFURCATED:
-                raise self.node.error(
-                    f"VPP's driver rdma is for cards that the kernel keeps (mlx5_core), and PCI device {address} "
-                    f"has the driver {driver}. Set 'vpp: {{driver: dpdk}}' in the topology file."
-                )
-
-            virtual = (
-                self.node.attempt(
-                    "test", "-e", f"/sys/bus/pci/devices/{address}/physfn"
-                ).exit_status
-                == 0
-            )
-            if self.hop.vpp.driver == "avf" and not virtual:
-                raise self.node.error(
-                    f"VPP's driver avf is for virtual functions, but PCI device {address} is not one. "
-                    f"Make one there (echo 1 > /sys/bus/pci/devices/{address}/sriov_numvfs; ip link set dev NAME vf 0 "
-                    f"mac MAC spoofchk off trust on), and give its PCI and MAC address in the topology file."
-                )
-
-    def check_kind(self) -> None:
-        """Checks that there are enough CPUs, that VPP has what its features need, and that its addresses are free.
-
-        Raises:
-            DutError: If VPP lacks something, an address is taken, or a feature needs fewer DUTs.
-            NotMeasuredHereError: If the testbed has too few CPUs, or too few DUTs for a feature.
-        """
-        super().check_kind()
-        for feature in self.options.features:
-            needed = feature.needs.duts
-            there = len(self.chain)
-            if needed not in (0, there):
-                (option, *_) = feature.given(self.options)
-                problem = f"{option} needs a path through {needed} DUTs, but this one goes through {there}."
-                if needed > there:
-                    raise NotMeasuredHereError(
-                        f"{self.node.name}: {problem} Use a topology with as many, such as local-3n."
-                    )
-                raise self.node.error(f"{problem} Set up the testbed with duts={needed}.")
-
-        if self.uses_cards:
-            by = f"driver: {self.hop.vpp.driver}"
-        else:
-            by = f"sockets={self.options.sockets}"
-
-        plugins = {plugin: "" for plugin in [_PLUGINS.get(by)] if plugin is not None}
-        check_installed(self.node, self.program, self.options, {by: Needs(plugins=plugins)})
-        self._others.check()
-        ports = both_ports((self.west, self.east), ("", ""))
-        if self.options.is_router:
-            check_free(self.node, [port.routed(self.options.ip_version).network for port in ports])
 
     def build(self, changes: Changes, west_mac: str, east_mac: str) -> None:
         """Starts VPP, and restarts it if the clock of its policers is wrong: another start may be luckier."""
         super().build(changes, west_mac, east_mac)
-        self._starts = 1
-        while True:
-            try:
+        for self._starts in range(1, _STARTS):
+            with suppress(DutError):
                 self._check_clock()
-            except DutError:
-                if self._starts == _STARTS:
-                    raise
-                self._starts += 1
-                self.start_anew(changes, west_mac, east_mac)
-            else:
                 return
+            self.start_anew(changes, west_mac, east_mac)
+        self._starts = _STARTS
+        self._check_clock()
 
     def verify(self) -> None:
         """Checks the state, and the clock of policers if it has not been checked since VPP was started."""
@@ -230,12 +92,7 @@ class Vpp(ProgramDut[VppOptions]):
     ) -> Daemon:
         """Starts VPP with its configuration, and waits until it answers."""
         options = self.options
-        lines = [
-            line
-            for feature in options.features
-            for line in (*feature.plugin_lines(), *feature.startup(options))
-        ]
-        lines += lines_for_iommu(self.node, self.hop.vpp, cards)
+        lines = [*options.startup_lines(), *lines_for_iommu(self.node, self.hop.vpp, cards)]
         text = startup_configuration(
             control.directory,
             cores,
@@ -253,13 +110,6 @@ class Vpp(ProgramDut[VppOptions]):
         daemon.start(changes, control.answers)
         return daemon
 
-    @property
-    def _others(self) -> OtherPrograms:
-        """What frames go through besides VPP."""
-        return OtherPrograms(
-            self.node, self.hop, self.options, self.program, self.uses_cards, self.polls
-        )
-
     def _check_features(self, control: VppControl, links: Ports) -> dict[str, str]:
         ports = self.options.inner_ports(*links)
         return control.check(self.options.shown_in("verified", ports))
@@ -275,20 +125,11 @@ class Vpp(ProgramDut[VppOptions]):
             clock.check(self.node.name, self._choose_cores().main)
             self._clock = clock
 
-    @property
-    def is_addressed(self) -> bool:
-        """Whether VPP is a router or an end of tunnels: frames must then be addressed to VPP."""
-        return self.options.is_addressed
-
     def facts(self) -> dict[str, Any]:
         """Version, start-up configuration, threads, placement and forwarding, as VPP reports them."""
         control = self._control
-        interfaces = ("show interface address", "show interface rx-placement", "show mode")
-        shown = ("show version verbose", "show threads", *interfaces)
         startup = self.node.run("cat", f"{control.directory}/startup.conf").splitlines()
-        clock = None
-        if self._clock is not None:
-            clock = {**asdict(self._clock), "starts": self._starts}
+        clock = self._clock and {**asdict(self._clock), "starts": self._starts}
 
         return {
             **super().facts(),
@@ -296,7 +137,7 @@ class Vpp(ProgramDut[VppOptions]):
             "startup": startup,
             "clock": clock,
             "verified": self._verified,
-            "shown": {command: control.lines(command) for command in shown},
+            "shown": {command: control.lines(command) for command in _SHOWN_AFTER_SET_UP},
         }
 
     def read_counters(self) -> DutCounters:
@@ -308,20 +149,6 @@ class Vpp(ProgramDut[VppOptions]):
         kernel = None if self.uses_cards else self.packets_of_kernel
         pairs = self.options.forwarding_pairs(self._ports)
         return read_counters(self._control, self._vpp_names, pairs, kernel)
-
-    @property
-    def hold_time(self) -> float | None:
-        """The time that the ring of a packet socket holds."""
-        if self.uses_cards or self.options.uses_af_xdp:
-            return None
-        return _RING_SECONDS
-
-    @property
-    def wakeful_time(self) -> float:
-        """The time for which workers that sleep between frames still poll because of a command."""
-        if self.polls:
-            return 0.0
-        return self._last_command.wakeful_time
 
     def unfetched_frames(self) -> Mapping[str, int]:
         """The kernel's counts of frames, without those that VPP has received."""
@@ -369,12 +196,10 @@ class Vpp(ProgramDut[VppOptions]):
 
         with super().telemetry() as report:
             yield report
-        features = self.options.features
-        for command in (
-            *_SHOWN_ON_TRIALS,
-            *(command for feature in features for command in feature.needs.shows),
-        ):
+        for command in _SHOWN_ON_TRIALS:
             report[command] = control.lines(command)
+        for feature in self.options.features:
+            report |= {command: control.lines(command) for command in feature.needs.shows}
 
         runtime = control.ask("show runtime")
         report["statistics"] += reports.parse_runtime(runtime)
@@ -404,52 +229,6 @@ class Vpp(ProgramDut[VppOptions]):
         control.ask("perfmon reset")
         report[name] = shown.splitlines()
         report["statistics"] = reports.parse_perfmon(bundle, shown)
-
-    @property
-    def _control(self) -> VppControl:
-        return self._control_in(self.running.directory)
-
-    def _control_in(self, directory: str) -> VppControl:
-        return VppControl(self.node, self.options.home, directory, self._last_command)
-
-    @property
-    def _links(self) -> Ports:
-        return self._links_between(*self.present.neighbours, self.running.directory)
-
-    def _links_between(self, west_mac: str, east_mac: str, directory: str) -> Ports:
-        first = self.chain[0]
-        last = self.chain[-1]
-        secret = first._secret if isinstance(first, Vpp) else b""
-        west, east = both_ports(self._vpp_names, (west_mac, east_mac))
-        vpps = [dut for dut in self.chain if isinstance(dut, Vpp)]
-        place = vpps.index(self)
-        if self is not first:
-            west = replace(west, other_end=vpps[place - 1].own_macs().from_east)
-        if self is not last:
-            east = replace(east, other_end=vpps[place + 1].own_macs().from_west)
-
-        return (
-            replace(west, faces_dut=self is not first, secret=secret, directory=directory),
-            replace(east, faces_dut=self is not last, secret=secret, directory=directory),
-        )
-
-    @property
-    def _ports(self) -> Ports:
-        return self.options.inner_ports(*self._links)
-
-    @property
-    def _vpp_names(self) -> tuple[str, str]:
-        if self.uses_cards:
-            return ("west", "east")
-        return (f"host-{self.west}", f"host-{self.east}")
-
-    def _vpp_cards(self, cores: CoreChoice) -> tuple[Card, ...]:
-        if not self.uses_cards:
-            return ()
-        options = self.options
-        return both_cards(
-            (self.west, self.east), cores, queues=options.queues, descriptors=options.frame_queue
-        )
 
     def _take_cards(self, control: VppControl, changes: Changes, cards: Sequence[Card]) -> None:
         macs = self.own_macs()

@@ -15,7 +15,7 @@ from lossratio.dut.vpp.features.feature import Ports, Shown
 from lossratio.dut.vpp.features.process import CONNECTED, SLEEPING, Container
 from lossratio.dut.vpp.features.steps import commands, shown_by
 from lossratio.dut.vpp.startup import startup_configuration, write_startup
-from lossratio.dut.vpp.virtual_machine import MEGABYTES, QEMU, VirtualMachine
+from lossratio.dut.vpp.virtual_machine import QEMU, VirtualMachine
 from lossratio.errors import NotMeasuredHereError
 from lossratio.nodes import DutNode
 from lossratio.topology import Hop
@@ -40,11 +40,6 @@ def tools_of_others(options: VppOptions) -> Iterator[Tool]:
         _UNSHARE: options.is_contained,
     }
     return (tool for tool, is_needed in needed.items() if is_needed)
-
-
-def hugepages_of_machine(options: VppOptions) -> int:
-    """Megabytes of hugepages for the memory of the virtual machine; 0: there is none."""
-    return MEGABYTES * (options.guest is not None)
 
 
 @dataclass(frozen=True)
@@ -99,18 +94,10 @@ class OtherPrograms:
         self, changes: Changes, directory: str, cores: CoreChoice
     ) -> Iterator[Daemon]:
         """Starts programs that belong to features, on their own CPUs if there are enough."""
-        for arguments in (
-            line
-            for kind in self.options.features
-            for line in kind.programs(self.options, directory)
-        ):
+        for arguments in self.options.programs(directory):
             cores = self._cores_beside(cores, 1)
-
-            threads = ",".join(
-                f"{number}@{cpu}" for number, cpu in enumerate((cores.main, cores.workers[0]))
-            )
-            command = (PROCESS.program, "--lcores", threads, *arguments)
-
+            threads = f"0@{cores.main},1@{cores.workers[0]}"
+            command = (PROCESS.program, "--lcores", threads, *arguments.split())
             daemon = with_telemetry(self.node, directory, "testpmd", command)
             daemon.start(changes, lambda: are_linked(self.node, directory))
             yield daemon
@@ -121,9 +108,8 @@ class OtherPrograms:
         """Starts a second VPP in a container beside this one, and configures it."""
         directory = make_directory(changes, "vpp")
         beside = self._cores_beside(cores, self.options.cores)
-        plugins = Container.plugin_lines()
         text = startup_configuration(
-            directory, beside, (), has_hugepages=self.uses_cards, lines=plugins
+            directory, beside, (), has_hugepages=self.uses_cards, lines=Container.plugin_lines()
         )
         configuration = write_startup(changes, directory, text)
 

@@ -10,7 +10,6 @@ from lossratio.dut.linux.reports import statistic
 _COUNTER = re.compile(
     r"^\s*(?P<count>\d+)\s+(?P<node>\S+)\s+(?P<reason>\S.*?)\s+(?P<severity>error|warn|info)\s*$"
 )
-_NOT_DROPPED = ("info",)
 
 
 def parse_interfaces(text: str) -> dict[str, dict[str, int]]:
@@ -54,7 +53,7 @@ def parse_errors(text: str) -> dict[str, int]:
     return {
         f"{counter['node']}: {counter['reason']}": int(counter["count"])
         for counter in map(_COUNTER.match, text.splitlines())
-        if counter and counter["severity"] not in _NOT_DROPPED
+        if counter and counter["severity"] != "info"
     }
 
 

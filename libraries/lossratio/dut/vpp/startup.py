@@ -17,11 +17,11 @@ _BUFFER_SIZE = 2048
 _BUFFER_HEADERS = 448
 """The maximum number of bytes of a buffer besides its data: VPP's headers, and DPDK's."""
 _MANY_ENTRIES, _MOST_ENTRIES = 200_000, 5_000_000
-_LARGE, _LARGEST = "3G", "8G"
+_LARGE = "3G"
 _MEBI = 2**20
 _WIDE = 48
 """Bits of addresses at which DPDK's memory fits wherever the kernel puts it."""
-_LOW_MEMORY = "base-virtaddr 0x2000000000"
+_LOW_MEMORY = "dpdk base-virtaddr 0x2000000000"
 """Where DPDK's memory begins: above the memory of VPP's buffers, which is where DPDK would begin otherwise, and below
 2^39."""
 # Each line begins with its section.
@@ -36,8 +36,8 @@ _STARTUP = r"""
     api-segment prefix {{ prefix }}
     cpu main-core {{ cores.main }}
     cpu corelist-workers {{ workers }}
-    % if heap
-        memory main-heap-size {{ heap }}
+    % if start.main_heap_size or is_large
+        memory main-heap-size {{ start.main_heap_size or ("8G" if is_largest else "3G") }}
     % endif
     % if start.main_heap_page_size
         memory main-heap-page-size {{ start.main_heap_page_size }}
@@ -94,9 +94,8 @@ def both_cards(
         polled_by = sorted(numbers[cpu] for cpu in cpus) if cores.of_east else ()
         return Card(address, name, queues or len(cpus), descriptors, tuple(polled_by))
 
-    cpus_west, cpus_east = cores.by_side
-    address_west, address_east = addresses
-    return card("west", address_west, cpus_west), card("east", address_east, cpus_east)
+    west, east = cores.by_side
+    return card("west", addresses[0], west), card("east", addresses[1], east)
 
 
 _SECTIONS = """
@@ -118,18 +117,17 @@ def startup_configuration(
     *,
     has_hugepages: bool = False,
     entries: int = 0,
-    lines: Iterable[tuple[str, str]] = (),
+    lines: Iterable[str] = (),
 ) -> str:
     """The file's text.
 
     Without cards, VPP uses hugepages only if the options say so: by default, it would reserve more of them on the
-    machine. VPP's largest table will have this many entries. The `lines` are additional lines, each with its section.
+    machine. VPP's largest table will have this many entries. The `lines` are further lines, each behind the name of its
+    section.
     """
     start = start or VppStart()
     has_hugepages = has_hugepages or bool(cards)
     is_large = has_hugepages or entries > _MANY_ENTRIES
-    heap = _LARGEST if entries > _MOST_ENTRIES else _LARGE if is_large else None
-
     own = texts.lines(
         _STARTUP,
         directory=directory,
@@ -140,24 +138,21 @@ def startup_configuration(
         cards=cards,
         has_hugepages=has_hugepages,
         is_large=is_large,
-        heap=start.main_heap_size or heap,
+        is_largest=entries > _MOST_ENTRIES,
         buffers=_buffer_count(start, cores),
     )
+
     sections: dict[str, list[str]] = {}
-    for (line,) in own:
+    for line in (*(line for (line,) in own), *lines):
         section, _, rest = line.partition(" ")
         sections.setdefault(section, []).append(rest)
-    for section, line in lines:
-        sections.setdefault(section, []).append(line)
     for section, of_lab in start.startup.items():
         sections.setdefault(section, []).extend(of_lab)
     return texts.filled(_SECTIONS, sections=sections).lstrip()
 
 
-def lines_for_iommu(
-    node: DutNode, start: VppStart, cards: Sequence[Card]
-) -> Sequence[tuple[str, str]]:
-    """Lines that keep DPDK's memory at addresses that the node's IOMMU translates, by section.
+def lines_for_iommu(node: DutNode, start: VppStart, cards: Sequence[Card]) -> Sequence[str]:
+    """Lines that keep DPDK's memory at addresses that the node's IOMMU translates.
 
     Some IOMMUs translate 39 bits only. VPP's buffers are where DPDK's memory would begin, so the kernel puts it far
     above that, and DPDK refuses to start. Lines about addresses that the lab has chosen are left alone.
@@ -172,7 +167,7 @@ def lines_for_iommu(
     width = iommu_width(node)
     if width is None or width >= _WIDE:
         return ()
-    return (("dpdk", _LOW_MEMORY),)
+    return (_LOW_MEMORY,)
 
 
 def write_startup(changes: Changes, directory: str, text: str) -> str:

@@ -5,7 +5,7 @@ in its initial file system, and ends with that program.
 """
 
 import shlex
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -14,7 +14,7 @@ from lossratio.dut.base import Tool
 from lossratio.dut.changes import Changes
 from lossratio.dut.daemon import Daemon
 from lossratio.dut.linux.cores import CoreChoice
-from lossratio.dut.texts import filled
+from lossratio.dut.texts import filled, words
 from lossratio.nodes import DutNode
 
 QEMU = Tool("qemu-system-x86_64", "qemu-system-x86", title="QEMU")
@@ -25,18 +25,63 @@ STARTING_SECONDS = 300.0
 """Seconds that an emulated machine may take to start on a busy node; a machine with KVM takes a few."""
 MEGABYTES = 4096
 """Its memory, as in CSIT."""
-_HUGEPAGES = 512
-_BUFFERS = 32_768
-"""Its hugepages of 2 MiB and testpmd's buffers, as in CSIT."""
-_RING = 1024
-_CARDS = ("0000:00:06.0", "0000:00:07.0")
+CARDS = ("0000:00:06.0", "0000:00:07.0")
+# As in CSIT, without a boot ROM for each card.
+_QEMU = """
+qemu-system-x86_64 -nodefaults -no-user-config -nographic -no-reboot
+-name lossratio,debug-threads=on
+% if machine.is_emulated
+    -machine pc,accel=tcg,usb=off,mem-merge=off -cpu max
+% else
+    -machine pc,accel=kvm,usb=off,mem-merge=off -cpu host
+% endif
+-smp {{ 1 + machine.workers }},sockets=1,cores={{ 1 + machine.workers }},threads=1
+-m {{ megabytes }} -object memory-backend-memfd,id=memory,size={{ megabytes }}M,share=on
+{{- ",hugetlb=on,hugetlbsize=2M" if machine.has_hugepages }}
+-numa node,memdev=memory
+-kernel {{ kernel | quoted }} -initrd {{ files }}
+-append "console=ttyS0 quiet panic=-1 tsc=reliable hugepages=512"
+-chardev stdio,id=console,signal=off -serial chardev:console
+% for number in (0, 1)
+    -chardev socket,id=socket{{ number }},path={{ machine.directory }}/vhost{{ number }}.sock
+    -netdev vhost-user,id=link{{ number }},chardev=socket{{ number }},queues={{ machine.workers }}
+    -device virtio-net-pci,netdev=link{{ number }},mac=52:54:00:00:01:0{{ number + 1 }},addr={{ number + 6 }}.0,romfile=
+    {{- ",mq=on,vectors=%d,rx_queue_size=1024,tx_queue_size=1024" % (2 * machine.workers + 2) }}
+    {{- ",csum=off,gso=off,guest_tso4=off,guest_tso6=off,guest_ecn=off" }}
+% endfor
+"""
+"""The command that runs the machine."""
+# Without --stats-period, testpmd ends when its standard input ends.
+_GUESTS: Mapping[Guest, str] = {
+    "testpmd": """
+        dpdk-testpmd --lcores {{ range(1 + machine.workers) | join(",") }} --in-memory
+        -a 0000:00:06.0 -a 0000:00:07.0 --
+        --forward-mode=io --no-lsc-interrupt --stats-period=86400
+        --nb-cores={{ machine.workers }} --rxq={{ machine.workers }} --txq={{ machine.workers }}
+        --total-num-mbufs=32768 --mbuf-size=16384
+    """,
+    "vpp": "{{ machine.home | quoted }}/bin/vpp -c /startup.conf",
+}
+"""The commands of the programs in it, as in CSIT."""
 _FORWARDS: Mapping[Guest, str] = {"testpmd": "packet forwarding", "vpp": "l2 xconnect east"}
 """What the program in it writes on the console as soon as it forwards."""
-_PLUGIN = "vpp_plugins/dpdk_plugin.so"
 _FILES = "initial-files"
-_WRITER = Path(__file__).with_name("virtual_machine.sh.jinja")
-_DPDK_DRIVERS = "/usr/lib*/*/dpdk/pmds-*/librte_{}.so*"
-_DRIVERS = ("bus_pci", "bus_vdev", "mempool_ring", "net_virtio")
+WRITER = Path(__file__).with_name("virtual_machine.sh.jinja")
+"""The script that writes the initial file system, in the format that Linux reads (cpio), on a node."""
+_NEEDED = ("sh", "mkdir", "mount", "insmod")
+# Tables: programs in the path, which are copied with the libraries that they load, files, and patterns of further ones.
+_PROGRAMS: Mapping[Guest, tuple[str, ...]] = {"testpmd": (*_NEEDED, "dpdk-testpmd"), "vpp": _NEEDED}
+_PATHS: Mapping[Guest, str] = {"testpmd": "", "vpp": "{{ machine.home | quoted }}/bin/vpp"}
+_IF_ANY: Mapping[Guest, tuple[str, ...]] = {
+    "testpmd": tuple(
+        f"/usr/lib*/*/dpdk/pmds-*/librte_{name}.so*"
+        for name in ("bus_pci", "bus_vdev", "mempool_ring", "net_virtio")
+    ),
+    "vpp": (
+        "{{ machine.home | quoted }}/lib*/vpp_plugins/dpdk_plugin.so",
+        "{{ machine.home | quoted }}/lib*/*/vpp_plugins/dpdk_plugin.so",
+    ),
+}
 _NEWEST_KERNEL = "ls -v /boot/vmlinuz-* 2>/dev/null | tail -n 1"
 _HAS_PLUGIN = 'ls "$1"/lib*/vpp_plugins/dpdk_plugin.so "$1"/lib*/*/vpp_plugins/dpdk_plugin.so 2>/dev/null | grep -q .'
 # Gives each virtual CPU, which is a QEMU thread of this name, a CPU of the node.
@@ -83,7 +128,8 @@ class VirtualMachine:
         architecture = self.node.run("uname", "-m").strip()
         if architecture != "x86_64":
             raise self.node.error(
-                f"the virtual machine needs a node with x86_64, but this one has {architecture}."
+                f"the virtual machine needs a node with x86_64, but this one has {architecture}. Leave out vm, or "
+                "use another node."
             )
         self.find_kernel()
         if (
@@ -142,15 +188,13 @@ class VirtualMachine:
         daemon = Daemon(self.node, self.directory, "virtual-machine", self.command)
 
         def is_ready() -> bool:
-            return is_connected() and self._forwards(daemon.program.log)
+            asked = ("grep", "-q", _FORWARDS[self.guest], daemon.program.log)
+            return is_connected() and self.node.attempt(*asked).exit_status == 0
 
         daemon.start(changes, is_ready, STARTING_SECONDS)
         cpus = map(str, (cores.main, *cores.workers))
         self.node.run("sh", "-c", _PLACE, "place", daemon.program.pid, *cpus)
         return daemon
-
-    def _forwards(self, console: str) -> bool:
-        return self.node.attempt("grep", "-q", _FORWARDS[self.guest], console).exit_status == 0
 
     def write_files(self, changes: Changes) -> None:
         """Writes its initial file system into its directory.
@@ -158,26 +202,21 @@ class VirtualMachine:
         Raises:
             DutError: If a program, a library or a kernel module is missing.
         """
-        programs = ["sh", "mkdir", "mount", "insmod"]
-        files: list[str] = []
-        if_any: list[str] = []
-        if self.guest == "testpmd":
-            programs.append("dpdk-testpmd")
-            if_any = [_DPDK_DRIVERS.format(name) for name in _DRIVERS]
-        else:
-            files.append(f"{self.home}/bin/vpp")
-            home = shlex.quote(self.home)
-            if_any = [f"{home}/{place}/{_PLUGIN}" for place in ("lib*", "lib*/*")]
+        paths = words(_PATHS[self.guest], machine=self)
+        patterns = [filled(pattern, machine=self) for pattern in _IF_ANY[self.guest]]
+        command = shlex.join(words(_GUESTS[self.guest], machine=self))
 
-        script = writing_script(
-            f"{self.directory}/{_FILES}",
-            self.find_kernel(),
-            programs=programs,
-            files=files,
-            if_any=if_any,
+        script = filled(
+            WRITER.read_text(encoding="utf-8"),
+            archive=f"{self.directory}/{_FILES}",
+            kernel=self.find_kernel(),
+            programs=_PROGRAMS[self.guest],
+            files=paths,
+            if_any=patterns,
             modules=["uio_pci_generic"],
             guest=self.guest,
-            command=shlex.join(self._command),
+            cards=CARDS,
+            command=command,
             workers=self.workers,
         )
         changes.run("sh", "-s", stdin=script)
@@ -185,72 +224,6 @@ class VirtualMachine:
     @property
     def command(self) -> tuple[str, ...]:
         """The command that runs it, with its console as standard output, until the program in it ends."""
-        accelerator, model = ("tcg", "max") if self.is_emulated else ("kvm", "host")
-        quiet = ("-nodefaults", "-no-user-config", "-nographic", "-no-reboot")
-        name = ("-name", "lossratio,debug-threads=on")
-        machine = ("-machine", f"pc,accel={accelerator},usb=off,mem-merge=off", "-cpu", model)
-        cpus = ("-smp", f"{1 + self.workers},sockets=1,cores={1 + self.workers},threads=1")
-        kernel = ("-kernel", self.find_kernel(), "-initrd", f"{self.directory}/{_FILES}")
-        options = f"console=ttyS0 quiet panic=-1 tsc=reliable hugepages={_HUGEPAGES}"
-        console = ("-chardev", "stdio,id=console,signal=off", "-serial", "chardev:console")
-
-        started = (*kernel, "-append", options)
-        beside = (*console, *self._card(0), *self._card(1))
-        return (QEMU.program, *quiet, *name, *machine, *cpus, *self._memory, *started, *beside)
-
-    @property
-    def _memory(self) -> tuple[str, ...]:
-        """The arguments for its memory, which VPP shares."""
-        pages = ",hugetlb=on,hugetlbsize=2M" if self.has_hugepages else ""
-        shared = f"memory-backend-memfd,id=memory,size={MEGABYTES}M,share=on{pages}"
-        return ("-m", str(MEGABYTES), "-object", shared, "-numa", "node,memdev=memory")
-
-    def _card(self, number: int) -> tuple[str, ...]:
-        """The arguments for a card, as in CSIT, without a boot ROM."""
-        off = "csum=off,gso=off,guest_tso4=off,guest_tso6=off,guest_ecn=off"
-        queues = f"mq=on,vectors={2 * self.workers + 2},rx_queue_size={_RING},tx_queue_size={_RING}"
-        own = f"mac=52:54:00:00:01:{number + 1:02x},addr={number + 6}.0,romfile="
-        socket = f"socket,id=socket{number},path={self.directory}/vhost{number}.sock"
-        link = f"vhost-user,id=link{number},chardev=socket{number},queues={self.workers}"
-        device = f"virtio-net-pci,netdev=link{number},{own},{queues},{off}"
-        return ("-chardev", socket, "-netdev", link, "-device", device)
-
-    @property
-    def _command(self) -> tuple[str, ...]:
-        """The command of the program in it."""
-        if self.guest == "vpp":
-            return (f"{self.home}/bin/vpp", "-c", "/startup.conf")
-
-        lcores = ",".join(map(str, range(1 + self.workers)))
-        cards = ("-a", _CARDS[0], "-a", _CARDS[1])
-        work = (f"--nb-cores={self.workers}", f"--rxq={self.workers}", f"--txq={self.workers}")
-        buffers = (f"--total-num-mbufs={_BUFFERS}", "--mbuf-size=16384")
-        # Without the last option, it ends when its standard input ends.
-        mode = ("--forward-mode=io", "--no-lsc-interrupt", "--stats-period=86400")
-        return (
-            "dpdk-testpmd",
-            "--lcores",
-            lcores,
-            "--in-memory",
-            *cards,
-            "--",
-            *mode,
-            *work,
-            *buffers,
-        )
-
-
-def writing_script(
-    archive: str, kernel: str, *, programs: Sequence[str] = (), **values: object
-) -> str:
-    """The script that writes an initial file system, in the format that Linux reads (cpio), on a node.
-
-    Args:
-        archive: Path of the file to write.
-        kernel: Path of the kernel.
-        programs: Programs that are found in the path, and copied with the libraries that they load.
-        values: Likewise paths of ``files``, and a shell's patterns of further ones (``if_any``), kernel ``modules``,
-            and what is to run (``guest``, ``command``, ``workers``).
-    """
-    given = {"programs": programs, "cards": _CARDS, **values}
-    return filled(_WRITER.read_text(encoding="utf-8"), archive=archive, kernel=kernel, **given)
+        kernel = self.find_kernel()
+        files = f"{self.directory}/{_FILES}"
+        return words(_QEMU, machine=self, megabytes=MEGABYTES, kernel=kernel, files=files)

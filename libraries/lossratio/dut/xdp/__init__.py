@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import BeforeValidator, Field, model_validator
+from pydantic import AfterValidator, BeforeValidator, Field
 
 from lossratio.dut.base import EASTWARD, WESTWARD, DutCounters, DutOptions
 from lossratio.dut.changes import Changes
@@ -25,6 +25,8 @@ from lossratio.results import Role
 from lossratio.topology import Hop, Port
 
 _OWN_PROGRAM = "lossratio-xdp"
+_TABLE = "firewall and most_connections go together: set both, or neither"
+_FAULTS = "faults and every go together: set both, or neither"
 _FEWEST = 4
 """The minimum value of ``every``: each of three faults needs a frame, and one frame passes."""
 
@@ -42,11 +44,37 @@ def _listed(value: Any) -> Any:
     return value
 
 
+def _once(faults: tuple[str, ...]) -> tuple[str, ...]:
+    if len(set(faults)) != len(faults):
+        raise ValueError("a fault is named twice: name each fault once")
+    return faults
+
+
 class XdpOptions(DutOptions):
     """The options of a device made of XDP."""
 
     is_kernel = True
     filter_option = "rules"
+    requires = (
+        ("rules", "forwarding=filter", "rules need forwarding=filter"),
+        ("firewall", "most_connections", _TABLE),
+        ("most_connections", "firewall", _TABLE),
+        ("faults", "every", _FAULTS),
+        ("every", "faults", _FAULTS),
+        (
+            "map",
+            "object pinned",
+            "map belongs to an object or a pinned program: also set object or pinned",
+        ),
+    )
+    excludes = (
+        ("object", "pinned", "object and pinned name two different programs: set only one of them"),
+        (
+            "forwarding rules firewall faults delay",
+            "object pinned",
+            "{given}: these options belong to lossratio's own programs, but this program is yours",
+        ),
+    )
     forwarding: Literal["redirect", "mac", "filter"] = "redirect"
     """``redirect`` (frames leave through the other interface, unchanged; the default), ``mac`` (they also get the MAC
     addresses of the outgoing interface and of the neighbour) or ``filter`` (rules and a table check sources first)."""
@@ -61,7 +89,9 @@ class XdpOptions(DutOptions):
     most_connections: int | None = Field(default=None, ge=1, le=10_000_000)
     """Number of entries of that table."""
     faults: Annotated[
-        tuple[Literal["drop", "duplicate", "delay"], ...], BeforeValidator(_listed)
+        tuple[Literal["drop", "duplicate", "delay"], ...],
+        BeforeValidator(_listed),
+        AfterValidator(_once),
     ] = ()
     """What happens to a known share of frames: ``drop``, ``duplicate``, ``delay``, e.g. ``drop,duplicate``."""
     every: int | None = Field(default=None, ge=_FEWEST, le=1_000_000_000)
@@ -100,37 +130,6 @@ class XdpOptions(DutOptions):
         """Whether the program is one of lossratio's own."""
         return self.object is None and self.pinned is None
 
-    @model_validator(mode="after")
-    def _fits_together(self) -> "XdpOptions":
-        if self.object is not None and self.pinned is not None:
-            raise ValueError("object and pinned name two different programs: set only one of them")
-        if self.rules is not None and self.forwarding != "filter":
-            raise ValueError("rules need forwarding=filter")
-        if (self.firewall is None) != (self.most_connections is None):
-            raise ValueError("firewall and most_connections go together: set both, or neither")
-        if bool(self.faults) != (self.every is not None) or len(set(self.faults)) != len(
-            self.faults
-        ):
-            raise ValueError("faults and every go together: set both, and name each fault once")
-
-        fields = type(self).model_fields
-        # Options that were written down have all fields.
-        ours = [
-            name
-            for name in ("forwarding", "rules", "firewall", "faults", "delay")
-            if getattr(self, name) != fields[name].default
-        ]
-        if ours and not self.is_own:
-            raise ValueError(
-                f"{', '.join(ours)}: these options belong to lossratio's own programs, but this program is yours"
-            )
-        if self.is_own and self.map is not None:
-            raise ValueError(
-                "map belongs to an object or a pinned program: also set object or pinned"
-            )
-
-        return self
-
 
 class XdpConnections(ConnectionTable):
     """The table that both programs of a device share."""
@@ -156,8 +155,11 @@ class XdpConnections(ConnectionTable):
 
     def counters(self) -> Mapping[str, int]:
         """Frames that neither belonged to a connection nor could open one."""
-        dropped = self._device.read_counters().dropped
-        return {name: count for name, count in dropped.items() if name.startswith("filtered")}
+        return {
+            name: count
+            for name, count in self._device.read_counters().dropped.items()
+            if name.startswith("filtered")
+        }
 
 
 class XdpDevice(NodeDut[XdpOptions]):
@@ -171,10 +173,8 @@ class XdpDevice(NodeDut[XdpOptions]):
     options_type = XdpOptions
     tools = (PYTHON,)
 
-    def __init__(self, session: CommandRunner, hop: Hop, options: XdpOptions) -> None:
-        super().__init__(session, hop, options)
-        self._mode: Literal["auto", "native", "generic"] = "generic"
-        self._not_native: str | None = None
+    _mode: Literal["auto", "native", "generic"] = "generic"
+    _not_native: str | None = None
 
     @property
     def settle_time(self) -> float:
@@ -213,7 +213,7 @@ class XdpDevice(NodeDut[XdpOptions]):
         """
         if self.options.object is None:
             return
-        self._read_object(self.options.object)
+        _read_object(self.options.object)
         version = self.node.run(*IP.ask_version)
         if "libbpf" not in version:
             raise self.node.error(
@@ -259,19 +259,12 @@ class XdpDevice(NodeDut[XdpOptions]):
     def facts(self) -> dict[str, Any]:
         """How the programs are attached, their names and digests, and the digest of an object file."""
         programs = {
-            name: {key: account[key] for key in ("id", "name", "tag")}
+            name: {"id": account["id"], "name": account["name"], "tag": account["tag"]}
             for name, account in self.ask("report").items()
         }
-        file = self.options.object
-        if file is None:
-            digest = None
-        else:
-            digest = hashlib.sha256(self._read_object(file)).hexdigest()
-
-        facts = {"attached": self._mode, "programs": programs, "object_sha256": digest}
-        if self._not_native is None:
-            return facts
-        return {**facts, "not_native_because": self._not_native}
+        digest = _digest(self.options.object)
+        why = {} if self._not_native is None else {"not_native_because": self._not_native}
+        return {"attached": self._mode, "programs": programs, "object_sha256": digest, **why}
 
     def read_counters(self) -> DutCounters:
         """Reads the counters of the interfaces and of lossratio's own programs."""
@@ -347,7 +340,11 @@ class XdpDevice(NodeDut[XdpOptions]):
             "reflects": self.reflects,
         }
         # A program in the background has no other input, and errors show its command if it dies.
-        write_file(changes, f"{directory}/request", self._input(program, "serve", request))
+        write_file(
+            changes,
+            f"{directory}/request",
+            _input(program, "serve", (self.west, self.east), request),
+        )
         write_file(
             changes,
             f"{directory}/device",
@@ -360,23 +357,21 @@ class XdpDevice(NodeDut[XdpOptions]):
                 changes, lambda: "attached" in self.node.read_files(daemon.program.log).values()
             )
         except DutError as cause:
-            raise self._refused(cause) from cause
+            raise _refused(self._mode, cause) from cause
 
         self.daemons = [daemon]
 
     def _attach(self, changes: Changes, directory: str, *, replaces: bool = False) -> None:
         """Attaches the user's program, or replaces one that is attached."""
-        load: tuple[str, ...]
+        load: tuple[str, ...] = ()
+        source = ["pinned", str(self.options.pinned)]
         way = "xdpdrv" if self._mode == "native" else "xdpgeneric"
         if self.options.object is not None:
             path = f"{directory}/object.o"
-            content = base64.b64encode(self._read_object(self.options.object)).decode()
+            content = base64.b64encode(_read_object(self.options.object)).decode()
             self.node.run("sh", "-c", 'base64 -d > "$1"', "object", path, stdin=content)
             load = ("sh", "-c", _LOAD)
             source = ["object", path, "section", self.options.section]
-        else:
-            load = ()
-            source = ["pinned", str(self.options.pinned)]
 
         for name in (self.west, self.east):
             set_link = ("link", "set", "dev", name, way)
@@ -391,29 +386,10 @@ class XdpDevice(NodeDut[XdpOptions]):
                     self._not_native = str(cause)
                     self._attach(changes, directory)
                     return
-                raise self._refused(cause) from cause
+                raise _refused(self._mode, cause) from cause
 
         if self.options.map is not None:
             self.ask("fill", map=self.options.map)
-
-    def _refused(self, cause: DutError) -> DutError:
-        if self._mode == "generic":
-            return cause
-        return DutError(
-            f"{cause} A driver refuses programs if it does not support XDP, if the MTU is larger than a page, if "
-            "offloads join frames (ethtool -K ... lro off), or if there are too few queues. Or set attach=generic."
-        )
-
-    def _read_object(self, path: Path) -> bytes:
-        try:
-            content = path.read_bytes()
-        except OSError as cause:
-            raise DutError(f"The BPF object {path} cannot be read: {cause.strerror}.") from cause
-        if not content.startswith(b"\x7fELF"):
-            raise DutError(
-                f"{path} is not a BPF object. Compile it with clang -O2 -g -target bpf -c, and name the .o file."
-            )
-        return content
 
     def ask(self, what: str, **request: Any) -> dict[str, Any]:
         """The answer of lossratio's program on the node.
@@ -423,17 +399,14 @@ class XdpDevice(NodeDut[XdpOptions]):
         """
         program = pack_device()
         result = self.node.attempt(
-            *program.command("python3"), stdin=self._input(program, what, request)
+            *program.command("python3"),
+            stdin=_input(program, what, (self.west, self.east), request),
         )
         if result.exit_status != 0:
             lines = result.stderr.strip().splitlines() or [f"exit status {result.exit_status}"]
             raise self.node.error(f"{lines[-1]}")
         answer: dict[str, Any] = json.loads(result.stdout)
         return answer
-
-    def _input(self, program: NodeProgram, what: str, request: dict[str, Any]) -> str:
-        asked = {"do": what, "interfaces": list(dict.fromkeys((self.west, self.east))), **request}
-        return f"{program.line}\n{json.dumps(asked)}\n"
 
 
 class Reflector(XdpDevice):
@@ -463,3 +436,37 @@ def _since(account: dict[str, Any], before: dict[str, Any]) -> dict[str, Any]:
         **times,
         "counts": counts,
     }
+
+
+def _refused(mode: str, cause: DutError) -> DutError:
+    if mode == "generic":
+        return cause
+    return DutError(
+        f"{cause} A driver refuses programs if it does not support XDP, if the MTU is larger than a page, if "
+        "offloads join frames (ethtool -K ... lro off), or if there are too few queues. Or set attach=generic."
+    )
+
+
+def _read_object(path: Path) -> bytes:
+    try:
+        content = path.read_bytes()
+    except OSError as cause:
+        raise DutError(f"The BPF object {path} cannot be read: {cause.strerror}.") from cause
+    if not content.startswith(b"\x7fELF"):
+        raise DutError(
+            f"{path} is not a BPF object. Compile it with clang -O2 -g -target bpf -c, and name the .o file."
+        )
+    return content
+
+
+def _digest(path: Path | None) -> str | None:
+    if path is None:
+        return None
+    return hashlib.sha256(_read_object(path)).hexdigest()
+
+
+def _input(
+    program: NodeProgram, what: str, interfaces: tuple[str, str], request: dict[str, Any]
+) -> str:
+    asked = {"do": what, "interfaces": list(dict.fromkeys(interfaces)), **request}
+    return f"{program.line}\n{json.dumps(asked)}\n"

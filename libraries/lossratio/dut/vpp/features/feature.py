@@ -1,6 +1,6 @@
 """What a VPP feature declares: its options, what it needs and works with, its commands, and what VPP then shows."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from ipaddress import IPv4Address, IPv6Address
 from typing import ClassVar, Literal, get_args
@@ -167,14 +167,6 @@ class Needs:
     """The number of DUTs in a row that it needs; 0: any number."""
     overhead: Mapping[str, int] = field(default_factory=dict)
     """Bytes by which an option of it lengthens frames between two DUTs, apart from padding."""
-    proves: tuple[Shown, ...] = ()
-    """What VPP must show after the trial with telemetry, whatever the options and ports are."""
-    option: str = ""
-    """The option without which the feature's others cannot be used; empty: there is none."""
-    without: str = ""
-    """The error if it is not given; ``{given}`` is an option that is."""
-    excludes: Mapping[str, str] = field(default_factory=dict)
-    """Options of other features that it does not work with, each with the error."""
     decides: str = ""
     """What only one feature can decide: `ROUTES`, or `LINKS`; empty: nothing."""
     entries: Mapping[str, int] = field(default_factory=dict)
@@ -185,26 +177,34 @@ class Needs:
 class Steps:
     """Texts with a feature's commands, and with what VPP must show.
 
-    Their names are those of the methods that give such commands, for features that compute them. Their format is that
-    of `lossratio.dut.vpp.features.steps`.
+    Their format is that of `lossratio.dut.vpp.features.steps`. What a feature computes is a method or a property of it,
+    which its placeholders call.
     """
 
+    startup: str = ""
+    """Lines of startup.conf, each behind the name of its section."""
     below: str = ""
-    """The commands that make an interface on a link; the method gives them, with the port."""
+    """The commands that make an interface on a ``port`` that `Feature.above` replaces, by ``made``."""
     routed: str = ""
     """The routes to the networks behind a port; empty after its placeholders were filled in: a single route."""
+    programs: str = ""
+    """Arguments, except those about CPUs, of a testpmd that runs beside VPP, with its files in ``directory``."""
     contained: str = ""
-    """The commands to a second VPP in a container."""
+    """The commands to a second VPP, which runs in a container beside this one."""
     connected: str = ""
     """The commands to give once programs run beside VPP."""
     commands: str = ""
     """The commands to give after forwarding has been configured."""
     file: str = ""
-    """Those of them that VPP reads from a file; the method gives them, as one command."""
+    """Further ones, which VPP reads from a file: there may be thousands."""
+    answers: str = ""
+    """Regular expression of VPP's answers to this file if it succeeds."""
+    is_secret: bool = False
+    """Whether this file has keys; see `Command`."""
     verified: str = ""
     """What VPP must show after its set-up, and later."""
     proved: str = ""
-    """What VPP must show after the trial with telemetry."""
+    """What VPP must show after the trial with telemetry, for which error counters begin at zero."""
     reset_commands: str = ""
     """The commands that undo what trials leave behind."""
 
@@ -225,6 +225,8 @@ class Table:
     """Regular expression of that number, and of the number of sessions that have timed out."""
     room: int
     """The largest number of sessions."""
+    limit: str
+    """The option that makes room for more."""
     ports: int | None = None
     """Ports of all addresses of a NAT; None: it is not a NAT."""
     is_shared: bool = True
@@ -272,16 +274,12 @@ class Feature(SocketOptions):
 
     @classmethod
     def mismatch(cls, options: "Feature") -> str | None:
-        """Why it does not work with the forwarding and the other features in the options; None: it does."""
+        """Why it does not work with the forwarding in the options; None: it does."""
         needs = cls.needs
         option, *_ = cls.given(options)
         if options.forwarding not in needs.forwarding:
-            verb = "go" if option.endswith("s") else "goes"
-            return f"{option} {verb} with forwarding={' or '.join(needs.forwarding)}"
-        if needs.option and not getattr(options, needs.option, None):
-            return needs.without.format(given=option)
-        excluded = (error for name, error in needs.excludes.items() if getattr(options, name, None))
-        return next(excluded, None)
+            return f"{option}: also set forwarding={' or '.join(needs.forwarding)}"
+        return None
 
     @property
     def is_router(self) -> bool:  # type: ignore[override]
@@ -335,50 +333,14 @@ class Feature(SocketOptions):
         return None
 
     @classmethod
-    def plugin_lines(cls) -> list[tuple[str, str]]:
-        """Lines of startup.conf that enable its plugins, each with its section."""
-        return [("plugins", f"plugin {name}_plugin.so {{ enable }}") for name in cls.needs.plugins]
+    def plugin_lines(cls) -> list[str]:
+        """Lines of startup.conf that enable its plugins, each behind the name of its section."""
+        return [f"plugins plugin {name}_plugin.so {{ enable }}" for name in cls.needs.plugins]
 
-    def startup(self) -> Iterable[tuple[str, str]]:
-        """Further lines of startup.conf, each with its section."""
-        return ()
-
-    def below(self, port: VppPort) -> tuple[VppPort, Iterable[Command]]:
-        """A port with the forwarding interface that the feature makes, and the commands that make it."""
-        return port, ()
+    def above(self, port: VppPort) -> VppPort | None:
+        """A port with the interface that the feature makes on it (see `Steps.below`); None: it makes none there."""
+        return None
 
     def pairs(self, ports: Ports) -> tuple[Ports, ...] | None:
         """The pairs of ports that forward to each other; None: the two ports do."""
         return None
-
-    def programs(self, directory: str) -> Iterator[tuple[str, ...]]:
-        """Arguments, except those about CPUs, of a testpmd that runs beside VPP, with its files in the directory."""
-        yield from ()
-
-    def contained(self, ports: Ports) -> Iterator[Command]:
-        """The commands to a second VPP, which runs in a container beside this one; none: there is no such VPP."""
-        yield from ()
-
-    def connected(self, ports: Ports) -> Iterator[Command]:
-        """The commands to give once these programs run."""
-        yield from ()
-
-    def routed(self, port: VppPort) -> Iterable[Command] | None:
-        """The routes to the networks behind a port; None: a single route to its network."""
-        return None
-
-    def commands(self, ports: Ports) -> Iterator[Command]:
-        """The commands to give after forwarding has been configured."""
-        yield from ()
-
-    def verified(self, ports: Ports) -> Iterator[Shown]:
-        """What VPP must show after its set-up, and later."""
-        yield from ()
-
-    def proved(self, ports: Ports) -> Iterator[Shown]:
-        """What VPP must show after the trial with telemetry, for which error counters begin at zero."""
-        yield from ()
-
-    def reset_commands(self, ports: Ports) -> Iterator[Command]:
-        """The commands that undo what trials leave behind."""
-        yield from ()

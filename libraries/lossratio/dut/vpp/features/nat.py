@@ -2,7 +2,7 @@
 
 import re
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from typing import Literal
 
 from pydantic import Field
@@ -18,7 +18,6 @@ _PORTS = (1 << 16) - 1024
 _DET44_SESSIONS_OF_HOST = 1000
 _LONG_TIMEOUT = 3000.0
 _END_SECONDS, _LOOK_SECONDS = 10.0, 0.01
-_ONE_TABLE = "sfdp is not a NAT: set only one of sfdp, nat and det44_hosts"
 # As in FD.io CSIT, the addresses of VPP and its neighbour are not among the hosts', so that all hosts may have
 # sessions.
 _ROUTED = r"""
@@ -42,17 +41,17 @@ class Nat(Feature):
     """Number of addresses of the NAT: the last addresses of the network in the east."""
     nat_sessions: int = Field(default=64_512, ge=1, le=1 << 24)
     """Number of sessions that each worker has room for."""
-    udp_timeout: DurationOption | None = Field(default=None, ge=1.0)
+    udp_timeout: DurationOption | None = Field(default=None, ge=1.0, multiple_of=1.0)
     """Time after which the NAT forgets an idle UDP connection, in whole seconds. Default: 300 s."""
 
-    needs = Needs(
-        ("ip4",),
-        plugins={"nat": ""},
-        tags=("nat44",),
-        decides=ROUTES,
-        option="nat",
-        without="nat_addresses, nat_sessions and udp_timeout apply to a NAT; also set nat=nat44-ed",
+    requires = (
+        (
+            "nat_addresses nat_sessions udp_timeout",
+            "nat",
+            "nat_addresses, nat_sessions and udp_timeout apply to a NAT; also set nat=nat44-ed",
+        ),
     )
+    needs = Needs(("ip4",), plugins={"nat": ""}, tags=("nat44",), decides=ROUTES)
     # VPP makes the table of sessions within 300 s: millions of them, on a busy machine.
     steps = Steps(
         routed=_ROUTED,
@@ -77,15 +76,10 @@ class Nat(Feature):
             "show nat44 summary",
             r"total sessions: (\d+) \(timed out: (\d+)\)",
             self.nat_sessions,
+            "nat_sessions",
             ports=self.nat_addresses * _PORTS,
             timeout=self.udp_timeout or IDLE_SECONDS,
         )
-
-    def problem(self) -> str | None:
-        """The option needs a whole number of seconds."""
-        if self.udp_timeout is not None and not self.udp_timeout.is_integer():
-            return "udp_timeout must be in whole seconds"
-        return None
 
 
 class Det44(Feature):
@@ -97,15 +91,15 @@ class Det44(Feature):
     det44_addresses: int = Field(default=1, ge=1, le=1024)
     """Number of addresses of this NAT, a power of two: the last addresses of the network in the east."""
 
-    needs = Needs(
-        ("ip4",),
-        plugins={"det44": ""},
-        tags=("nat44_deterministic",),
-        decides=ROUTES,
-        option="det44_hosts",
-        without="det44_addresses apply to det44_hosts; also set det44_hosts",
-        excludes={"nat": "VPP can have only one NAT: set either nat or det44_hosts"},
+    requires = (
+        (
+            "det44_addresses",
+            "det44_hosts",
+            "det44_addresses apply to det44_hosts; also set det44_hosts",
+        ),
     )
+    excludes = (("det44_hosts", "nat", "VPP can have only one NAT: set either nat or det44_hosts"),)
+    needs = Needs(("ip4",), plugins={"det44": ""}, tags=("nat44_deterministic",), decides=ROUTES)
     steps = Steps(
         routed=_ROUTED,
         commands=r"""
@@ -122,6 +116,7 @@ class Det44(Feature):
         hosts, addresses = self.det44_hosts, self.det44_addresses
         if hosts is None:
             return super().table
+
         inside = f"{WEST.ipv4.network_address}/{33 - hosts.bit_length()}"
         add = f"det44 add in {inside} out {EAST.ipv4[-addresses]}/{33 - addresses.bit_length()}"
         return Table(
@@ -129,6 +124,7 @@ class Det44(Feature):
             "show det44 mappings",
             r"sessions number: (\d+)()",
             min(addresses * _PORTS, hosts * _DET44_SESSIONS_OF_HOST),
+            "det44_addresses",
             ports=addresses * _PORTS,
             is_shared=False,
             timeout=_LONG_TIMEOUT,
@@ -136,14 +132,12 @@ class Det44(Feature):
 
     def problem(self) -> str | None:
         """The numbers cannot be divided."""
-        numbers = (self.det44_hosts or 1, self.det44_addresses)
-        hosts, addresses = numbers
+        hosts = self.det44_hosts or 1
+        addresses = self.det44_addresses
         fit = addresses <= hosts <= addresses * _PORTS
-        if fit and all(number.bit_count() == 1 for number in numbers):
+        if fit and hosts.bit_count() == addresses.bit_count() == 1:
             return None
-        return (
-            "det44_hosts and det44_addresses must be powers of two, with more hosts than addresses"
-        )
+        return "det44_hosts and det44_addresses must be powers of two, with at least as many hosts as addresses"
 
 
 class Sfdp(Feature):
@@ -155,23 +149,23 @@ class Sfdp(Feature):
     sfdp_sessions: int = Field(default=64_512, ge=1, le=1 << 24)
     """The largest number of sessions."""
 
+    requires = (
+        ("sfdp_sessions", "sfdp", "sfdp_sessions apply to sfdp; also set sfdp=ip4 or sfdp=l4ip4"),
+    )
+    excludes = (
+        ("sfdp", "nat det44_hosts", "sfdp is not a NAT: set only one of sfdp, nat and det44_hosts"),
+        (
+            "police acl",
+            "sfdp",
+            "{given} would have no effect: sfdp forwards frames before they reach it",
+        ),
+    )
     needs = Needs(
-        ("ip4",),
-        plugins={"sfdp_services": ""},
-        version="26.06",
-        tags=("sfdp",),
-        decides=ROUTES,
-        option="sfdp",
-        without="sfdp_sessions apply to sfdp; also set sfdp=ip4 or sfdp=l4ip4",
-        excludes={
-            "nat": _ONE_TABLE,
-            "det44_hosts": _ONE_TABLE,
-            "police": "police would have no effect: sfdp forwards frames before they reach it",
-            "acl": "acl would have no effect: sfdp forwards frames before they reach it",
-        },
+        ("ip4",), plugins={"sfdp_services": ""}, version="26.06", tags=("sfdp",), decides=ROUTES
     )
     # One tenant with the same services in both directions, and a time-out for all states.
     steps = Steps(
+        startup="sfdp sessions-log2 {{ options.sfdp_sessions.bit_length() + 1 }}",
         routed=_ROUTED,
         commands=r"""
             % set services = "sfdp-l4-lifecycle ip4-lookup" if options.sfdp == "l4ip4" else "ip4-lookup"
@@ -192,13 +186,16 @@ class Sfdp(Feature):
         """The table of sessions."""
         if self.sfdp is None:
             return super().table
-        shows, pattern = "show sfdp status", r"\s{2}active sessions: (\d+)()"
         # TCP states also end a session.
-        ends = ("kill sfdp session all",)
-        idle = _LONG_TIMEOUT
         ended = 0.0 if self.sfdp == "l4ip4" else _LONG_TIMEOUT
         return Table(
-            ends, shows, pattern, self.sfdp_sessions, timeout=idle, of_tcp=(idle, idle, ended)
+            ("kill sfdp session all",),
+            "show sfdp status",
+            r"\s{2}active sessions: (\d+)()",
+            self.sfdp_sessions,
+            "sfdp_sessions",
+            timeout=_LONG_TIMEOUT,
+            of_tcp=(_LONG_TIMEOUT, _LONG_TIMEOUT, ended),
         )
 
     @property
@@ -207,10 +204,6 @@ class Sfdp(Feature):
         if self.sfdp is None:
             return super().entries
         return max(2 << self.sfdp_sessions.bit_length(), super().entries)
-
-    def startup(self) -> Iterable[tuple[str, str]]:
-        """The lines that reserve this room."""
-        yield "sfdp", f"sessions-log2 {self.sfdp_sessions.bit_length() + 1}"
 
 
 class Sessions(ConnectionTable):
@@ -237,20 +230,16 @@ class Sessions(ConnectionTable):
             DutError: If one of them is too small; the message names the option to raise.
         """
         nat = self._table
-        reason = None
-        to_one = wanted.to_one if nat.is_shared else wanted.connections
         if wanted.connections > nat.room:
-            if self.translates:
-                which = "nat_sessions or det44_addresses"
-            else:
-                which = "sfdp_sessions"
-
-            reason = f"{self.node_name} has room for {nat.room:,} sessions; raise {which}"
-        elif nat.ports is not None and to_one > nat.ports:
-            there_are = f"the NAT of {self.node_name} has {nat.ports:,}"
-            reason = f"{to_one:,} need a port each, but {there_are}; raise nat_addresses"
-        if reason is not None:
-            raise DutError(f"{wanted.text}: {reason}.")
+            raise DutError(
+                f"{wanted.text}: {self.node_name} has room for {nat.room:,} sessions; raise {nat.limit}."
+            )
+        to_one = wanted.to_one if nat.is_shared else wanted.connections
+        if nat.ports is not None and to_one > nat.ports:
+            raise DutError(
+                f"{wanted.text}: {to_one:,} need a port each, but the NAT of {self.node_name} has {nat.ports:,}; "
+                "raise nat_addresses."
+            )
         super().check(wanted)
 
     def count(self) -> int:

@@ -1,27 +1,21 @@
 """Headers around packets that need no keys (VXLAN, tags, SRv6, GTP-U, GENEVE), and a bond."""
 
-from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Literal
 
 from pydantic import Field
 
-from lossratio.dut.linux.addressing import WEST_VNI
 from lossratio.dut.vpp.features.feature import (
     LINKS,
     LOOKING,
     ROUTES,
-    Command,
     Feature,
     Needs,
-    Ports,
-    Shown,
     Steps,
     VppPort,
 )
-from lossratio.dut.vpp.features.process import CONNECTED, MEMIF, SLEEPING, forwarder
+from lossratio.dut.vpp.features.process import CONNECTED, SLEEPING, TESTPMD
 from lossratio.dut.vpp.features.secure_tunnels import REACH_ENDS
-from lossratio.dut.vpp.features.steps import in_file, upon
 from lossratio.topology import EAST
 
 _BLIND = ("classify", "allowlist", "mark")
@@ -40,18 +34,26 @@ class Vlan(Feature):
     vlan_between: bool = False
     """Whether only the links between two DUTs have the tag."""
 
-    needs = Needs(
-        LOOKING,
-        tags=("dot1q",),
-        decides=LINKS,
-        overhead={"vlan_between": _TAG_BYTES},
-        option="vlan",
-        without="vlan_east and vlan_between apply to a tag; also set vlan",
+    requires = (
+        (
+            "vlan_east vlan_between",
+            "vlan",
+            "vlan_east and vlan_between apply to a tag; also set vlan",
+        ),
     )
+    excludes = (
+        (
+            "vlan_between",
+            "vlan_east",
+            "vlan_east applies to a link of the TG, which has no tag with vlan_between: leave one of them out",
+        ),
+    )
+    needs = Needs(LOOKING, tags=("dot1q",), decides=LINKS, overhead={"vlan_between": _TAG_BYTES})
     # Tags are removed, and written again.
     steps = Steps(
         below=r"""
-            create sub-interfaces {{ port.interface }} {{ vlan }} | {{ name | literally }}
+            % set name = made.interface
+            create sub-interfaces {{ port.interface }} {{ name.rpartition(".")[2] }} | {{ name | literally }}
             set interface state {{ name }} up
         """,
         commands=r"""
@@ -69,24 +71,21 @@ class Vlan(Feature):
     )
 
     def problem(self) -> str | None:
-        """Only one of two options concerns links of the TG; some filters cannot look behind a tag."""
-        if self.vlan_between and self.vlan_east is not None:
-            return "vlan_east applies to a link of the TG, which has no tag with vlan_between: leave one of them out"
+        """Some filters cannot look behind a tag."""
         blind = [name for name in _BLIND if getattr(self, name, None)]
         if blind and not self.vlan_between:
             return f"{blind[0]} would have no effect, because VPP does not look behind the tag: leave vlan out"
         return None
 
-    def below(self, port: VppPort) -> tuple[VppPort, Sequence[Command]]:
-        """The interface of the VLAN."""
+    def above(self, port: VppPort) -> VppPort | None:
+        """The port with the interface of the VLAN."""
         if self.vlan_between and not port.faces_dut:
-            return port, ()
+            return None
         vlan = self.vlan
         if self.vlan_east and port.side is EAST and not port.faces_dut:
             vlan = self.vlan_east
         name = f"{port.interface}.{vlan}"
-        made = upon(Vlan, self, "below", port, name=name, vlan=vlan)
-        return replace(port, interface=name, vlan=name), made
+        return replace(port, interface=name, vlan=name)
 
 
 class Vxlan(Feature):
@@ -97,6 +96,13 @@ class Vxlan(Feature):
     vxlan_between: bool = False
     """Whether only frames between two DUTs are in a VXLAN tunnel. With ``l2bd`` or ``l2xc``."""
 
+    excludes = (
+        (
+            "vxlan",
+            "vxlan_between",
+            "vxlan is on all links, vxlan_between only on links between DUTs: leave one of them out",
+        ),
+    )
     needs = Needs(
         ("l2bd", "l2xc"),
         plugins={"vxlan": "23.06"},
@@ -104,9 +110,13 @@ class Vxlan(Feature):
         decides=LINKS,
         overhead={"vxlan_between": _VXLAN_BYTES},
     )
+    # Both ends of a tunnel between two DUTs have the same identifier, unlike the ends of a tunnel to the TG.
     steps = Steps(
         below=r"""
             % set link = port.link
+            % set local = port.local() if port.faces_dut else port.tunnel.local
+            % set remote = port.remote() if port.faces_dut else port.tunnel.remote
+            % set vni = 24 if port.faces_dut else port.vni
             set interface ip address {{ link }} {{ local }}/32
             set ip neighbor {{ link }} {{ remote }} {{ port.other_end or port.neighbour_mac }} static
             ip route add {{ remote }}/32 via {{ remote }} {{ link }}
@@ -120,28 +130,11 @@ class Vxlan(Feature):
         """Whether VPP is the end of a tunnel to the TG: frames must then be addressed to VPP."""
         return self.vxlan or super().is_addressed
 
-    def problem(self) -> str | None:
-        """Tunnels cannot be both on all links and only between DUTs."""
-        if self.vxlan and self.vxlan_between:
-            return "vxlan is on all links, vxlan_between only on links between DUTs: leave one of them out"
-        return None
-
-    def below(self, port: VppPort) -> tuple[VppPort, Sequence[Command]]:
-        """The tunnel's interface."""
+    def above(self, port: VppPort) -> VppPort | None:
+        """The port with the tunnel's interface."""
         if self.vxlan_between and not port.faces_dut:
-            return port, ()
-        tunnel = port.tunnel
-        local = tunnel.local
-        remote = tunnel.remote
-        vni = tunnel.vni
-        if port.faces_dut:
-            # Both ends use the same identifier, unlike the ends of a tunnel to the TG.
-            local = port.local()
-            remote = port.remote()
-            vni = WEST_VNI
-
-        made = upon(Vxlan, self, "below", port, local=local, remote=remote, vni=vni)
-        return replace(port, interface=tunnel.name, neighbour_mac=""), made
+            return None
+        return replace(port, interface=port.tunnel.name, neighbour_mac="")
 
 
 _IPV6_BYTES = 40
@@ -204,6 +197,13 @@ class Srv6(_Segments):
     """Whether the second segment removes the outer header. Otherwise, the segment is beyond the path, and the TG gets
     packets with their outer header."""
 
+    requires = (
+        (
+            "srv6_decapsulation",
+            "srv6=2",
+            "srv6_decapsulation=False needs srv6=2: the second segment is behind the path",
+        ),
+    )
     needs = replace(_Segments.needs, tags=("srv6",))
     steps = Steps(
         routed=_REACH_SEGMENTS,
@@ -231,12 +231,6 @@ class Srv6(_Segments):
             return (self.srv6, 0 if self.srv6_decapsulation else 2)
         return super().segments
 
-    def problem(self) -> str | None:
-        """An outer header that remains needs a second segment."""
-        if self.srv6 == 2 or self.srv6_decapsulation:
-            return None
-        return "srv6_decapsulation=False needs srv6=2: the second segment is behind the path"
-
 
 class Srv6Proxy(_Segments):
     """A service that knows nothing about segment routing, behind a proxy on each of the two VPPs of a path."""
@@ -246,14 +240,13 @@ class Srv6Proxy(_Segments):
     ``container``): ``dynamic`` (End.AD), ``masquerading`` (End.AM) or ``static`` (End.AS). With ``ip6``. The TG gets
     them with their outer header."""
 
+    excludes = (
+        ("srv6_proxy", "srv6", "srv6 and srv6_proxy steer the same packets: leave one out"),
+    )
     needs = replace(
         _Segments.needs,
         plugins=dict.fromkeys(("memif", "srv6ad", "srv6am", "srv6as"), ""),
         tags=("srv6_proxy",),
-        proves=(
-            Shown("show interface memif2/0", r"rx packets\s+[1-9]", "packets from the service"),
-        ),
-        excludes={"srv6": "srv6 and srv6_proxy steer the same packets: leave one out"},
     )
     steps = Steps(
         routed=_REACH_SEGMENTS,
@@ -272,8 +265,12 @@ class Srv6Proxy(_Segments):
                 src {{ wire.segment(1) }} next {{ clear.segment(2) }} next {{ clear.segment(3) }}
             % endif
         """,
+        programs=TESTPMD,
         connected=SLEEPING,
         verified=_STEERED + CONNECTED,
+        proved=r"""
+            show interface memif2/0 | rx packets\s+[1-9] | packets from the service
+        """,
     )
 
     @property
@@ -282,11 +279,6 @@ class Srv6Proxy(_Segments):
         if self.srv6_proxy:
             return (3, 2 if self.srv6_proxy == "static" else 3)
         return super().segments
-
-    def programs(self, directory: str) -> Iterator[tuple[str, ...]]:
-        """The service."""
-        if not self.is_contained:
-            yield forwarder(MEMIF, directory)
 
 
 class Gtpu(Feature):
@@ -297,6 +289,7 @@ class Gtpu(Feature):
     gtpu_mtu: int | None = Field(default=None, ge=576, le=9000)
     """Bytes of the largest packet between the two VPPs. Larger packets are fragmented, and reassembled."""
 
+    requires = (("gtpu_mtu", "gtpu", "gtpu_mtu applies to a tunnel; also set gtpu"),)
     needs = Needs(
         ("ip4",),
         plugins={"gtpu": ""},
@@ -304,8 +297,6 @@ class Gtpu(Feature):
         decides=ROUTES,
         duts=2,
         overhead={"gtpu": _GTPU_BYTES},
-        option="gtpu",
-        without="gtpu_mtu applies to a tunnel; also set gtpu",
     )
     steps = Steps(
         routed=REACH_ENDS,
@@ -343,11 +334,11 @@ class Bond(Feature):
         """,
     )
 
-    def below(self, port: VppPort) -> tuple[VppPort, Sequence[Command]]:
-        """The bond on the link to the other VPP."""
+    def above(self, port: VppPort) -> VppPort | None:
+        """The port with the bond, on the link to the other VPP."""
         if not port.faces_dut:
-            return port, ()
-        return replace(port, interface="BondEthernet0"), upon(Bond, self, "below", port)
+            return None
+        return replace(port, interface="BondEthernet0")
 
 
 class Geneve(Feature):
@@ -358,14 +349,7 @@ class Geneve(Feature):
     come from as many networks of 240.0.0.0/6. With ``ip4``, and traffic profiles such as ``ethip4-geneve16``. On that
     link, the TG sends and receives frames that are 50 bytes longer."""
 
-    needs = Needs(
-        ("ip4",),
-        plugins={"geneve": ""},
-        tags=("geneve_l3mode",),
-        decides=ROUTES,
-        duts=1,
-        proves=(Shown("show errors", r"[1-9]\d*\s+geneve4-encap", "packets in tunnels"),),
-    )
+    needs = Needs(("ip4",), plugins={"geneve": ""}, tags=("geneve_l3mode",), decides=ROUTES, duts=1)
     steps = Steps(
         file=r"""
             % set local = east.local()
@@ -381,8 +365,12 @@ class Geneve(Feature):
                 set ip neighbor {{ name }} {{ neighbour }} {{ east.neighbour_mac }} static
             % endfor
         """,
+        answers=r"(geneve_tunnel\d+\s*)*",
         verified=r"""
             show geneve tunnel | vni {{ options.geneve }}\b | {{ options.geneve }} tunnels
+        """,
+        proved=r"""
+            show errors | [1-9]\d*\s+geneve4-encap | packets in tunnels
         """,
     )
 
@@ -392,10 +380,6 @@ class Geneve(Feature):
         if self.geneve is None:
             return super().growth
         return (_GENEVE_BYTES, -_GENEVE_BYTES)
-
-    def commands(self, ports: Ports) -> Iterator[Command]:
-        """The tunnels, in one file."""
-        yield Command(in_file(Geneve, self, ports), r"(geneve_tunnel\d+\s*)*")
 
 
 def _outer_bytes(segments: int) -> int:

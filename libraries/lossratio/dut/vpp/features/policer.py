@@ -5,7 +5,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field
 
-from lossratio.dut.vpp.features.feature import LOOKING, Feature, Needs, Shown, Steps
+from lossratio.dut.vpp.features.feature import LOOKING, Feature, Needs, Steps
 from lossratio.units import parse_bit_rate
 
 _BURST_SECONDS = 0.02
@@ -34,16 +34,8 @@ class Policer(Feature):
     burst: int | None = Field(default=None, ge=1, le=2**32 - 1)
     """Bytes that a full bucket of the policer holds. Default: 20 ms of its rate."""
 
-    needs = Needs(
-        LOOKING,
-        plugins={"policer": "26.06"},
-        tags=("policer",),
-        proves=(
-            Shown("show policer", r"(onform|xceed|iolate) [1-9]\d* packets", "frames in a policer"),
-        ),
-        option="police",
-        without="burst is the size of a policer's bucket; also set police",
-    )
+    requires = (("burst", "police", "burst is the size of a policer's bucket; also set police"),)
+    needs = Needs(LOOKING, plugins={"policer": "26.06"}, tags=("policer",))
     steps = Steps(
         commands=r"""
             % for port in ports
@@ -52,6 +44,9 @@ class Policer(Feature):
                 conform-action transmit exceed-action drop violate-action drop | (\d+)?
                 policer input name police-{{ port.link }} {{ port.entrance }}
             % endfor
+        """,
+        proved=r"""
+            show policer | (onform|xceed|iolate) [1-9]\d* packets | frames in a policer
         """,
         reset_commands=r"""
             % for port in ports

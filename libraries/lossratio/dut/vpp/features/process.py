@@ -1,19 +1,9 @@
 """A process that every frame passes on its way from VPP and back, over two shared-memory interfaces."""
 
-from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Literal
 
-from lossratio.dut.vpp.features.feature import (
-    ROUTES,
-    Command,
-    Feature,
-    Needs,
-    Ports,
-    Steps,
-    VppPort,
-)
-from lossratio.dut.vpp.features.steps import upon
+from lossratio.dut.vpp.features.feature import ROUTES, Feature, Needs, Ports, Steps, VppPort
 from lossratio.dut.vpp.virtual_machine import Guest
 
 MACS = ("02:fe:00:00:00:0a", "02:fe:00:00:00:0b")
@@ -33,6 +23,21 @@ SLEEPING = r"""
 """
 """If VPP's workers sleep, they do not poll these interfaces, because the process may need their CPU."""
 
+TESTPMD = r"""
+% if not options.is_contained and not options.guest
+    --file-prefix lossratio --no-huge -m 512 --no-pci \
+    % for number in (0, 1)
+        % if options.process == "vhost"
+            --vdev=net_virtio_user{{ number }},path={{ directory }}/vhost{{ number }}.sock,queues=1,queue_size=1024 \
+        % else
+            --vdev=net_memif{{ number }},role=client,socket-abstract=no,socket={{ directory }}/memif{{ number }}.sock \
+        % endif
+    % endfor
+    -- --forward-mode=io --no-lsc-interrupt --total-num-mbufs=16384 --stats-period=86400
+% endif
+"""
+"""A testpmd that forwards between the two interfaces, unless something else does."""
+
 
 class Process(Feature):
     """testpmd in place of the container or virtual machine of FD.io CSIT's suites."""
@@ -44,7 +49,12 @@ class Process(Feature):
     needs = Needs(("l2xc", "l2bd", "ip4"), plugins={"memif": "", "vhost": "25.10"}, decides=ROUTES)
     # A router has a table for each side.
     steps = Steps(
-        below=r"""
+        below=f"""
+            % set mac = {MACS}[port.place]
+            % set number = port.place + 1
+            % set name = options.process_interfaces[port.place]
+        """
+        + r"""
             % if options.process == "memif"
                 {{ memif(port.directory, number, mac, options.is_contained) }}
             % else
@@ -58,6 +68,7 @@ class Process(Feature):
                 set interface ip table {{ name }} {{ number }}
             % endif
         """,
+        programs=TESTPMD,
         connected=SLEEPING,
         verified=CONNECTED,
     )
@@ -69,15 +80,11 @@ class Process(Feature):
             return ("VirtualEthernet0/0/0", "VirtualEthernet0/0/1")
         return super().process_interfaces
 
-    def below(self, port: VppPort) -> tuple[VppPort, Sequence[Command]]:
-        """The interface that the frames of a port go to."""
-        name = self.process_interfaces[port.place]
-        made = upon(
-            Process, self, "below", port, number=port.place + 1, mac=MACS[port.place], name=name
-        )
+    def above(self, port: VppPort) -> VppPort:
+        """The port, with a table of its own in a router."""
         if self.is_router:
-            port = replace(port, table=port.place + 1)
-        return port, made
+            return replace(port, table=port.place + 1)
+        return port
 
     def pairs(self, ports: Ports) -> tuple[Ports, ...]:
         """Frames are forwarded twice: in front of the process, and behind it."""
@@ -103,19 +110,6 @@ class Process(Feature):
             ),
         )
 
-    def programs(self, directory: str) -> Iterator[tuple[str, ...]]:
-        """The arguments of testpmd, without those about its CPUs."""
-        if not self.is_contained and self.guest is None:
-            yield forwarder(MEMIF if self.process == "memif" else _VIRTIO, directory)
-
-
-MEMIF = (
-    "--vdev=net_memif{number},role=client,socket-abstract=no,socket={directory}/memif{number}.sock"
-)
-_VIRTIO = (
-    "--vdev=net_virtio_user{number},path={directory}/vhost{number}.sock,queues=1,queue_size=1024"
-)
-
 
 class Container(Feature):
     """A second VPP in place of testpmd, as in FD.io CSIT's suites."""
@@ -124,6 +118,13 @@ class Container(Feature):
     """Whether a second VPP with the same number of cores takes the place of testpmd: a cross-connect in a container
     with its own namespaces for mounts, network, IPC and host name. With ``process=memif`` or ``srv6_proxy``."""
 
+    requires = (
+        (
+            "container",
+            "process=memif srv6_proxy",
+            "container applies to what is behind memif; also set process=memif or srv6_proxy",
+        ),
+    )
     needs = Needs(plugins={"memif": ""}, tags=("docker",))
     steps = Steps(
         contained=r"""
@@ -139,12 +140,6 @@ class Container(Feature):
         """The value of the option."""
         return self.container
 
-    def problem(self) -> str | None:
-        """A container needs interfaces to it."""
-        if getattr(self, "process", None) == "memif" or getattr(self, "srv6_proxy", None):
-            return None
-        return "container applies to what is behind memif; also set process=memif or srv6_proxy"
-
 
 class VirtualMachine(Feature):
     """A virtual machine in place of the process, as in FD.io CSIT's suites."""
@@ -153,28 +148,16 @@ class VirtualMachine(Feature):
     """The program of a virtual machine that takes the place of the process: ``testpmd``, or ``vpp`` (a cross-connect).
     The machine has as many CPUs as VPP. With ``process=vhost``."""
 
+    requires = (
+        (
+            "vm",
+            "process=vhost",
+            "vm applies to what is behind vhost-user interfaces; also set process=vhost",
+        ),
+    )
     needs = Needs(tags=("1vm",))
 
     @property
     def guest(self) -> Guest | None:
         """The value of the option."""
         return self.vm
-
-    def problem(self) -> str | None:
-        """A virtual machine needs interfaces to it."""
-        if getattr(self, "process", None) == "vhost":
-            return None
-        return "vm applies to what is behind vhost-user interfaces; also set process=vhost"
-
-
-def forwarder(device: str, directory: str) -> tuple[str, ...]:
-    """Arguments of a testpmd that forwards between two devices, with their sockets in a directory."""
-    devices = (device.format(number=number, directory=directory) for number in (0, 1))
-    environment = ("--file-prefix", "lossratio", "--no-huge", "-m", "512", "--no-pci", *devices)
-    mode = (
-        "--forward-mode=io",
-        "--no-lsc-interrupt",
-        "--total-num-mbufs=16384",
-        "--stats-period=86400",
-    )
-    return (*environment, "--", *mode)

@@ -1,19 +1,8 @@
 """Tables of VPP with many entries."""
 
-from collections.abc import Iterator
-from ipaddress import IPv4Address, IPv6Address
-
 from pydantic import Field
 
-from lossratio.dut.linux.addressing import RouterSide
-from lossratio.dut.vpp.features.feature import ROUTES, Command, Feature, Needs, Steps, VppPort
-
-ROUTES_ADDED = r"(\S+ routes/sec\s*)*"
-"""VPP's answer to a command that adds many routes: their rate."""
-_MOST_IPV4_ROUTES = 130_000
-"""The maximum number of routes that lead to hosts of the benchmarking networks."""
-_ROUTES_AT_ONCE = 100_000
-"""VPP answers no other command while it adds routes."""
+from lossratio.dut.vpp.features.feature import ROUTES, Feature, Needs, Steps
 
 
 class Routes(Feature):
@@ -25,30 +14,25 @@ class Routes(Feature):
     244.0.0.0/6."""
 
     needs = Needs(("ip4", "ip6"), tags=("scale",), decides=ROUTES, entries={"routes": 1})
-    # VPP has a few routes to hosts of its own.
+    # VPP answers no other command while it adds routes, and has a few routes to hosts of its own.
     steps = Steps(
+        routed=r"""
+            % set side = port.routed(options.ip_version)
+            % set is_wide = options.ip_version == 4 and options.routes > 130000
+            % set network = port.side.wide_ipv4 if is_wide else side.network
+            % set count = options.routes // 2
+            % for start in range(0, count, 100000)
+                {{ many_routes(side, network[1] + start, [100000, count - start] | min) }}
+            % endfor
+        """,
         verified=r"""
             % set version = options.ip_version
             % set routes = options.routes
             show ip{{ "6" if version == 6 }} fib summary \
             | \s{{ "128" if version == 6 else "32" }}\s+({{ range(routes, routes + 20) | join("|") }})\s \
             | {{ routes }} routes
-        """
+        """,
     )
-
-    def routed(self, port: VppPort) -> Iterator[Command]:
-        """The routes to the hosts behind a port."""
-        if self.routes is None:
-            return
-        side = port.routed(self.ip_version)
-        network = side.network
-        if self.ip_version == 4 and self.routes > _MOST_IPV4_ROUTES:
-            network = port.side.wide_ipv4
-
-        count = self.routes // 2
-        for start in range(0, count, _ROUTES_AT_ONCE):
-            piece = min(_ROUTES_AT_ONCE, count - start)
-            yield Command(many_routes(side, network[1] + start, piece), answer=ROUTES_ADDED)
 
 
 class LearnedMacs(Feature):
@@ -64,8 +48,3 @@ class LearnedMacs(Feature):
             show l2fib | total/learned entries:\s*({{ range(macs, macs + 20) | join("|") }})/ | {{ macs }} MAC addresses
         """
     )
-
-
-def many_routes(side: RouterSide, first: IPv4Address | IPv6Address, count: int) -> str:
-    """The command that adds routes to this many hosts, from the first one on."""
-    return f"ip route add count {count} {first}/{first.max_prefixlen} via {side.neighbour} {side.interface}"

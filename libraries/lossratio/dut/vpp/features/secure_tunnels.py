@@ -6,22 +6,12 @@ Each of the first hosts behind a side has a tunnel.
 import hmac
 import re
 from base64 import b64encode
-from collections.abc import Iterator
 from ipaddress import IPv4Address
 from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field
 
-from lossratio.dut.vpp.features.feature import (
-    ROUTES,
-    Command,
-    Feature,
-    Needs,
-    Ports,
-    Steps,
-    VppPort,
-)
-from lossratio.dut.vpp.features.steps import in_file
+from lossratio.dut.vpp.features.feature import ROUTES, Feature, Needs, Steps, VppPort
 
 _MOST_TUNNELS, _MOST_WIREGUARD = 32_000, 8192
 _LARGE = 100
@@ -49,7 +39,6 @@ def _key(secret: bytes, name: str, size: int) -> bytes:
     return hmac.digest(secret, name.encode(), "sha512")[:size]
 
 
-_STARTUP = {"policy-flow-cache": "spd-flow-cache", "policy-fastpath": "spd-fast-path"}
 _ALGORITHMS = re.compile(
     r"aes(128|256)(gcm|nullgmac)|(none|aes(128|256)(cbc|ctr))-hmac(96|256|512)sha"
 )
@@ -75,7 +64,8 @@ integrity value), and whether there is a salt."""
 def _algorithms(text: str) -> str:
     if _ALGORITHMS.fullmatch(text) is None:
         raise ValueError(
-            f"{text!r} is not one of CSIT's names of algorithms, such as aes256gcm or aes128cbc-hmac512sha"
+            f"{text!r} is not an algorithm of VPP: write it as in FD.io CSIT's suites, such as aes256gcm or "
+            "aes128cbc-hmac512sha"
         )
     return text
 
@@ -100,6 +90,13 @@ class Ipsec(Feature):
     ipsec_mtu: int | None = Field(default=None, ge=576, le=9000)
     """Bytes of the largest packet between the two VPPs. Larger packets are fragmented, and reassembled."""
 
+    requires = (
+        (
+            "ipsec_algorithms ipsec_lookup ipsec_udp ipsec_anti_replay ipsec_mtu",
+            "ipsec",
+            "{given}: also set ipsec, the number of tunnels",
+        ),
+    )
     needs = Needs(
         ("ip4",),
         plugins={"ipip": "26.10"},
@@ -107,10 +104,15 @@ class Ipsec(Feature):
         decides=ROUTES,
         duts=2,
         entries={"ipsec": _LARGE},
-        option="ipsec",
-        without="{given} needs ipsec, the number of tunnels",
     )
     steps = Steps(
+        # The cache or the hash table of policies.
+        startup=r"""
+            % set tables = {"policy-flow-cache": "spd-flow-cache", "policy-fastpath": "spd-fast-path"}
+            % for way in ("inbound", "outbound") if options.ipsec_lookup in tables
+                ipsec ipv4-{{ way }}-{{ tables[options.ipsec_lookup] }} on
+            % endfor
+        """,
         # Policies drop packets that no route leads to.
         routed=REACH_ENDS
         + r"""
@@ -163,6 +165,8 @@ class Ipsec(Feature):
                 % endif
             % endfor
         """,
+        answers=r"((ipip\d+|policy-index:\d+)\s*)*",
+        is_secret=True,
         # The last association is in use.
         verified=ENGINE
         + r"""
@@ -185,16 +189,6 @@ class Ipsec(Feature):
         )
         return super().encapsulation_overhead + (added if self.ipsec else 0)
 
-    def startup(self) -> Iterator[tuple[str, str]]:
-        """The cache or the hash table of policies."""
-        for way in ("inbound", "outbound") if self.ipsec_lookup in _STARTUP else ():
-            yield "ipsec", f"ipv4-{way}-{_STARTUP[self.ipsec_lookup]} on"
-
-    def commands(self, ports: Ports) -> Iterator[Command]:
-        """The tunnels, in one file."""
-        lines = in_file(Ipsec, self, ports)
-        yield Command(lines, r"((ipip\d+|policy-index:\d+)\s*)*", is_secret=True)
-
     def security(self, wire: VppPort, number: int) -> str:
         """The words of a security association, with its keys."""
         words = [f"spi {number} esp"]
@@ -207,6 +201,9 @@ class Ipsec(Feature):
         )
 
 
+_ASYNC = "ipsec_async has one queue and needs another core for encryption: set cores=2 and queues=1"
+
+
 class IpsecAsync(Feature):
     """IPsec with packets that are encrypted by workers other than the worker that forwards."""
 
@@ -214,13 +211,12 @@ class IpsecAsync(Feature):
     """Whether the first worker forwards and the others encrypt, by VPP's software scheduler. With ``ipsec``,
     ``cores=2`` or more and ``queues=1``."""
 
-    needs = Needs(
-        ("ip4",),
-        plugins={"crypto_sw_scheduler": ""},
-        duts=2,
-        option="ipsec",
-        without="ipsec_async needs ipsec, the number of tunnels",
+    requires = (
+        ("ipsec_async", "ipsec", "ipsec_async: also set ipsec, the number of tunnels"),
+        ("ipsec_async", "queues=1", _ASYNC),
     )
+    excludes = (("ipsec_async", "cores=1", _ASYNC),)
+    needs = Needs(("ip4",), plugins={"crypto_sw_scheduler": ""}, duts=2)
     # The first worker has both queues, and encrypts nothing.
     steps = Steps(
         commands=r"""
@@ -235,12 +231,6 @@ class IpsecAsync(Feature):
         """,
     )
 
-    def problem(self) -> str | None:
-        """There are too few cores."""
-        if self.cores < 2 or self.queues != 1:
-            return "ipsec_async has one queue and needs another core for encryption: set cores=2 and queues=1"
-        return None
-
 
 class WireGuard(Feature):
     """WireGuard tunnels between the two VPPs of a path."""
@@ -249,6 +239,9 @@ class WireGuard(Feature):
     """Number of WireGuard tunnels between the two VPPs of the path, one for each of the first hosts of a side, and for
     each of the first networks (/24) of 240.0.0.0/6 and 244.0.0.0/6. With ``ip4``."""
 
+    excludes = (
+        ("wireguard", "ipsec", "wireguard and ipsec are tunnels of the same hosts: leave one out"),
+    )
     needs = Needs(
         ("ip4",),
         plugins={"wireguard": ""},
@@ -257,7 +250,6 @@ class WireGuard(Feature):
         duts=2,
         overhead={"wireguard": _WIREGUARD_BYTES},
         entries={"wireguard": _LARGE},
-        excludes={"ipsec": "wireguard and ipsec are tunnels of the same hosts: leave one out"},
     )
     steps = Steps(
         routed=REACH_ENDS
@@ -278,11 +270,13 @@ class WireGuard(Feature):
                 wireguard create listen-port 51820 private-key {{ private }} src {{ local }} instance {{ number }}
                 wireguard peer add {{ name }} public-key {{ public }} endpoint {{ remote }} \
                 allowed-ip {{ (wire.side.ipv4.subnets(1) | list)[0] }} allowed-ip {{ networks }} \
-                allowed-ip {{ remote }}/32 dst-port 51820 persistent-keepalive 25
+                allowed-ip {{ remote }}/32 dst-port 51820 persistent-keepalive 256
                 {{ through(name, wire, wire.host(number) ~ "/32", remote ~ " ") }}
                 ip route add {{ networks[256 * number] }}/24 via {{ remote }} {{ name }}
             % endfor
         """,
+        answers=r"(wg\d+\s*)*",
+        is_secret=True,
         # Every tunnel has session keys, which only the VPP that is set up second can know. The time is for all tunnels
         # together, plus for each of them, because VPP may share its CPUs.
         verified=ENGINE
@@ -293,11 +287,6 @@ class WireGuard(Feature):
             % endif
         """,
     )
-
-    def commands(self, ports: Ports) -> Iterator[Command]:
-        """The tunnels, in one file."""
-        lines = in_file(WireGuard, self, ports)
-        yield Command(lines, r"(wg\d+\s*)*", is_secret=True)
 
     def key_pairs(self, wire: VppPort, local: IPv4Address, remote: IPv4Address) -> tuple[str, str]:
         """The private key of this VPP's end of a tunnel, and the public key of the other end."""

@@ -8,14 +8,14 @@ that faces the TG) and ``wire`` (the port that faces the other VPP); for ``below
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from lossratio.dut.texts import lines
 from lossratio.dut.vpp.features.feature import Command, Ports, Shown, both_sides, entrances
 
 if TYPE_CHECKING:
-    from lossratio.dut.vpp.features.feature import Feature, VppPort
+    from lossratio.dut.vpp.features.feature import Feature, Steps, VppPort
 
 
 # One of the two ends of a memif must be the client, which makes the memory.
@@ -31,18 +31,23 @@ _MACROS = r"""
     {{ "slave" if is_client else "master" }}
     set interface state memif{{ number }}/0 up
 % endmacro
+% macro many_routes(side, first, count)
+    ip route add count {{ count }} {{ first }}/{{ first.max_prefixlen }} via {{ side.neighbour }} {{ side.interface }} \
+    | (\S+ routes/sec\s*)*
+% endmacro
 """
-"""What several features do: bring a tunnel's interface up, with a route through it; make an interface to a process."""
+"""What several features do: bring a tunnel's interface up, with a route through it; make an interface to a process; add
+routes to this many hosts, from the first one on, whose rate VPP answers."""
 
 
-def told(kind: type[Feature], options: Feature, step: str, ports: Ports) -> list[Command]:
+def told(kind: type[Feature], options: Feature, step: str, ports: Ports) -> Iterator[Command]:
     """The commands that a feature's text has for a step, with both ports."""
-    return list(commands(getattr(kind.steps, step), options=options, **_places(ports)))
+    return commands(getattr(kind.steps, step), options=options, **places(ports))
 
 
-def shown(kind: type[Feature], options: Feature, step: str, ports: Ports) -> list[Shown]:
+def shown(kind: type[Feature], options: Feature, step: str, ports: Ports) -> Iterator[Shown]:
     """What VPP must show in a step, by a feature's text."""
-    return list(shown_by(getattr(kind.steps, step), options=options, **_places(ports)))
+    return shown_by(getattr(kind.steps, step), options=options, **places(ports))
 
 
 def upon(
@@ -68,13 +73,23 @@ def shown_by(text: str, **values: object) -> Iterator[Shown]:
         yield Shown(command, pattern, meaning, *map(float, seconds))
 
 
-def in_file(kind: type[Feature], options: Feature, ports: Ports) -> str:
-    """The lines that a feature's text has for a command that VPP reads from a file."""
-    columns = _lines(kind.steps.file, options=options, **_places(ports))
-    return "".join(f"{line}\n" for (line,) in columns)
+def in_file(steps: Steps, **values: object) -> Iterator[Command]:
+    """The command that has VPP read the lines of a text from a file; none if there are no lines."""
+    lines_in_file = "".join(f"{line}\n" for line, *_ in _lines(steps.file, **values))
+    if lines_in_file:
+        yield Command(lines_in_file, steps.answers, is_secret=steps.is_secret)
 
 
-def _places(ports: Ports) -> Mapping[str, Any]:
+def written(
+    kinds: Iterable[type[Feature]], options: Feature, step: str, **values: object
+) -> Iterator[str]:
+    """The lines that features' texts have for a step, for other programs than VPP's command line."""
+    for kind in kinds:
+        for (line,) in _lines(getattr(kind.steps, step), options=options, **values):
+            yield line
+
+
+def places(ports: Ports) -> Mapping[str, Any]:
     """The names of ports in texts."""
     west, east = ports
     clear, wire = both_sides(ports)

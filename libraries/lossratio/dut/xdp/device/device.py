@@ -315,7 +315,7 @@ def _map_of(interface: int, name: str) -> Table:
 def _account(interface: int) -> Request:
     number = attached_program(interface)
     if number is None:
-        raise OSError("The XDP program no longer exists.")
+        raise OSError("The XDP program was detached. Tear the device down and set it up again.")
 
     info = program_info(number)
     tables = [Table.open(one) for one in info.maps]
