@@ -213,21 +213,6 @@ def test_scenarios_of_its_authors_are_configured_by_commands_that_its_command_li
     assert all(command.endswith(f" mtu {mtu}") for command in given[1:3])
 
 
-@pytest.mark.parametrize(
-    ("options", "overhead"),
-    [
-        ({"srv6": "encaps"}, 64),
-        ({"srv6": "end"}, 80),
-        ({"srv6": "usid"}, 40),
-        ({"vxlan_between": "bridged"}, 50),
-        ({"vxlan_between": "routed", "underlay": 6}, 70),
-        ({"vxlan": True}, 0),
-    ],
-)
-def test_outer_headers_between_two_grouts_are_counted(options, overhead):
-    assert parse_options("grout", options).encapsulation_overhead == overhead
-
-
 def test_frames_that_it_would_drop_are_refused_with_the_largest_size(dut_lab):
     dut = dut_lab.create("grout", home=STAND_IN, srv6="encaps")
     dut.check_frames(1518)
@@ -244,27 +229,38 @@ def test_larger_frames_pass_if_it_is_started_for_them(dut_lab, set_up):
     assert "-u\x008982" in program
 
 
-def test_frames_are_addressed_to_it_also_as_a_bridge_of_tunnels(dut_lab):
-    for options in ({}, {"vxlan": True}):
+def test_frames_are_addressed_to_it_also_as_a_bridge_of_tunnels_on_both_links_but_not_as_a_bridge_of_one(dut_lab):
+    own = tuple(dut_lab.lab.mac("dut", name) for name in ("dut0", "dut1"))
+    west, east = dut_lab.macs
+    for options, expected in (({}, own), ({"vxlan": True}, own), ({"vxlan_between": "bridged"}, (east, west))):
         macs = dut_lab.create("grout", home=STAND_IN, **options).destination_macs(*dut_lab.macs)
-        own = [dut_lab.lab.mac("dut", name) for name in ("dut0", "dut1")]
-        assert [macs.from_west, macs.from_east] == own
+        assert (macs.from_west, macs.from_east) == expected
 
 
-@pytest.mark.parametrize("options", [{"vxlan": True}, {"srv6": "encaps"}])
+@pytest.mark.parametrize("options", [{"vxlan": True}, {"vxlan_between": "routed"}, {"srv6": "encaps"}])
 def test_tunnels_have_no_table_for_new_routes(dut_lab, options):
     with pytest.raises(DutError, match="has no table for 2 new entries"):
         dut_lab.create("grout", home=STAND_IN, **options).check_reconfigure(2)
 
 
-def test_segment_routing_needs_two_of_them(dut_lab):
-    with pytest.raises(NotMeasuredHereError, match="srv6 needs a path through 2 DUTs, but this one goes through 1"):
-        dut_lab.create("grout", home=STAND_IN, srv6="encaps").check()
+@pytest.mark.parametrize("options", [{"srv6": "encaps"}, {"vxlan_between": "bridged"}])
+def test_what_is_between_two_of_them_needs_two_of_them(dut_lab, options):
+    needs = f"{next(iter(options))} needs a path through 2 DUTs, but this one goes through 1"
+    with pytest.raises(NotMeasuredHereError, match=needs):
+        dut_lab.create("grout", home=STAND_IN, **options).check()
 
 
 @pytest.mark.parametrize(
     ("options", "is_router", "overhead"),
-    [({}, True, 0), ({"vxlan": True}, False, 0), ({"srv6": "encaps"}, True, 64), ({"srv6": "usid"}, True, 40)],
+    [
+        ({}, True, 0),
+        ({"vxlan": True}, False, 0),
+        ({"vxlan_between": "bridged"}, False, 50),
+        ({"vxlan_between": "routed", "underlay": 6}, True, 70),
+        ({"srv6": "encaps"}, True, 64),
+        ({"srv6": "end"}, True, 80),
+        ({"srv6": "usid"}, True, 40),
+    ],
 )
 def test_a_bridge_is_no_router_and_the_outer_header_counts_on_its_link(options, is_router, overhead):
     parsed = parse_options("grout", options)
