@@ -43,7 +43,7 @@ IN_FILES = {
     "misspelt type of a node": (r"type: DUT", "type: DTU", "not 'DTU'. Did you mean 'DUT'?"),
     "unit that is none": (r"200 kfps", "200 kilos", "'200 kilos' is not a frame rate; write it like '10 kfps'"),
     "time that is none": (r"5 ms", "5 parsecs", "nodes.TG.generator.catch_up: "),
-    "no TG": (r"type: TG", "type: DUT", "one at each end of the path, not 0"),
+    "no TG": (r"type: TG", "type: DUT", "one at each end of the path, but it has 0"),
     "two TGs": (r"type: DUT", "type: TG", "two nodes of type TG cannot be used with 'testbed: local'"),
     "no generator": (r"    generator: .*\n", "", "a TG without a generator; add e.g."),
     "link with one end": (r"name: dut1, link: link1", "name: dut1, link: link9", "must have two ends, but has 1"),
@@ -214,7 +214,7 @@ IN_SUITES = {
     ),
     "more DUTs than there are": (
         "Set Up Testbed    {}    duts=5",
-        "the requested path through 5 DUTs is longer than the topology, which has 1 (DUT1)",
+        "a path through 5 DUTs was requested, but the topology has 1 (DUT1)",
     ),
     "no link": ("Set Up Testbed    {}    links=0", "0 parallel links were requested. Use 1 or more"),
     "no such file": ("Set Up Testbed    simulated.yml", "Cannot read simulated.yml: No such file or directory."),
@@ -396,7 +396,7 @@ LIVE = {
         "",
         "connection refused. Is sshd running there, and is this its port?",
     ),
-    "wrong user": (with_field(("nodes", "DUT1", "username"), "nobody7"), "", "", "log-in refused .*Is the user right"),
+    "wrong user": (with_field(("nodes", "DUT1", "username"), "nobody7"), "", "", "log-in refused .*Check the user"),
     "no key": (with_field(("nodes", "DUT1", "key_file"), "/nowhere"), "", "", "cannot read its key file /nowhere"),
     "no Python": (with_field(("nodes", "TG", "generator", "python"), "/python9"), "", "", "/python9: not found"),
 }
