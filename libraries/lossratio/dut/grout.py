@@ -8,7 +8,6 @@ interfaces without ``remote=``; tests have a stand-in.
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from ipaddress import IPv4Network, IPv6Network
 from typing import Annotated, Any, Literal, NamedTuple, cast
 
 from pydantic import Field, model_validator
@@ -160,6 +159,34 @@ class GroutOptions(ProgramOptions):
             return _SEGMENT_ROUTING[self.srv6].overhead
         return 0
 
+    @property
+    def mtu(self) -> int:
+        """MTU of the ports, with room for the outer headers."""
+        return self.largest_frame - _FRAME_BYTES + self.encapsulation_overhead
+
+    @property
+    def ports(self) -> tuple[str, str]:
+        """Names of the interfaces that have addresses: the ports, or VLANs on them."""
+        west, east = SIDES
+        if self.vlan is None:
+            return west, east
+        return f"{west}.{self.vlan}", f"{east}.{self.vlan_east or self.vlan}"
+
+    @property
+    def sides(self) -> tuple[RouterSide, ...]:
+        """Both sides, west and east, of each version of IP."""
+        sides = router_sides(*self.ports, self.ip_version)
+        if self.dual_stack:
+            return (*sides, *router_sides(*self.ports, _OTHER_VERSION[self.ip_version]))
+        return sides
+
+    @property
+    def outer_sides(self) -> tuple[RouterSide, ...]:
+        """Both sides, west and east, of the link between two grouts."""
+        if self.vxlan_between:
+            return router_sides(*SIDES, self.underlay)
+        return router_sides(*SIDES, 6)
+
     @model_validator(mode="after")
     def _fit_together(self) -> "GroutOptions":
         for name, needed in (("vlan_east", "vlan"), ("underlay", "vxlan_between")):
@@ -203,9 +230,9 @@ class Grout(ProgramDut[GroutOptions]):
                 f"{len(self.chain)}. Set up the testbed with duts=2, with a topology that has as many, such as "
                 "local-3n."
             )
-        sides = self._sides
+        sides = self.options.sides
         if between:
-            sides += self._outer_sides
+            sides += self.options.outer_sides
         check_free(self.node, list(dict.fromkeys(side.network for side in sides)))
 
     def check_frames(self, largest: int) -> None:
@@ -233,8 +260,8 @@ class Grout(ProgramDut[GroutOptions]):
             changes.set_link(name, *mtu, undo=mtu)
         # Otherwise, its metrics would listen on a TCP port of the node.
         command = [self.program, "-s", f"{directory}/grout.sock", "-M", ":0"]
-        if self._mtu > _LARGEST_MTU:
-            command += ["-u", str(self._mtu)]
+        if self.options.mtu > _LARGEST_MTU:
+            command += ["-u", str(self.options.mtu)]
         if not self.uses_cards:
             command.append("-t")
         if self.options.poll:
@@ -261,7 +288,7 @@ class Grout(ProgramDut[GroutOptions]):
         directory = self.running.directory
         lines = [
             line
-            for side, count in zip(self._sides[:2], halves(entries), strict=True)
+            for side, count in zip(self.options.sides[:2], halves(entries), strict=True)
             for line in _routes(side, side.last_hosts(count))
         ]
         self._configure(self.present.changes, directory, lines)
@@ -334,27 +361,10 @@ class Grout(ProgramDut[GroutOptions]):
         write_file(changes, path, "".join(f"{line}\n" for line in lines))
         changes.run(*self._line(directory), "-e", "-x", "-f", path)
 
-    @property
-    def _sides(self) -> tuple[RouterSide, ...]:
-        """Both sides, west and east, of each version of IP."""
-        sides = router_sides(*self._ports, self.options.ip_version)
-        if self.options.dual_stack:
-            return (*sides, *router_sides(*self._ports, _OTHER_VERSION[self.options.ip_version]))
-        return sides
-
-    @property
-    def _ports(self) -> tuple[str, str]:
-        """Names of the interfaces that have addresses: the ports, or VLANs on them."""
-        west, east = SIDES
-        tag = self.options.vlan
-        if tag is None:
-            return west, east
-        return f"{west}.{tag}", f"{east}.{self.options.vlan_east or tag}"
-
     def _configuration(self, cores: CoreChoice, neighbours: tuple[str, str]) -> Iterator[str]:
         yield f"affinity cpus set control {cores.main} datapath {cpu_list(cores.workers)}"
         queues = self.options.queues or (len(cores.workers) if self.uses_cards else 1)
-        sizes = f"rxqs {queues} qsize {self.options.frame_queue} mtu {self._mtu}"
+        sizes = f"rxqs {queues} qsize {self.options.frame_queue} mtu {self.options.mtu}"
         for number, name in enumerate((self.west, self.east)):
             # A TAP interface receives the frames of the kernel's interface, and sends through it.
             if self.uses_cards:
@@ -368,21 +378,23 @@ class Grout(ProgramDut[GroutOptions]):
             yield from _bridge(neighbours)
             return
         if self.options.vxlan_between:
-            yield from self._tunnel(neighbours)
+            # Behind a bridge, the neighbour of the test's frames is the TG's other port.
+            other = cast("Grout", self.chain[self._wire]).own_macs()
+            macs = (other.from_east, other.from_west)
+            yield from _tunnel(self.options, self._wire, macs[self._wire], neighbours)
             return
         if self.options.vlan is not None:
-            for port, name in zip(SIDES, self._ports, strict=True):
+            for port, name in zip(SIDES, self.options.ports, strict=True):
                 _, _, tag = name.partition(".")
                 yield f"interface add vlan {name} parent {port} vlan_id {tag}"
         yield from self._routing(neighbours)
 
     def _routing(self, neighbours: tuple[str, str]) -> Iterator[str]:
-        for number, side in enumerate(self._sides):
+        for number, side in enumerate(self.options.sides):
             if self.options.srv6 and number == self._wire:
                 # Only packets with the outer header are on this link.
-                wire = self._outer_sides[number]
-                yield from _neighbour(wire, neighbours[number])
-                yield from self._segments(wire, side.network)
+                yield from _neighbour(self.options.outer_sides[number], neighbours[number])
+                yield from _segments(self.options, number)
                 continue
             yield from _neighbour(side, neighbours[number % len(SIDES)])
             if self.options.routes is None:
@@ -391,68 +403,9 @@ class Grout(ProgramDut[GroutOptions]):
                 yield from _routes(side, side.hosts(self.options.routes // 2))
 
     @property
-    def _mtu(self) -> int:
-        """MTU of the ports, with room for the outer headers."""
-        packet = self.options.largest_frame - _FRAME_BYTES
-        return packet + self.options.encapsulation_overhead
-
-    @property
-    def _outer_sides(self) -> tuple[RouterSide, ...]:
-        """Both sides, west and east, of the link between two grouts."""
-        if self.options.vxlan_between:
-            return router_sides(*SIDES, self.options.underlay)
-        return router_sides(*SIDES, 6)
-
-    @property
     def _wire(self) -> int:
         """The side of the other grout: east of the first one, and west of the second one."""
         return 1 - self.chain.index(self)
-
-    def _segments(self, wire: RouterSide, network: IPv4Network | IPv6Network) -> Iterator[str]:
-        """Segment routing of packets to a network, and of those that come back."""
-        there = _SEGMENTS[self._wire]
-        here = _SEGMENTS[1 - self._wire]
-        way = _SEGMENT_ROUTING[str(self.options.srv6)]
-        segments = " ".join(f"{getattr(there, name)}::" for name in way.segments)
-        entrance = getattr(there, way.entrance)
-
-        yield f"nexthop add srv6 seglist {segments} encap {way.encapsulation} id {_OUT}"
-        yield f"route add {network} via id {_OUT}"
-        yield f"route add {entrance}::/64 via {wire.neighbour}"
-        yield f"nexthop add srv6-local behavior end.dt{self.options.ip_version} id {_END}"
-        yield f"route add {here.end}::/64 via id {_END}"
-        if way.transit:
-            yield f"nexthop add srv6-local behavior {way.transit} id {_TRANSIT}"
-            yield f"route add {here.transit}::/64 via id {_TRANSIT}"
-
-    def _tunnel(self, neighbours: tuple[str, str]) -> Iterator[str]:
-        """A VXLAN tunnel to the other grout, and the bridge or the routes between it and the link to the TG."""
-        wire = self._wire
-        near = 1 - wire
-        ends = [side.network[2] for side in self._outer_sides]
-        # Behind a bridge, the neighbour of the test's frames is the TG's other port.
-        other = cast("Grout", self.chain[wire]).own_macs()
-        mac = (other.from_west, other.from_east)[near]
-        yield from _tunnel_end(SIDES[wire], ends[near], ends[wire], mac, _OUT)
-        tunnel = f"interface add vxlan {_TUNNEL} vni {WEST_VNI} local {ends[near]}"
-        if self.options.vxlan_between == "bridged":
-            yield "interface add bridge bridge"
-            yield f"{tunnel} domain bridge"
-            yield f"interface set port {SIDES[near]} domain bridge"
-            yield f"flood vtep add {ends[wire]} vni {WEST_VNI}"
-            return
-
-        here, there = self._sides[near], self._sides[wire]
-        inside = f"vrf {_CUSTOMER}"
-        yield f"interface add vrf {_CUSTOMER}"
-        mtu = self._mtu - self.options.encapsulation_overhead
-        yield f"{tunnel} mac {_ROUTER_MACS[near]} mtu {mtu} {inside}"
-        yield f"interface set port {SIDES[near]} {inside}"
-        yield from _neighbour(here, neighbours[near])
-        yield f"route add {here.network} via {here.neighbour} {inside}"
-        far_end = f"address {ends[wire]} mac {_ROUTER_MACS[wire]} remote"
-        yield f"nexthop add l3 iface {_TUNNEL} id {_END} {far_end}"
-        yield f"route add {there.network} via id {_END} {inside}"
 
 
 def _counts(row: Mapping[str, Any]) -> dict[str, int]:
@@ -479,6 +432,56 @@ def _bridge(neighbours: tuple[str, str]) -> Iterator[str]:
         yield from _tunnel_end(tunnel.interface, tunnel.local, tunnel.remote, mac, number)
         yield f"interface add vxlan {tunnel.name} vni {tunnel.vni} local {tunnel.local} domain bridge"
         yield f"flood vtep add {tunnel.remote} vni {tunnel.vni}"
+
+
+def _segments(options: GroutOptions, wire: int) -> Iterator[str]:
+    """Segment routing of packets to the other grout's network, and of those that come back.
+
+    `wire` is the side of the other grout: 0 is west, and 1 is east.
+    """
+    there = _SEGMENTS[wire]
+    here = _SEGMENTS[1 - wire]
+    way = _SEGMENT_ROUTING[str(options.srv6)]
+    segments = " ".join(f"{getattr(there, name)}::" for name in way.segments)
+    entrance = getattr(there, way.entrance)
+
+    yield f"nexthop add srv6 seglist {segments} encap {way.encapsulation} id {_OUT}"
+    yield f"route add {options.sides[wire].network} via id {_OUT}"
+    yield f"route add {entrance}::/64 via {options.outer_sides[wire].neighbour}"
+    yield f"nexthop add srv6-local behavior end.dt{options.ip_version} id {_END}"
+    yield f"route add {here.end}::/64 via id {_END}"
+    if way.transit:
+        yield f"nexthop add srv6-local behavior {way.transit} id {_TRANSIT}"
+        yield f"route add {here.transit}::/64 via id {_TRANSIT}"
+
+
+def _tunnel(
+    options: GroutOptions, wire: int, other_mac: str, neighbours: tuple[str, str]
+) -> Iterator[str]:
+    """A VXLAN tunnel to the other grout, and the bridge or the routes between it and the link to the TG."""
+    near = 1 - wire
+    ends = [side.network[2] for side in options.outer_sides]
+    yield from _tunnel_end(SIDES[wire], ends[near], ends[wire], other_mac, _OUT)
+    tunnel = f"interface add vxlan {_TUNNEL} vni {WEST_VNI} local {ends[near]}"
+    if options.vxlan_between == "bridged":
+        yield "interface add bridge bridge"
+        yield f"{tunnel} domain bridge"
+        yield f"interface set port {SIDES[near]} domain bridge"
+        yield f"flood vtep add {ends[wire]} vni {WEST_VNI}"
+        return
+
+    here = options.sides[near]
+    there = options.sides[wire]
+    inside = f"vrf {_CUSTOMER}"
+    yield f"interface add vrf {_CUSTOMER}"
+    mtu = options.mtu - options.encapsulation_overhead
+    yield f"{tunnel} mac {_ROUTER_MACS[near]} mtu {mtu} {inside}"
+    yield f"interface set port {SIDES[near]} {inside}"
+    yield from _neighbour(here, neighbours[near])
+    yield f"route add {here.network} via {here.neighbour} {inside}"
+    far_end = f"address {ends[wire]} mac {_ROUTER_MACS[wire]} remote"
+    yield f"nexthop add l3 iface {_TUNNEL} id {_END} {far_end}"
+    yield f"route add {there.network} via id {_END} {inside}"
 
 
 def _tunnel_end(
