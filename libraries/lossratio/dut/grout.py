@@ -473,7 +473,8 @@ def _tunnel(
     here = options.sides[near]
     there = options.sides[wire]
     inside = f"vrf {_CUSTOMER}"
-    yield f"interface add vrf {_CUSTOMER}"
+    # It has a few routes. Tables of the usual size would need 1 GB.
+    yield f"interface add vrf {_CUSTOMER} rib4-routes 1024 rib6-routes 1024"
     mtu = options.mtu - options.encapsulation_overhead
     yield f"{tunnel} mac {_ROUTER_MACS[near]} mtu {mtu} {inside}"
     yield f"interface set port {SIDES[near]} {inside}"

@@ -57,7 +57,7 @@ IN_FILES = {
         "mac_address: 1-2, name: tg0",
         "mac_address: must be a MAC address with colons",
     ),
-    "password in the file": (r"type: DUT", "type: DUT\n    password: x", "a password, which does not belong in a file"),
+    "password in the file": (r"type: DUT", "type: DUT\n    password: x", "the password, which does not belong in"),
     "field given twice": (r"type: DUT", "type: DUT\n    type: DUT", "the name 'type' appears twice"),
     "model of a SUT on a real device": (r"type: DUT", "type: DUT\n    sut: {model: knee}", "can only be used with"),
 }
@@ -137,7 +137,7 @@ IN_COMMANDS = {
     ),
     "directory for a certificate": (("otg-serve", "lo", "--certificate", "."), "Cannot read .: Is a directory."),
     "a number beyond all limits": (("check", "simulated", "--duts", "9" * 400), "is too large; the largest number is"),
-    "longer path than there is": (("check", LOCAL, "--duts", "3"), "which has 1 (DUT1)"),
+    "longer path than there is": (("check", LOCAL, "--duts", "3"), "but the topology has 1 (DUT1)"),
     "NIC that is not there": (("check", LOCAL, "--nic", "Intel-X710"), "the file gives no port a 'model'"),
     "more links than there are": (("check", LOCAL, "--links", "2"), "2 parallel links were requested, but there are 1"),
     "no testbed": (("run", "linux_bridge"), "Name the testbed, for example --topology local"),

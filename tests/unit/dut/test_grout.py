@@ -166,7 +166,7 @@ ROUTED_BETWEEN = """
 address add 198.19.0.2/32 iface west
 nexthop add l3 iface west id 1001 address 198.18.0.2 mac OWN_EAST
 route add 198.18.0.2/32 via id 1001
-interface add vrf customer
+interface add vrf customer rib4-routes 1024 rib6-routes 1024
 interface add vxlan tunnel vni 24 local 198.19.0.2 mac 02:00:00:00:02:00 mtu 1500 vrf customer
 interface set port east vrf customer
 address add 198.19.255.254/30 iface east

@@ -94,8 +94,8 @@ class TestRoundTrips:
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
-        ({"generator": "afpacket"}, "only 'kind: xdp' sends and receives on one port"),
-        ({"generator": "auto"}, "only 'kind: xdp' sends and receives on one port"),
+        ({"generator": "afpacket"}, "'kind: xdp', which sends and receives on one port"),
+        ({"generator": "auto"}, "'kind: xdp', which sends and receives on one port"),
         ({"far_node": f"{REFLECTOR}\n  SECOND{REFLECTOR[3:].replace('link1', 'link2')}"}, "use one reflector at most"),
     ],
 )

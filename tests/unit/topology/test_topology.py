@@ -132,7 +132,7 @@ def edited(old: str, new: str) -> str:
             "an interface of the other TG has the same key",
         ),
         (edited("10 Gbps", "10 Gigs"), 9, "not a bit rate"),
-        (edited("    host: 192.0.2.1\n", ""), 4, "nodes.TG: no 'host'"),
+        (edited("    host: 192.0.2.1\n", ""), 4, "nodes.TG: the file does not say how to reach the node: add 'host'"),
         (edited("    host: 192.0.2.2\n", "    host: a\n    netns: b\n"), 14, "host and netns contradict each other"),
         (edited("    host: 192.0.2.2\n", "    netns: a/b\n"), 13, "nodes.DUT1.netns: "),
         (edited("{name: eth2, link: right}", "{link: right}"), 10, "neither a 'name' nor a 'pci_address'"),
@@ -278,7 +278,7 @@ def test_addresses_of_ports_fit_each_other(tmp_path, west, problem):
 def test_traffic_leaves_the_benchmarking_networks_only_where_the_file_says_so(tmp_path):
     file = tmp_path / "lab.yaml"
     file.write_text(LAB_PORTS.format(kind="benchmark", west="network: 10.9.0.0/16", box=""))
-    with pytest.raises(TopologyError, match="unless the file has 'addresses: lab'"):
+    with pytest.raises(TopologyError, match="leave this out, or give the file 'addresses: lab'"):
         load_topology(file)
     file.write_text(LAB_PORTS.format(kind="lab", west="network: 10.9.0.0/16", box=", address: 10.1.0.1/24"))
     with pytest.raises(TopologyError, match="only the TG's interfaces have this field"):
