@@ -189,9 +189,10 @@ class GroutOptions(ProgramOptions):
 
     @model_validator(mode="after")
     def _fit_together(self) -> "GroutOptions":
-        for name, needed in (("vlan_east", "vlan"), ("underlay", "vxlan_between")):
-            if name in self.model_fields_set and not getattr(self, needed):
-                raise ValueError(f"{name} applies to {needed}: also set {needed}")
+        if self.vlan_east and not self.vlan:
+            raise ValueError("vlan_east applies to a tag: also set vlan")
+        if self.underlay == 6 and not self.vxlan_between:
+            raise ValueError("underlay applies to a tunnel: also set vxlan_between")
         tunnels = [name for name in ("vxlan", "vxlan_between", "srv6") if getattr(self, name)]
         others = [name for name in ("dual_stack", "vlan", "routes") if getattr(self, name)]
         if tunnels and tunnels[1:] + others:
@@ -473,7 +474,7 @@ def _tunnel(
     here = options.sides[near]
     there = options.sides[wire]
     inside = f"vrf {_CUSTOMER}"
-    # It has a few routes. Tables of the usual size would need 1 GB.
+    # It has a few routes. Without hugepages, tables of the usual size do not fit into grout's memory.
     yield f"interface add vrf {_CUSTOMER} rib4-routes 1024 rib6-routes 1024"
     mtu = options.mtu - options.encapsulation_overhead
     yield f"{tunnel} mac {_ROUTER_MACS[near]} mtu {mtu} {inside}"
