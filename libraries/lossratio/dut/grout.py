@@ -39,13 +39,14 @@ HOME_VARIABLE = "GROUT_HOME"
 _OUT, _END, _TRANSIT = 1001, 1002, 1003
 """Numbers of next hops: beyond those that grout takes itself, because it ends if one changes its kind."""
 _OTHER_VERSION = {4: 6, 6: 4}
+_NEXT_SEGMENT = "end flavor next-csid block-bits 48 csid-bits 16"
+"""Compressed segments of 16 bits (RFC 9800) in the network that RFC 5180 reserves."""
 _FRAME_BYTES = 18
 """Bytes of a frame around its packet: Ethernet header and FCS."""
 _LARGEST_MTU = 1800
 """The largest MTU that grout takes without an option."""
 _VXLAN_BYTES = {4: 50, 6: 70}
 """Bytes of VXLAN, UDP, IP and Ethernet in front of a frame, by the version of IP."""
-_TUNNEL = "tunnel"
 _CUSTOMER = "customer"
 """The routing domain of packets that are routed into a tunnel."""
 _ROUTER_MACS = ("02:00:00:00:01:00", "02:00:00:00:02:00")
@@ -82,14 +83,7 @@ _SEGMENT_ROUTING = {
     "encaps": _SegmentRouting("h.encaps", 64, ("end",)),
     "encaps_red": _SegmentRouting("h.encaps.red", 40, ("end",)),
     "end": _SegmentRouting("h.encaps", 80, ("transit", "end"), "transit", "end"),
-    # Compressed segments of 16 bits (RFC 9800) in the network that RFC 5180 reserves.
-    "usid": _SegmentRouting(
-        "h.encaps.red",
-        40,
-        ("container",),
-        "transit",
-        "end flavor next-csid block-bits 48 csid-bits 16",
-    ),
+    "usid": _SegmentRouting("h.encaps.red", 40, ("container",), "transit", _NEXT_SEGMENT),
 }
 
 
@@ -463,7 +457,7 @@ def _tunnel(
     near = 1 - wire
     ends = [side.network[2] for side in options.outer_sides]
     yield from _tunnel_end(SIDES[wire], ends[near], ends[wire], other_mac, _OUT)
-    tunnel = f"interface add vxlan {_TUNNEL} vni {WEST_VNI} local {ends[near]}"
+    tunnel = f"interface add vxlan tunnel vni {WEST_VNI} local {ends[near]}"
     if options.vxlan_between == "bridged":
         yield "interface add bridge bridge"
         yield f"{tunnel} domain bridge"
@@ -482,7 +476,7 @@ def _tunnel(
     yield from _neighbour(here, neighbours[near])
     yield f"route add {here.network} via {here.neighbour} {inside}"
     far_end = f"address {ends[wire]} mac {_ROUTER_MACS[wire]} remote"
-    yield f"nexthop add l3 iface {_TUNNEL} id {_END} {far_end}"
+    yield f"nexthop add l3 iface tunnel id {_END} {far_end}"
     yield f"route add {there.network} via id {_END} {inside}"
 
 
