@@ -187,6 +187,7 @@ class GroutOptions(ProgramOptions):
             raise ValueError("vlan_east applies to a tag: also set vlan")
         if self.underlay == 6 and not self.vxlan_between:
             raise ValueError("underlay applies to a tunnel: also set vxlan_between")
+
         tunnels = [name for name in ("vxlan", "vxlan_between", "srv6") if getattr(self, name)]
         others = [name for name in ("dual_stack", "vlan", "routes") if getattr(self, name)]
         if tunnels and tunnels[1:] + others:
@@ -225,6 +226,7 @@ class Grout(ProgramDut[GroutOptions]):
                 f"{len(self.chain)}. Set up the testbed with duts=2, with a topology that has as many, such as "
                 "local-3n."
             )
+
         sides = self.options.sides
         if between:
             sides += self.options.outer_sides
@@ -253,6 +255,7 @@ class Grout(ProgramDut[GroutOptions]):
         for name, link in read_links(self.node, *self.kernel_interfaces).items():
             mtu = ("mtu", str(link["mtu"]))
             changes.set_link(name, *mtu, undo=mtu)
+
         # Otherwise, its metrics would listen on a TCP port of the node.
         command = [self.program, "-s", f"{directory}/grout.sock", "-M", ":0"]
         if self.options.mtu > _LARGEST_MTU:
@@ -261,6 +264,7 @@ class Grout(ProgramDut[GroutOptions]):
             command.append("-t")
         if self.options.poll:
             command.append("-p")
+
         daemon = Daemon(self.node, directory, "grout", tuple(command))
         show = (*self._line(directory), "interface", "show")
         daemon.start(changes, lambda: self.node.attempt(*show).exit_status == 0)
