@@ -5,6 +5,7 @@ Documentation     [Top] TG-DUT1-DUT2-TG. [Enc] Eth-IPv4, between the DUTs IPv6-I
 Metadata          Cores    1 2 4
 Metadata          Variant ethip6srhip4-ip4base-srv6encaps-grout    feature
 Metadata          Variant ethip6ip4-ip4base-srv6encapsred-grout    feature srv6=encaps_red
+Metadata          Variant ethip6srhip4-ip4base-srv6end-grout    feature srv6=end
 Metadata          Variant ethip6ip4-ip4base-srv6usid-grout    feature srv6=usid
 
 Resource          lossratio/resources/performance.resource

@@ -245,6 +245,13 @@ class Dut(ABC, Generic[OptionsT_co]):
             NodeError: If the node cannot be reached.
         """
 
+    def check_frames(self, largest: int) -> None:
+        """Checks that it takes frames of these bytes, with FCS, if its own limit is known.
+
+        Raises:
+            DutError: If they are too large; the message has the limit.
+        """
+
     @abstractmethod
     def set_up(self, west_mac: str, east_mac: str) -> None:
         """Sets up the path. A set-up that fails is undone. If the path is set up already, nothing changes.

@@ -117,7 +117,8 @@ class OptionValues(TypedDict, total=False):
     ipsec_udp: bool | str
     """vpp: Whether packets are in UDP (RFC 3948)."""
     largest_frame: int | str
-    """l3fwd, testpmd: Bytes of the largest frame that must pass, with FCS. Default: 1518."""
+    """grout: Bytes of the largest frame that must pass, with FCS. Default: 1518. Larger frames are refused.
+    l3fwd, testpmd: Bytes of the largest frame that must pass, with FCS. Default: 1518."""
     lookup: Literal['lpm', 'fib'] | str
     """l3fwd: How the program finds the route of a frame: `lpm` (longest prefix match; the default) or `fib` (DPDK's
     FIB)."""
@@ -224,10 +225,11 @@ class OptionValues(TypedDict, total=False):
     sockets: Literal['packet', 'af_xdp'] | str
     """l3fwd, ovs, testpmd, vpp: How the program gets the frames of the kernel's interfaces: `packet` (AF_PACKET; the
     default) or `af_xdp` (past the kernel's network stack). Cards have no sockets."""
-    srv6: Literal['encaps', 'encaps_red', 'usid'] | int | str
-    """grout: How packets pass between the two grouts of a path by segment routing (SRv6): with a list of segments
-    (`encaps`: H.Encaps), without one (`encaps_red`: H.Encaps.Red), or with compressed segments (`usid`). The other
-    grout removes the outer header (End.DT4 or End.DT6).
+    srv6: Literal['encaps', 'encaps_red', 'end', 'usid'] | int | str
+    """grout: How packets pass between the two grouts of a path by segment routing (SRv6): with a list of one segment
+    (`encaps`: H.Encaps), without a list (`encaps_red`: H.Encaps.Red), with a list of two segments (`end`: the other
+    grout first passes to the next segment, End), or with compressed segments (`usid`). The other grout removes the
+    outer header (End.DT4 or End.DT6).
     vpp: Number of the other VPP's segments (1 or 2) that packets visit by segment routing. With `ip6`."""
     srv6_decapsulation: bool | str
     """vpp: Whether the second segment removes the outer header. Otherwise, the segment is beyond the path, and the TG
@@ -242,6 +244,8 @@ class OptionValues(TypedDict, total=False):
     udp_timeout: str
     """linux_router: Time after which an idle UDP connection is forgotten, in whole seconds. Default: the node's setting.
     vpp: Time after which the NAT forgets an idle UDP connection, in whole seconds. Default: 300 s."""
+    underlay: Literal[4, 6] | str
+    """grout: The version of IP outside of the tunnel of `vxlan_between`: 4 (the default) or 6."""
     vlan: int | str
     """grout: VLAN of the frames on the western link, and on the eastern one if there is no `vlan_east`.
     vpp: VLAN of the frames on both links, with an interface on each link; bridges and cross-connects remove the tag."""
@@ -260,8 +264,10 @@ class OptionValues(TypedDict, total=False):
     traffic profile `ethip4vxlan-l2bdbase` has such frames: VNI 24 from the west and 25 from the east, between the
     first address of the sender's network and the second address of the opposite network.
     vpp: Whether frames come and go in VXLAN tunnels, as for `linux_bridge`. With `l2bd` or `l2xc`."""
-    vxlan_between: bool | str
-    """vpp: Whether only frames between two DUTs are in a VXLAN tunnel. With `l2bd` or `l2xc`."""
+    vxlan_between: Literal['bridged', 'routed'] | bool | str
+    """grout: How packets pass between the two grouts of a path in a VXLAN tunnel. `bridged`: each grout is a bridge of
+    the tunnel and its link to the TG. `routed`: each grout routes packets between the two, with an L3VNI.
+    vpp: Whether only frames between two DUTs are in a VXLAN tunnel. With `l2bd` or `l2xc`."""
     west_mac: str
     """black_box: Destination MAC address of frames from the west: the next hop's, if the device routes. Default: the MAC
     address of the west port's `gateway` in the topology file; without a gateway, the address of the TG's east port."""

@@ -70,7 +70,7 @@ def open_client(name: str, node: Node, credentials: Credentials) -> paramiko.SSH
     """
     if node.host is None:
         raise NodeError(
-            f"Node {name} has no host to connect to; a local testbed must be brought up first."
+            f"Node {name} has no host to connect to. Bring its local testbed up first: lossratio lab up."
         )
     node, way = _as_configured(name, node)
     host = str(node.host)
@@ -246,8 +246,8 @@ class _Proxy:
         if not said and not self._process.returncode:
             return None
         return (
-            f"the way through the bastion or the ProxyCommand failed: {said or 'it was closed'}. Try the same with "
-            "'ssh', which asks for host keys and passphrases."
+            f"the connection through the bastion or the ProxyCommand failed: {said or 'it was closed'}. Try the same "
+            "host with 'ssh', which asks about unknown host keys and passphrases."
         )
 
 
@@ -310,8 +310,8 @@ def _open_socket(host: str, port: int, timeout: float, where: str) -> socket.soc
 def _explain(cause: Exception, node: Node, expired: bool) -> str:
     if expired:
         return (
-            f"the log-in was not finished within {node.connect_timeout:g} s. Look at its load and at the network to "
-            "it, or raise the node's connect_timeout."
+            f"the log-in was not finished within {node.connect_timeout:g} s. Look at the load of the node and at the "
+            "network to it, or raise its connect_timeout."
         )
     if isinstance(cause, paramiko.BadHostKeyException):
         return (
@@ -325,13 +325,13 @@ def _explain(cause: Exception, node: Node, expired: bool) -> str:
         else:
             tried = "the keys of the agent and of ~/.ssh"
 
-        return f"log-in refused ({tried}). Is the user right, and the key in its authorized_keys?"
+        return f"log-in refused ({tried}). Check the user name, and that the user's authorized_keys has the key."
     if "no acceptable host key" in str(cause):
-        return "it has no host key of the type that is known for it. Replace the known key with one that it has."
+        return "the node has no host key of the known type any longer. Replace the known key with one of its keys."
     if "protocol banner" in str(cause) or "Indecipherable protocol version" in str(cause):
         return (
-            "the connection was accepted, but nothing answered as an SSH server does. Is "
-            f"{node.port} the port of its sshd, and may this machine log in there?"
+            "the connection was accepted, but no SSH server answered. Check that "
+            f"{node.port} is the port of its sshd, and that this machine may log in there."
         )
     if "No authentication methods" in str(cause):
         return (
@@ -426,7 +426,7 @@ def _expanded(path: Path, where: str) -> Path:
         return path.expanduser()
     except RuntimeError as cause:
         raise NodeError(
-            f"{where}: there is no home directory for {path}. Write the path in full."
+            f"{where}: the path {path} needs a home directory, and there is none. Write the path in full."
         ) from cause
 
 

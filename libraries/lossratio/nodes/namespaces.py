@@ -83,8 +83,8 @@ def _of_container(name: str, container: str, sudo: Sequence[str]) -> Path:
         except FileNotFoundError:
             if sudo:
                 raise NodeError(
-                    f"Node {name}: sudo, which enters container {container!r}, is not installed on this machine. "
-                    f"{_AS_ROOT}, or install it and allow 'sudo -n'."
+                    f"Node {name}: entering container {container!r} needs sudo, which is not installed on this "
+                    f"machine. {_AS_ROOT}, or install sudo and allow 'sudo -n'."
                 ) from None
             if tool in ("docker", "podman"):
                 reasons.append(f"{tool} is not installed")
@@ -301,7 +301,7 @@ def open_pod(name: str, node: Node) -> Client:
         )
     except FileNotFoundError as error:
         raise NodeError(
-            f"Node {name}: kubectl, which runs commands in pods, is missing on this machine."
+            f"Node {name}: commands in pods need kubectl, which this machine does not have. Install it."
         ) from error
     except subprocess.TimeoutExpired as error:
         raise NodeError(
@@ -361,7 +361,8 @@ def open_namespace(name: str, node: Node) -> Client:
         ) from error
     except subprocess.TimeoutExpired as error:
         raise NodeError(
-            f"Node {name}: its namespace was not entered within {node.connect_timeout:g} s."
+            f"Node {name}: its namespace could not be entered within {node.connect_timeout:g} s. Look at the load of "
+            "this machine, or raise the node's connect_timeout."
         ) from error
 
     if done.returncode != 0:

@@ -176,7 +176,7 @@ class NodeProcess(AbstractContextManager["NodeProcess"]):
             ValueError: If the text has a line feed.
         """
         if "\n" in text:
-            raise ValueError("one line must not hold a line feed")
+            raise ValueError("a line must not contain a line feed")
         if self._channel.exit_status_ready():
             raise NodeError(self._obituary())
 
@@ -185,7 +185,8 @@ class NodeProcess(AbstractContextManager["NodeProcess"]):
             self._channel.sendall(text.encode() + b"\n")
         except TimeoutError as cause:
             raise NodeError(
-                f"Node {self.node_name}: {shown(self.command)} does not read its input."
+                f"Node {self.node_name}: {shown(self.command)} did not read its input within {_WRITE_TIMEOUT:g} s. "
+                "Look at the load of the node and at the network to it."
             ) from cause
         except (OSError, *broken()) as cause:
             raise NodeError(self._obituary()) from cause

@@ -315,11 +315,15 @@ def unanswered(changes: Sequence[Change], output: TrialOutput) -> tuple[Change, 
         return tuple(changes)
     taken = [change for change in changes if change.rule in _TAKEN]
     others = [change for change in changes if change.rule not in _TAKEN]
-    # A quota makes programs wait, too.
-    is_of_quota = any(change.rule == _BY_KEY["TG", "quota"] for change in others)
-    if not output.unsent_frames or is_of_quota:
+    if not output.unsent_frames:
         return tuple(others)
-    named = [replace(change, rule=_TAKEN_AND_UNSENT[change.rule.change]) for change in taken]
+    # A quota makes the programs of its node wait, too.
+    limited = {change.node for change in others if change.rule == _BY_KEY["TG", "quota"]}
+    named = [
+        replace(change, rule=_TAKEN_AND_UNSENT[change.rule.change])
+        for change in taken
+        if change.node not in limited
+    ]
     return (*others, *named)
 
 

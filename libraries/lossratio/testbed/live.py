@@ -134,6 +134,9 @@ class LiveTestbed(Testbed):
         )
         set_up.generator.check_growth(self.request.growth)
         check_mtus(set_up.ports, configuration)
+        largest = max(direction.frames.max_size for direction in configuration.directions)
+        for dut in self.duts:
+            dut.check_frames(largest)
         connections = connections_through(
             set_up.duts, configuration, to_nat=profile.directions[-1].to_nat
         )

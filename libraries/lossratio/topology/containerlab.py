@@ -18,6 +18,7 @@ from lossratio.errors import TopologyError
 from lossratio.records import ForeignPart
 from lossratio.topology.lab_graph import JOINED, Lab, LabEnd, LabNode
 from lossratio.topology.quantities import is_interface_name
+from lossratio.units import counted
 from lossratio.yaml_file import Problem, load_yaml_file
 
 TOOL = "containerlab"
@@ -202,7 +203,7 @@ def _problems(file: _File) -> Iterator[Problem]:
         if "$" in text:
             yield (
                 (field,),
-                f"{text!r} has a variable that is not set in the environment. Set it as for the lab",
+                f"{text!r} has a variable that is not set in the environment. Set it as when the lab was deployed",
             )
 
     reader = _Reader(file)
@@ -210,12 +211,12 @@ def _problems(file: _File) -> Iterator[Problem]:
         if reader.kind(name) is None:
             yield (
                 ("topology", "nodes", name),
-                "no kind: neither the node, its group nor the defaults have one",
+                "this node has no kind: add 'kind' to the node, to its group or to the defaults",
             )
         if reader.owner(name) is None:
             yield (
                 ("topology", "nodes", name),
-                "network-mode: the containers share each other's namespace in a circle, so none of them has one",
+                "network-mode: the containers share each other's namespace in a circle. Give one of them its own",
             )
 
     for number, link in enumerate(file.topology.links or ()):
@@ -268,12 +269,17 @@ class _Reader:
         endpoints = link.get(
             "endpoints", [] if link.get("endpoint") is None else [link["endpoint"]]
         )
-        if not isinstance(type_, str) or type_ not in {"veth", "veth-stitch", *_LINKS_IN_WORDS}:
-            raise ValueError(f"there is no link of type {type_!r}")
+        types = {"veth", "veth-stitch", *_LINKS_IN_WORDS}
+        if not isinstance(type_, str) or type_ not in types:
+            raise ValueError(
+                f"there is no link of type {type_!r}: choose one of {', '.join(sorted(types))}"
+            )
 
         wanted = 1 if type_ in _LINKS_IN_WORDS else 2
         if not isinstance(endpoints, list) or len(endpoints) != wanted:
-            raise ValueError(f"a link of type {type_} has {wanted} end{'s' * (wanted > 1)}")
+            raise ValueError(
+                f"a link of type {type_} needs {counted(wanted, 'end')}: correct its endpoints"
+            )
 
         ends = []
         for number, endpoint in enumerate(endpoints):
@@ -316,7 +322,7 @@ class _Reader:
             raise ValueError("an end of a link is like 'node:eth1', or {node: ..., interface: ...}")
 
         if node not in self._nodes:
-            raise ValueError(f"there is no node {node!r}")
+            raise ValueError(f"there is no node {node!r}: add it to 'nodes', or correct the link")
 
         name = linux_name(self.kind(node) or "", interface)
         facts = {**self._facts_of_commands(node, name), **facts}
@@ -432,7 +438,8 @@ def linux_name(kind: str, interface: str) -> str:
         return f"eth{4 * int(match['slot']) + int(match['port'])}"
     if not is_interface_name(interface):
         raise ValueError(
-            f"{interface!r} is neither an interface of a node of kind {kind or 'unknown'} nor a name in Linux"
+            f"a node of kind {kind or 'unknown'} has no interface {interface!r}, and Linux allows no such name: "
+            "correct it"
         )
 
     return interface

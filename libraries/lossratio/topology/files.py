@@ -45,7 +45,7 @@ def _topology_problems(topology: Topology) -> Iterator[Problem]:
         problems += _interface_problems(topology.testbed, name, node)
     problems += _address_problems(topology)
     if topology.mtu is not None and topology.testbed != "local":
-        problems.append((("mtu",), "only links of a local testbed can have an MTU"))
+        problems.append((("mtu",), "only a local testbed has an MTU for its links: leave it out"))
     yield from problems
     if not problems:
         try:
@@ -59,7 +59,7 @@ def _node_type_problems(topology: Topology) -> Iterator[Problem]:
     if len(generators) not in (1, 2):
         yield (
             ("nodes",),
-            f"there must be one node of type TG, or one at each end of the path, not {len(generators)}",
+            f"the file needs one node of type TG, or one at each end of the path, but it has {len(generators)}",
         )
     for name in generators[1:]:
         if topology.nodes[name].generator is not None:
@@ -76,7 +76,7 @@ def _node_type_problems(topology: Topology) -> Iterator[Problem]:
         if reflectors[1:] or kind != "xdp":
             yield (
                 ("nodes", name),
-                "a path can end at one reflector only, and only 'kind: xdp' sends and receives on one port",
+                "use one reflector at most, and a generator of 'kind: xdp', which sends and receives on one port",
             )
 
 
@@ -92,18 +92,21 @@ def _two_ends_problems(
     if topology.testbed != "lab":
         yield (
             ("testbed",),
-            f"two nodes of type TG cannot be used with 'testbed: {topology.testbed}'",
+            f"two nodes of type TG cannot be used with 'testbed: {topology.testbed}': remove one of them",
         )
 
     names = [name for tg in topology.tg_names for name in topology.nodes[tg].interfaces]
     if len(set(names)) < len(names):
         yield (
             ("nodes", topology.tg_names[1], "interfaces"),
-            "an interface of the other TG has the same key. Directions are named after both keys, and these must "
-            "differ (the 'name' may be the same)",
+            "an interface of the other TG has the same key, but directions are named after both keys. Choose another "
+            "key (the 'name' may be the same)",
         )
     if any(node.type == "reflector" for node in topology.nodes.values()):
-        yield ("nodes",), "a path ends at a reflector or at a second TG, not at both"
+        yield (
+            ("nodes",),
+            "a path ends at a reflector or at a second TG, not at both: remove one of them",
+        )
 
 
 def _link_problems(topology: Topology) -> Iterator[Problem]:
@@ -123,24 +126,27 @@ def _node_problems(topology: Topology, name: str, node: Node) -> Iterator[Proble
     if node.type == "TG" and node.generator is None and is_first_tg:
         yield where, "a TG without a generator; add e.g. 'generator: {kind: afpacket}'"
     if node.type != "TG" and node.generator is not None:
-        yield (*where, "generator"), "only a TG has a generator"
+        yield (*where, "generator"), "only a TG has a generator: leave this one out"
     if node.type != "DUT" and node.vpp != VppStart():
-        yield (*where, "vpp"), "only a DUT has VPP"
+        yield (*where, "vpp"), "only a DUT has VPP: leave this out"
     if node.generator is not None and simulated == isinstance(node.generator, RealGenerator):
         yield (
             (*where, "generator"),
-            f"kind {node.generator.kind!r} cannot be used with 'testbed: {testbed}'",
+            f"kind {node.generator.kind!r} cannot be used with 'testbed: {testbed}': choose another kind",
         )
     if node.sut is not None and not simulated:
-        yield (*where, "sut"), "a model of the SUT can only be used with 'testbed: simulated'"
+        yield (
+            (*where, "sut"),
+            "a model of the SUT can only be used with 'testbed: simulated': leave it out",
+        )
     ways = node.ways_in
     if not node.place and testbed == "lab" and node.type != "DUT":
-        yield where, "no 'host' to reach the node at, and no 'netns' or 'container' on this machine"
-    if len(ways) > 1:
         yield (
-            (*where, ways[1]),
-            f"{' and '.join(ways)} contradict each other: a node is reached in one way",
+            where,
+            "the file does not say how to reach the node: add 'host', 'netns', 'container' or 'pod'",
         )
+    if len(ways) > 1:
+        yield ((*where, ways[1]), f"{' and '.join(ways)} contradict each other: keep one of them")
 
     for hook, text in _hook_problems(testbed, node):
         yield (*where, "hooks", *hook), text
@@ -158,7 +164,7 @@ def _hook_problems(testbed: str, node: Node) -> Iterator[Problem]:
             continue
 
         if node.type != "DUT":
-            yield (name,), "only a DUT has hooks"
+            yield (name,), "only a DUT has hooks: leave this one out"
         if hook.command is not None and hook.runs_on == "node" and not is_reached:
             yield (
                 (name, "command"),
@@ -174,7 +180,7 @@ def _interface_problems(testbed: str, name: str, node: Node) -> Iterator[Problem
         if interface.name in names:
             yield (
                 (*where, "name"),
-                f"another interface of {name} is also named {interface.name!r}",
+                f"another interface of {name} is also named {interface.name!r}: correct one of them",
             )
 
         if interface.name is not None:
@@ -187,14 +193,11 @@ def _interface_problems(testbed: str, name: str, node: Node) -> Iterator[Problem
             and node.place
             and not node.has_tester
         ):
-            yield where, "neither a 'name' nor a 'pci_address'"
+            yield where, "the interface has neither a 'name' nor a 'pci_address': add one of them"
 
         for field in ("address", "gateway", "network", "lldp") if node.type != "TG" else ():
             if getattr(interface, field):
-                yield (
-                    (*where, field),
-                    "only the TG's interfaces have it: the generator answers for them",
-                )
+                yield ((*where, field), "only the TG's interfaces have this field: leave it out")
 
 
 def _address_problems(topology: Topology) -> Iterator[Problem]:
@@ -205,7 +208,8 @@ def _address_problems(topology: Topology) -> Iterator[Problem]:
             if interface.network and not is_lab:
                 yield (
                     (*where, "network"),
-                    "test traffic stays in 198.18.0.0/15 and 2001:2::/48 unless the file has 'addresses: lab'",
+                    "test traffic stays in 198.18.0.0/15 and 2001:2::/48: leave this out, or give the file "
+                    "'addresses: lab'",
                 )
 
             if (
@@ -216,7 +220,7 @@ def _address_problems(topology: Topology) -> Iterator[Problem]:
             ):
                 yield (
                     where,
-                    "the file has 'addresses: lab', but this port has neither 'address' nor 'network'",
+                    "the file has 'addresses: lab', but this port has neither 'address' nor 'network': add one of them",
                 )
 
 

@@ -141,7 +141,7 @@ class XdpGenerator(RealGenerator):
     @classmethod
     def _are_different(cls, cpus: tuple[int, ...] | None) -> tuple[int, ...] | None:
         if cpus is not None and len(set(cpus)) < len(cpus):
-            raise ValueError("each CPU can only be used once")
+            raise ValueError("'cpus' names a CPU twice: name each one once")
         return cpus
 
     @model_validator(mode="after")

@@ -137,7 +137,7 @@ class Question(Hook):
         wrong = [place for place in places if not _OID.match(place)]
         if self.snmp is not None and (wrong or not places):
             raise ValueError(
-                f"with snmp, each value needs an OID{f', and {wrong[0]!r} is none' if wrong else ''}"
+                f"with snmp, each value needs an OID{f', but {wrong[0]!r} is not one' if wrong else ''}"
             )
         return self
 

@@ -199,8 +199,8 @@ def import_lab(
             )
     if sum(map(bool, (tg, join, ends))) > 1:
         raise TopologyError(
-            "The generator is on a node (--tg), on two end systems (--end), or in its own namespace (--join): give "
-            "one of these."
+            "Choose one place for the generator: a node (--tg), two end systems (--end), or its own namespace, joined "
+            "to nodes (--join)."
         )
 
     path = _chosen_path(lab, source, tg, join, ends, duts)
@@ -231,7 +231,7 @@ def _chosen_path(
         raise TopologyError(
             f"{source}: there is no path from {ends[0]} to "
             f"{ends[1] if ends[1:] else 'another end system'}{_through(duts)} over usable links with a device in "
-            f"between. The lab's end systems are {', '.join(lab.hosts) or 'none'}: --end NODE."
+            f"between. Choose other ends with --end NODE; the lab's end systems are {', '.join(lab.hosts) or 'none'}."
         )
 
     rounds = {}
@@ -285,7 +285,8 @@ def _path_round(lab: Lab, source: Path, tg: str, duts: Sequence[str]) -> _Path:
     """The way from a node into the lab, and back to it by another link."""
     if not lab.nodes[tg].reach:
         raise TopologyError(
-            f"{source}: {tg} is of kind {lab.nodes[tg].kind}: the generator cannot be on it."
+            f"{source}: the generator cannot be on {tg}, because no commands reach nodes of kind {lab.nodes[tg].kind}. "
+            "Name another node with --tg."
         )
 
     way = _round(lab, tg, duts)

@@ -104,7 +104,7 @@ class Node(FileModel):
         for field in ("password", "passphrase"):
             if isinstance(data, dict) and field in data:
                 raise ValueError(
-                    f"has a {field}, which does not belong in a file; "
+                    f"remove the {field}, which does not belong in a file; "
                     "use a key, or the environment variable LOSSRATIO_PASSWORD"
                 )
         return data
@@ -266,8 +266,8 @@ class Topology(FileModel):
             )
         if duts is not None and duts > len(names):
             raise NotMeasuredHereError(
-                f"Topology {self.name}: the requested path through {duts} DUTs is longer than the topology, which "
-                f"has {len(names)} ({', '.join(names) or 'none'})."
+                f"Topology {self.name}: a path through {duts} DUTs was requested, but the topology has {len(names)} "
+                f"({', '.join(names) or 'none'}). Ask for fewer, or choose a topology with more."
             )
 
         if nic is not None and duts != 0:

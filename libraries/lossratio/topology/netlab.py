@@ -110,9 +110,9 @@ def _problems(lab: _Lab) -> Iterator[Problem]:
     for number, link in enumerate(lab.links):
         for end in link.interfaces:
             if end.node not in lab.nodes:
-                yield ("links", number), f"there is no node {end.node!r}"
+                yield ("links", number), f"there is no node {end.node!r}. {_RUN}"
             elif _linux_name(lab.nodes[end.node], end) is None:
-                yield ("links", number), f"the interface of {end.node} has no name"
+                yield ("links", number), f"the interface of {end.node} has no name. {_RUN}"
 
 
 def _linux_name(node: _Node, end: _LinkEnd) -> str | None:

@@ -88,14 +88,16 @@ class Interface(FileModel):
 
         for own in (*(interface.ip for interface in self.address), *self.gateway):
             if own.is_multicast or own.is_loopback or own.is_unspecified:
-                raise ValueError(f"{own} is not the address of a host on a link")
+                raise ValueError(
+                    f"{own} is multicast, loopback or empty: give the address of a host on the link"
+                )
 
         own_networks = {interface.version: interface for interface in self.address}
         for hop in self.gateway:
             asker = own_networks.get(hop.version)
             if asker is None:
                 raise ValueError(
-                    f"gateway {hop} needs an IPv{hop.version} 'address' of the port, to ask for its MAC"
+                    f"gateway {hop} can only be asked for its MAC from an IPv{hop.version} 'address': give the port one"
                 )
             if hop == asker.ip or (hop not in asker.network and not hop.is_link_local):
                 raise ValueError(
@@ -109,7 +111,9 @@ class Interface(FileModel):
                     f"network of the lab, /{_SHORTEST_PREFIX[routed.version]} or smaller"
                 )
             if routed.is_multicast or routed.is_loopback or routed.is_link_local:
-                raise ValueError(f"network {routed} is not routed")
+                raise ValueError(
+                    f"network {routed} is multicast, loopback or link-local, and never routed: use one of the lab"
+                )
 
         return self
 

@@ -185,7 +185,9 @@ def _as_text(value: Any) -> Any:
 def _of_one_device(address: str) -> str:
     first = int(address[:2], 16)
     if first & 1 or not int(address.replace(":", ""), 16):
-        raise ValueError(f"{address} is a group address or empty, which no interface can have")
+        raise ValueError(
+            f"no interface can have the address {address}, because it is a group address or all zeros"
+        )
     return address
 
 

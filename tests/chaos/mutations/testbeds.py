@@ -154,8 +154,15 @@ TESTBEDS = (
     Mutation(
         "a CPU that was not there explains frames that the generator sent in time",
         "testbed/changes.py",
-        "if not output.unsent_frames or is_of_quota:",
-        "if is_of_quota:",
+        "if not output.unsent_frames:",
+        "if False:",
+        ("testbed/test_watch.py",),
+    ),
+    Mutation(
+        "a quota on one node of the TG hides what happened on the other one",
+        "testbed/changes.py",
+        "if change.node not in limited",
+        "if not limited",
         ("testbed/test_watch.py",),
     ),
 )

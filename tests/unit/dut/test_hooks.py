@@ -337,7 +337,7 @@ nodes:
         ("{counters: {url: 'http://b', received: {left: /a}}}", "left"),
         ("{counters: {url: 'http://b', received: {west: 'frames'}}}", "regular expression with one group"),
         ("{counters: {url: 'http://b', received: {west: '(frames'}}}", "is not a regular expression"),
-        ("{counters: {snmp: {host: b}, received: {west: /a}}}", "with snmp, each value needs an OID, and '/a' is none"),
+        ("{counters: {snmp: {host: b}, received: {west: /a}}}", "each value needs an OID, but '/a' is not one"),
         ("{describe: {snmp: {host: b}}}", "with snmp, each value needs an OID"),
     ],
 )

@@ -73,8 +73,8 @@ def test_a_slow_server_is_given_up_in_time_with_the_way_out(server):
     with socket.create_server(("127.0.0.1", 0)) as slow:
         told = said(server, port=slow.getsockname()[1], connect_timeout=0.3)
     assert told.endswith(
-        "the log-in was not finished within 0.3 s. Look at its load and at the network to it, or raise the node's "
-        "connect_timeout."
+        "the log-in was not finished within 0.3 s. Look at the load of the node and at the network to it, or "
+        "raise its connect_timeout."
     )
 
 
@@ -91,7 +91,7 @@ def test_an_agent_without_keys_is_nothing_to_log_in_with(server, tmp_path, monke
 @pytest.mark.parametrize(
     ("change", "why"),
     [
-        ({"key_file": "other_key"}, r"log-in refused \(key .*other_key\)\. Is the user right"),
+        ({"key_file": "other_key"}, r"log-in refused \(key .*other_key\)\. Check the user name"),
         ({"port": None}, r"connection refused\. Is sshd running there, and is this its port\?"),
     ],
 )
@@ -151,7 +151,7 @@ def test_a_bastion_that_closes_is_named_with_what_ssh_says(server, tmp_path, mon
         pass
     told = str(error.value)
     assert "through 'bastion')" in told
-    assert "the way through the bastion or the ProxyCommand failed: ssh: connect to host 127.0.0.1 port" in told
+    assert "the connection through the bastion or the ProxyCommand failed: ssh: connect to host 127.0.0.1 port" in told
     assert "Connection refused" in told
 
 
@@ -237,14 +237,14 @@ def told_by_each(server, home, port, key, monkeypatch, host="127.0.0.1"):
     ("settings", "key", "why"),
     [
         (["MaxSessions 1"], "user_key", "its sshd refuses a further session; cannot run `true`. Raise MaxSessions"),
-        ([], "other_key", "). Is the user right, and the key in its authorized_keys?"),
+        ([], "other_key", "). Check the user name, and that the user's authorized_keys has the key."),
         (['ForceCommand echo hi; sh -c "$SSH_ORIGINAL_COMMAND"'], "user_key", "its shell writes 'hi' before"),
         ("closed", "user_key", "connection refused. Is sshd running there, and is this its port?"),
-        ("slow", "user_key", "the log-in was not finished within 10 s. Look at its load and at the network to it"),
+        ("slow", "user_key", "the log-in was not finished within 10 s. Look at the load of the node"),
         (
             "bastion",
             "user_key",
-            "the way through the bastion or the ProxyCommand failed: ssh: connect to host 127.0.0.1",
+            "the connection through the bastion or the ProxyCommand failed: ssh: connect to host 127.0.0.1",
         ),
     ],
 )

@@ -261,7 +261,7 @@ class TestNamespaces:
 
     def test_a_machine_without_kubectl_is_named(self, tmp_path, monkeypatch):
         monkeypatch.setenv("PATH", str(tmp_path))
-        with pytest.raises(NodeError, match="kubectl, which runs commands in pods, is missing on this machine"):
+        with pytest.raises(NodeError, match="commands in pods need kubectl, which this machine does not have"):
             NodeSession.connect("DUT1", pod_node("web"))
 
     @pytest.mark.parametrize(
@@ -286,7 +286,7 @@ class TestNamespaces:
 
     def test_a_container_cannot_be_entered_without_the_sudo_that_it_needs(self, namespace, tmp_path, monkeypatch):
         monkeypatch.setenv("PATH", str(tmp_path))
-        told = "sudo, which enters container 'up', is not installed on this machine. Run this as root, or install it"
+        told = "entering container 'up' needs sudo, which is not installed on this machine. Run this as root"
         with pytest.raises(NodeError, match=told):
             opened(namespace, monkeypatch, container="up", sudo=True)
 

@@ -116,6 +116,23 @@ def test_traffic_begins_when_devices_that_were_asked_something_are_quiet_again(p
     assert steps[:2] == ["ask", "wait"]
 
 
+def test_frames_that_are_too_large_for_a_device_are_refused_before_any_is_sent(policed, monkeypatch):
+    limits = []
+    monkeypatch.setattr(policed, "_passing", lambda *_: pytest.fail("frames were sent"))
+
+    def refuse(dut, largest):
+        limits.append(largest)
+        raise DutError("at most 1518 bytes")
+
+    monkeypatch.setattr(type(policed.duts[0]), "check_frames", refuse)
+    with (
+        pytest.raises(DutError, match="at most 1518"),
+        policed.ready_for(load_profile("ethip4-udp", frame_size="IMIX")),
+    ):
+        pass
+    assert limits == [1518]
+
+
 @pytest.mark.quiet
 def test_late_frames_of_the_last_trial_are_reported(policed, log_in, tmp_path, unseen):
     # It holds frames for 0.3 s: they are late, and gone before the end of a trial that a busy host has had repeated.

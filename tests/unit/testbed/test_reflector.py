@@ -94,9 +94,9 @@ class TestRoundTrips:
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
-        ({"generator": "afpacket"}, "only 'kind: xdp' sends and receives on one port"),
-        ({"generator": "auto"}, "only 'kind: xdp' sends and receives on one port"),
-        ({"far_node": f"{REFLECTOR}\n  SECOND{REFLECTOR[3:].replace('link1', 'link2')}"}, "end at one reflector only"),
+        ({"generator": "afpacket"}, "'kind: xdp', which sends and receives on one port"),
+        ({"generator": "auto"}, "'kind: xdp', which sends and receives on one port"),
+        ({"far_node": f"{REFLECTOR}\n  SECOND{REFLECTOR[3:].replace('link1', 'link2')}"}, "use one reflector at most"),
     ],
 )
 def test_one_reflector_and_a_generator_inside_the_kernel(write, changes, words):

@@ -6,7 +6,7 @@ from contextlib import nullcontext
 from dataclasses import replace
 
 import pytest
-from fingerprint_examples import GOOD, SEEN, WAY, later, with_node, with_port, without_node
+from fingerprint_examples import GOOD, SEEN, WAY, later, node, with_node, with_port, without_node
 
 from lossratio.errors import DutError, LinkError, NodeError, TesterError, TrafficError
 from lossratio.testbed.changes import End, Way, changes_between, error_of, unanswered
@@ -215,6 +215,15 @@ def test_cpu_time_that_others_took_is_the_cause_of_frames_that_the_generator_lef
     counts = SEEN["TG", "quota"].nodes["TG"].counts
     changes = unanswered(changes_between(GOOD, with_node(after, "TG", counts=counts), WAY), unsent)
     assert [change.rule.change for change in changes] == ["quota"]
+
+
+def test_a_quota_on_one_node_of_the_tg_hides_nothing_that_happened_on_the_other_one():
+    unsent = replace(GOOD_TRIAL, unsent_frames=300, directions=(replace(IN_TIME, lateness_s=0.2),))
+    two = replace(GOOD, nodes={**GOOD.nodes, "TG2": node(("tg2",), "boot of TG2")})
+    limited = with_node(two, "TG", counts=SEEN["TG", "quota"].nodes["TG"].counts)
+    after = with_node(later(limited), "TG2", stolen=0.2)
+    changes = unanswered(changes_between(two, after, Way(("TG", "TG2"), ())), unsent)
+    assert [(change.rule.change, change.node) for change in changes] == [("quota", "TG"), ("stolen", "TG2")]
 
 
 def starved(times):

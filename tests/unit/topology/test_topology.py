@@ -102,7 +102,7 @@ def edited(old: str, new: str) -> str:
     [
         (edited("      port1: {", "      port1: ["), 10, "not YAML"),
         (edited("    host: 192.0.2.2", "    hots: 192.0.2.2"), 13, "nodes.DUT1.hots: unknown field"),
-        (edited("nodes:\n", "mtu: 3400\nnodes:\n"), 3, "mtu: only links of a local testbed can have an MTU"),
+        (edited("nodes:\n", "mtu: 3400\nnodes:\n"), 3, "mtu: only a local testbed has an MTU for its links"),
         (edited("  DUT1:", "  TG:"), 11, "nodes.TG: the name 'TG' appears twice .first in line 4"),
         (
             edited("west: {name: eth1, link: left}", "west: {name: eth1, link: lfet}"),
@@ -115,7 +115,7 @@ def edited(old: str, new: str) -> str:
         (edited("kind: afpacket", "kind: ixia"), 7, "nodes.TG.generator: .*ixia"),
         (edited("kind: afpacket", "kind: simulated"), 7, "'simulated' cannot be used with 'testbed: lab'"),
         (edited("name: eth2", "name: eth1"), 10, "another interface of TG is also named 'eth1'"),
-        (edited("    type: TG", "    type: reflector"), 3, "one at each end of the path, not 0"),
+        (edited("    type: TG", "    type: reflector"), 3, "one at each end of the path, but it has 0"),
         (
             edited("    type: DUT", "    type: TG").replace("kind: afpacket", "kind: trex"),
             7,
@@ -132,11 +132,11 @@ def edited(old: str, new: str) -> str:
             "an interface of the other TG has the same key",
         ),
         (edited("10 Gbps", "10 Gigs"), 9, "not a bit rate"),
-        (edited("    host: 192.0.2.1\n", ""), 4, "nodes.TG: no 'host'"),
+        (edited("    host: 192.0.2.1\n", ""), 4, "nodes.TG: the file does not say how to reach the node: add 'host'"),
         (edited("    host: 192.0.2.2\n", "    host: a\n    netns: b\n"), 14, "host and netns contradict each other"),
         (edited("    host: 192.0.2.2\n", "    netns: a/b\n"), 13, "nodes.DUT1.netns: "),
         (edited("{name: eth2, link: right}", "{link: right}"), 10, "neither a 'name' nor a 'pci_address'"),
-        (edited("    host: 192.0.2.2", "    host: a\n    password: hunter2"), 11, "nodes.DUT1: has a password"),
+        (edited("    host: 192.0.2.2", "    host: a\n    password: hunter2"), 11, "nodes.DUT1: remove the password"),
         (
             edited("    type: DUT", "    type: DUT\n    sut: {model: x}"),
             13,
@@ -201,7 +201,7 @@ def test_a_path_may_go_through_fewer_duts_than_there_are(tmp_path):
 
 
 def test_a_path_longer_than_the_topology_is_an_error_that_says_so(tmp_path):
-    with pytest.raises(TopologyError, match=r"through 3 DUTs is longer than the topology, which has 2 \(DUT1, DUT2\)"):
+    with pytest.raises(TopologyError, match=r"through 3 DUTs was requested, but the topology has 2 \(DUT1, DUT2\)"):
         three_nodes(tmp_path).path(duts=3)
 
 
@@ -259,13 +259,13 @@ nodes:
     [
         ("address: 10.1.0.2", "'10.1.0.2' needs the prefix length of its network"),
         ("address: [10.1.0.2/24, 10.1.1.2/24]", "address: give at most one address per IP version"),
-        ("address: 127.0.0.2/8", "127.0.0.2 is not the address of a host on a link"),
-        ("gateway: 10.1.0.1", "gateway 10.1.0.1 needs an IPv4 'address' of the port"),
+        ("address: 127.0.0.2/8", "127.0.0.2 is multicast, loopback or empty"),
+        ("gateway: 10.1.0.1", "gateway 10.1.0.1 can only be asked for its MAC from an IPv4 'address'"),
         ("address: 10.1.0.2/24, gateway: 10.2.0.1", "gateway 10.2.0.1 must be another address in 10.1.0.0/24"),
         ("address: 10.1.0.2/24, gateway: 10.1.0.2", "gateway 10.1.0.2 must be another address in 10.1.0.0/24"),
         ("network: 0.0.0.0/0", "network 0.0.0.0/0 is as large as a default route"),
         ("network: '2000::/3'", "network 2000::/3 is as large as a default route"),
-        ("network: 224.1.0.0/16", "network 224.1.0.0/16 is not routed"),
+        ("network: 224.1.0.0/16", "network 224.1.0.0/16 is multicast, loopback or link-local"),
         ("speed: 10 Gbps", "the file has 'addresses: lab', but this port has neither 'address' nor 'network'"),
     ],
 )
@@ -278,10 +278,10 @@ def test_addresses_of_ports_fit_each_other(tmp_path, west, problem):
 def test_traffic_leaves_the_benchmarking_networks_only_where_the_file_says_so(tmp_path):
     file = tmp_path / "lab.yaml"
     file.write_text(LAB_PORTS.format(kind="benchmark", west="network: 10.9.0.0/16", box=""))
-    with pytest.raises(TopologyError, match="unless the file has 'addresses: lab'"):
+    with pytest.raises(TopologyError, match="leave this out, or give the file 'addresses: lab'"):
         load_topology(file)
     file.write_text(LAB_PORTS.format(kind="lab", west="network: 10.9.0.0/16", box=", address: 10.1.0.1/24"))
-    with pytest.raises(TopologyError, match="only the TG's interfaces have it"):
+    with pytest.raises(TopologyError, match="only the TG's interfaces have this field"):
         load_topology(file)
     file.write_text(LAB_PORTS.format(kind="lab", west="network: 10.9.0.0/16", box=""))
     topology = load_topology(file)
