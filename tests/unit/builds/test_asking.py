@@ -366,7 +366,7 @@ def test_a_suite_that_takes_no_hints_is_searched_and_named(lab, lossratio):
     ("options", "message"),
     [
         (["--as-before", "nights"], "--as-before misses many changes below 2 %: add --least-change 2"),
-        (["--as-before", "nights", "--least-change", "5", "--in-place", "64B"], "not for --in-place"),
+        (["--as-before", "nights", "--least-change", "5", "--in-place", "64B"], "leave out --as-before or --in-place"),
         (["--as-before", "nowhere", "--least-change", "5"], "'nowhere' does not exist"),
     ],
 )

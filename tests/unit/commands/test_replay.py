@@ -78,7 +78,7 @@ def test_plrsearchs_estimate_comes_when_it_is_asked_for(searched):
 def test_a_search_for_something_else_needs_a_target(tmp_path):
     search = {"algorithm": "MLRsearch", "min_load_fps": MIN_LOAD, "max_load_fps": MAX_LOAD, "settings": {}}
     path = write_journal(tmp_path / "j.jsonl", search, [lossy(80e3, 5_000), lossy(70e3, 0)])
-    with pytest.raises(SearchError, match="does not name target_loss_ratio: give it with --target-loss-ratio"):
+    with pytest.raises(SearchError, match="does not have target_loss_ratio: give it with --target-loss-ratio"):
         estimate_of(path)
     found = estimate_of(path, target_loss_ratio=1e-3)
     assert (found.stated, found.contradicted) == (70e3, 80e3)

@@ -72,7 +72,7 @@ def test_options_survive_being_written_down(kind, options):
         ("linux_bridge", {"rps_cpus": "2-1"}, "rps_cpus: '2-1' are not CPU numbers"),
         ("linux_bridge", {"rps_cpus": "all", "police": -1}, "police: .*; rps_cpus: "),
         ("linux_router", {"ip_version": 5}, "ip_version: "),
-        ("black_box", {"west_mac": "ff:ff:ff:ff:ff:ff"}, "west_mac: ff:ff:ff:ff:ff:ff is a group address"),
+        ("black_box", {"west_mac": "ff:ff:ff:ff:ff:ff"}, "west_mac: no interface can have the address ff:ff"),
         ("black_box", {"east_mac": "02-00-00-00-00-01"}, "east_mac: .* a MAC address with colons"),
         ("xdp", {"object": "a.o", "pinned": "/sys/fs/bpf/a"}, "object and pinned name two different programs"),
         ("xdp", {"rules": 5}, "rules need forwarding=filter"),

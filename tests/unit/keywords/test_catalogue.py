@@ -198,8 +198,16 @@ def test_a_wrong_argument_is_one_error_and_runs_nothing(tmp_path, argument, erro
             "Metadata    Cores    1,2\nMetadata ",
             "Metadata Cores: '1,2' has a comma. Separate the values with spaces.",
         ),
-        ("Metadata ", "Metadata    Cores    1 two\nMetadata ", "Metadata Cores: 'two' is not a whole number above 0"),
-        ("dut=linux", "links=two    dut=linux", "Suite Setup: links=two: 'two' is not a whole number;"),
+        (
+            "Metadata ",
+            "Metadata    Cores    1 two\nMetadata ",
+            "Metadata Cores: 'two' is not a whole number above 0; write it like 1.",
+        ),
+        (
+            "dut=linux",
+            "links=two    dut=linux",
+            "Suite Setup: links=two: 'two' is not a whole number; write it like 1.",
+        ),
         ("duts=${DUTS}", "duts=all", "Suite Setup: duts=all: 'all' is not a whole number; write it like 1."),
     ],
 )

@@ -260,7 +260,7 @@ def test_more_headers_than_fit_beside_a_ring_are_refused():
 
 
 def test_a_frame_without_room_for_the_tag_is_refused():
-    with pytest.raises(AgentError, match="53 bytes is too small: these headers need 54"):
+    with pytest.raises(AgentError, match="smallest frame has 53 bytes, but these headers need 54"):
         cycle(replace(spec(), sizes=((53, 1),)))
 
 

@@ -91,7 +91,7 @@ def test_trials_without_statistics_or_foreign_frames_are_no_doubt():
 
 
 def test_streams_that_sent_other_frames_than_their_port_are_an_error():
-    with pytest.raises(AgentError, match=r"the streams of port0>port1 sent 10001 frames, but its port 10004"):
+    with pytest.raises(AgentError, match=r"the streams of port0>port1 sent 10001 frames, but its port sent 10004"):
         trial(Server(jump=3), modes=ON)
 
 
