@@ -12,7 +12,7 @@ Test Tags         latency
 *** Test Cases ***
 After A Search It Is Measured Below What Was Found
     [Documentation]    At shares of the relevant lower bound and at the minimum load, where nothing is lost.
-    VAR    &{goal}    name=PDR    loss_ratio=0.5 %    final_trial_duration=0.5 s    duration_sum=1 s    width=5 %
+    VAR    &{goal}    name=NDR    loss_ratio=0    final_trial_duration=0.5 s    duration_sum=1 s    width=5 %
     Find Conditional Throughput    ${goal}    frame_size=64B    min_load=1 kpps    max_load=40 kpps
     ${result}    Measure Latency    duration=0.5 s
     Should Be Equal    ${{[at_load.share_ratio for at_load in $result.latency]}}    ${{[1.0, 0.9, 0.5, 0.1, 0.0]}}
