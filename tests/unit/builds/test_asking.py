@@ -165,7 +165,7 @@ LINE = '{"build": "A", "directory": "001-A", "measured": {"values": {"T MRR": [1
         (HEADER + '{"a": 1}\n', r", line 2, cannot be read: build: this field is required"),
         (
             HEADER + LINE.replace("1000.0,", '"x",', 1),
-            r", line 2, cannot be read: measured\..*must be a number, not 'x'",
+            r", line 2, cannot be read: measured\.values\.T MRR\.0: must be a number, not 'x'",
         ),
         (HEADER + LINE + "{\n", r", line 3, cannot be read: broken at line 1"),
     ],
@@ -366,7 +366,7 @@ def test_a_suite_that_takes_no_hints_is_searched_and_named(lab, lossratio):
     ("options", "message"),
     [
         (["--as-before", "nights"], "--as-before misses many changes below 2 %: add --least-change 2"),
-        (["--as-before", "nights", "--least-change", "5", "--in-place", "64B"], "not for --in-place"),
+        (["--as-before", "nights", "--least-change", "5", "--in-place", "64B"], "leave out --as-before or --in-place"),
         (["--as-before", "nowhere", "--least-change", "5"], "'nowhere' does not exist"),
     ],
 )
