@@ -56,7 +56,7 @@ def test_a_black_box_that_remembers_trials_is_found_before_the_search(tmp_path, 
     assert (NoteKind.MEMORY in doubts) is remembers
     if remembers:
         # The bucket is full again after one second.
-        assert "a rest of 1 s helps (rest=)" in remark.text
+        assert "rest=1 s helps" in remark.text
     by_option = open_testbed(file, dut="black_box", options={"rest": "2 s"})
     same = find_conditional_throughput(by_option, request.but(rest=0.0), place(tmp_path, "by option"))
     assert not any(remark.weight is Weight.DOUBT for remark in same.remarks)
