@@ -55,7 +55,9 @@ class _Design(ABC):
 
     def __init__(self, least_change: float, doubt: float) -> None:
         self._doubt = doubt
-        self._least = 2.0 * least_change / (2.0 + least_change)
+        # The least change as a share of the mean of both builds: a fall of 5 % is a larger share than a rise of 5 %.
+        self._fall = -2.0 * least_change / (2.0 - least_change)
+        self._rise = 2.0 * least_change / (2.0 + least_change)
         self._differences: list[float] = []
         self.verdict = ComparisonVerdict.UNDECIDED
         """The verdict on B so far."""
@@ -87,7 +89,7 @@ class _Design(ABC):
         return _relative(low), _relative(high)
 
     def _judged(self) -> ComparisonVerdict:
-        if self._is_beyond(-self._least, 1.0) and self._is_beyond(self._least, -1.0):
+        if self._is_beyond(self._fall, 1.0) and self._is_beyond(self._rise, -1.0):
             return ComparisonVerdict.SAME
         if self._is_beyond(0.0, 1.0):
             return ComparisonVerdict.FASTER

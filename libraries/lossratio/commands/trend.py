@@ -23,6 +23,7 @@ from lossratio.commands.parameters import (
 )
 from lossratio.exit_status import ExitStatus
 from lossratio.history import LOOK_AT, TrendRequest, TrendVerdict
+from lossratio.input_file import shell_word
 from lossratio.report import PAGE, junit_xml, report_format, write_report
 
 _USUAL = TrendRequest()
@@ -182,7 +183,7 @@ def ack(
     explained = histories.explain_alarms(folder, chosen, why, author, keeps_open=keep_open)
     if not explained:
         raise click.UsageError(
-            f"{history} has no such open alarm. To list the open alarms: lossratio trend {history}"
+            f"{history} has no such open alarm. To list the open alarms: lossratio trend {shell_word(history)}"
         )
     if histories.is_url(history) and rules.annotations is None:
         histories.put_annotations(history, folder)

@@ -12,7 +12,7 @@ from lossratio.units import printable
 NOTHING = "–"
 """The text for a missing value."""
 LARGE = 5_000_000
-"""Sections with more characters of markup than this are compressed, and a script shows them."""
+"""If all sections of a page have more characters of markup than this, they are compressed, and a script shows them."""
 Section = tuple[str, str, Sequence[str]]
 """A section of a page: the name that addresses link to, its heading, and its markup in parts."""
 

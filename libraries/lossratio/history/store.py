@@ -218,7 +218,7 @@ def _query(paths: Sequence[Path], testbed: str | None, *, readings: bool) -> tup
         asked = {"files": [str(path) for path in paths], "testbed": testbed, "readings": readings}
         connection.execute(found, asked)
         left_out = [
-            f"{file} is left out: it has a row without a name or a time, or with an impossible number."
+            f"{file} is left out: it has a row without a name, a time or a unit, or with an impossible number."
             for (file,) in connection.execute(unusable).fetchall()
         ]
         later = connection.execute(from_future).fetchall()

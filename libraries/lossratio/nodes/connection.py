@@ -70,7 +70,7 @@ def open_client(name: str, node: Node, credentials: Credentials) -> paramiko.SSH
     """
     if node.host is None:
         raise NodeError(
-            f"Node {name} has no host to connect to. Bring its local testbed up first: lossratio lab up."
+            f"Node {name} has no host to connect to. Bring its local testbed up first with 'lossratio lab up'."
         )
     node, way = _as_configured(name, node)
     host = str(node.host)

@@ -112,7 +112,7 @@ def ask_gateways(
     ports: Mapping[str, str],
     through: Mapping[str, Any] | None,
 ) -> Iterator[tuple[str, Sequence[str], str]]:
-    """Asks gateways for their MAC addresses, and those that are silent at the other ports, too.
+    """Asks gateways for their MAC addresses. A silent gateway is also asked through the other ports.
 
     Args:
         agent: The agent of the TG.

@@ -86,7 +86,8 @@ def checked_duts(
     if missing and load_kind(request.kind).is_managed:
         raise DutError(
             f"{', '.join(missing)}: a {request.kind} is set up by commands, but the topology file does not say how "
-            f"to reach the node. Add 'host', 'netns' or 'container', or measure it as it is with dut={BLACK_BOX}."
+            "to reach the node. Add 'host', 'netns', 'container' or 'pod', or measure it as it is with "
+            f"dut={BLACK_BOX}."
         )
 
     duts = tuple(
@@ -162,7 +163,7 @@ class _Unreachable:
 
     def run(self, *command: str, **options: Any) -> CommandResult:
         raise NodeError(
-            f"Node {self.name} cannot be reached. Give it 'host', 'netns' or 'container' in the topology file."
+            f"Node {self.name} cannot be reached. Give it 'host', 'netns', 'container' or 'pod' in the topology file."
         )
 
 

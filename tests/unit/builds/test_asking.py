@@ -165,7 +165,7 @@ LINE = '{"build": "A", "directory": "001-A", "measured": {"values": {"T MRR": [1
         (HEADER + '{"a": 1}\n', r", line 2, cannot be read: build: this field is required"),
         (
             HEADER + LINE.replace("1000.0,", '"x",', 1),
-            r", line 2, cannot be read: measured\..*must be a number, not 'x'",
+            r", line 2, cannot be read: measured\.values\.T MRR\.0: must be a number, not 'x'",
         ),
         (HEADER + LINE + "{\n", r", line 3, cannot be read: broken at line 1"),
     ],

@@ -45,6 +45,20 @@ def test_two_blocks_suffice_where_nothing_is_random():
 
 
 @pytest.mark.parametrize(
+    ("value", "verdict"),
+    [
+        (949.0, ComparisonVerdict.SLOWER),
+        (951.0, ComparisonVerdict.SAME),
+        (1049.0, ComparisonVerdict.SAME),
+        (1051.0, ComparisonVerdict.FASTER),
+    ],
+)
+def test_the_least_change_is_relative_to_the_first_build(value, verdict):
+    result = compare(lambda build, _: value if build is Build.B else 1000.0, least_change=0.05)
+    assert (result.verdict, result.measurements) == (verdict, 8)
+
+
+@pytest.mark.parametrize(
     ("difference", "verdict"),
     [(0.0, ComparisonVerdict.SAME), (-0.02, ComparisonVerdict.SLOWER), (0.03, ComparisonVerdict.FASTER)],
 )

@@ -320,7 +320,7 @@ def test_a_mail_server_with_an_unknown_certificate_gets_no_password(night, mail_
         ("alerts:\n- {name: a, command: [false]}", r"^[^:]*:2: alerts\.0\.command\.0: must be text, not false[^\n]*$"),
         (
             "alerts:\n- {name: a, command: x, colour: red}",
-            r"alerts\.yaml:2: alerts\.0\.colour: unknown field\. The fields here are ",
+            r"alerts\.yaml:2: alerts\.0\.colour: unknown field\. The fields here are command, ",
         ),
         ("alerts:\n- {name: a, webhook: {url: 'ftp://h'}}", "http://, https:// or the"),
         ("alerts:\n- {name: a, webhook: {url: 'https://u:p@h/'}}", "a password does not belong in a file"),

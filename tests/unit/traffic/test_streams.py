@@ -145,7 +145,7 @@ def test_the_order_repeats_as_its_streams_do(tmp_path):
         ),
         (TWO, PROFILE.replace("udp: {}", "udp: {}\nbroadcast_share: 0.01"), "cannot have 'broadcast_share'"),
         (TWO, PROFILE.replace("udp: {}", "tcp: {connects: true}"), "cannot open connections"),
-        (TWO, PROFILE.replace("count: 4", "count: 65521"), "which repeat after|repeat after"),
+        (TWO, PROFILE.replace("count: 4", "count: 65521"), "repeat after"),
     ],
 )
 def test_streams_that_cannot_be_sent_are_refused(tmp_path, streams, head, problem):
