@@ -100,8 +100,8 @@ class CountedLoad:
         if above is None or above <= _FAR * self.stated or self.pause is not None:
             return None
         return (
-            f"the lowest load that certainly loses more than the target is {format_frame_rate(above)}, and nothing is "
-            "known about loads in between: search for longer"
+            f"the lowest load that certainly loses more than the target is {format_frame_rate(above)}, and no load "
+            "in between is verified or contradicted: search for longer"
         )
 
     @property

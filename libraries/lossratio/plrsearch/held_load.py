@@ -23,7 +23,7 @@ from lossratio.plrsearch.statement import LEAST_TRIALS
 _STEP = 0.0025
 """Half of the first step down, as a share of the load. Each further step is twice as long."""
 _EVENT_DOWNS = 3
-"""Where events and not the load lose frames, the first step down is as long as this step."""
+"""Where events, and not the load, lose frames, the first step down is as long as the third one elsewhere."""
 _FEW = 5
 """Short trials at a load before a long one."""
 _TAIL = 8.0
@@ -101,7 +101,7 @@ class HeldLoad:
         return frames > HALF * left * here.frames / here.trials
 
     def _lowered(self, evidence: Evidence, goodputs: Sequence[float], *, is_event: bool) -> float:
-        """A lower load: what a bucket or pauses leave, a verified load or half of the way to it, or a step down."""
+        """The next load: what a bucket or pauses leave, a verified load or half of the way to it, or a step down."""
         self.ceiling = self.load
         self.bucket = seen_bucket(evidence, self.load, goodputs, self.lengths) or self.bucket
         self.pause = fixed_pause(evidence.counts) or self.pause

@@ -65,7 +65,7 @@ def unsent(result: TestResult) -> Iterator[str]:
     "Frames that came back, compared with those that were sent, byte by byte: any fault in those examined.",
 )
 def damaged_frames(result: TestResult) -> Iterator[str]:
-    """Frames came back changed, twice or in another order."""
+    """Frames came back changed, twice or misdelivered."""
     seen = integrity_of(result)
     if seen is None or not seen.faults:
         return

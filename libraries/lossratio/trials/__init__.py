@@ -17,7 +17,6 @@ from lossratio.trials.changed_fields import (
     LOOK_FOR_WAYS as LOOK_FOR_WAYS,
     changes_in_words as changes_in_words,
     fields_in_words as fields_in_words,
-    seen_in_words as seen_in_words,
     ways_to_expect as ways_to_expect,
 )
 from lossratio.trials.counters import (

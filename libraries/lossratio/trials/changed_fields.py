@@ -82,21 +82,14 @@ def ways_to_expect(changes: Sequence[Change]) -> list[str]:
     return [*dict.fromkeys(way for way in found if way is not None)]
 
 
-def seen_in_words(changes: Mapping[str, Sequence[Change]]) -> str:
-    """Which fields of single frames differ, by direction, in a sentence; empty if none are known."""
+def changes_in_words(changes: Mapping[str, Sequence[Change]]) -> str:
+    """Which fields of single frames differ, by direction, and what to do about it; empty if none are known."""
     seen = "; ".join(
         f"{name}: {fields_in_words(fields)}" for name, fields in changes.items() if fields
     )
-    if seen:
-        return f"In single frames: {seen}."
-    return ""
-
-
-def changes_in_words(changes: Mapping[str, Sequence[Change]]) -> str:
-    """The sentence of `seen_in_words`, and what to do about the changes."""
-    seen = seen_in_words(changes)
     if not seen:
         return ""
+    seen = f"In single frames: {seen}."
     every = {change.name: change for fields in changes.values() for change in fields}
     if any(_is_fragment(change) for change in every.values()):
         return f"{seen} {FRAGMENTED}"

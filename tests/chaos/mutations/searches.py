@@ -67,6 +67,16 @@ SEARCHES = (
         ("plrsearch/test_by_counts.py::test_a_load_that_only_lacks_frames_is_regular_and_says_how_many",),
     ),
     Mutation(
+        "a contradicted load far above the stated one is no reason for doubt",
+        "plrsearch/counted_load.py",
+        "above <= _FAR * self.stated",
+        "above > 0.0",
+        (
+            "plrsearch/test_by_counts.py::"
+            "test_a_contradicted_load_far_above_makes_a_result_irregular_unless_pauses_are_why",
+        ),
+    ),
+    Mutation(
         "the size of a full table is a rate",
         "measurements/connection_tables.py",
         "if is_spoilt(slow.output) or _lost(slow) < LEAST_LOST:",

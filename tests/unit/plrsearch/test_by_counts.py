@@ -1,7 +1,7 @@
 """The search by counts finds loads of devices with a known truth, and says how they lose frames."""
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -18,6 +18,7 @@ from lossratio.plrsearch import (
     Verdict,
     load_by_counts,
 )
+from lossratio.plrsearch.losses import FixedPause
 from lossratio.simulation import ConstantLoss, Policer, SharpKnee, SimulatedMeasurer, SmoothKnee
 from lossratio.simulation.sut import Overload
 from lossratio.trials import Journal, TrialInput, TrialOutput, TrialResult, run_search
@@ -68,6 +69,14 @@ def test_a_constant_device_is_verified_within_a_hundredth(spread, function, seed
     assert found.contradicted > truth(knee)
     assert found.is_regular
     assert found.long_s == 10.0
+
+
+def test_a_contradicted_load_far_above_makes_a_result_irregular_unless_pauses_are_why():
+    found, _, _ = searched(SmoothKnee(18e6, 5e4), 60.0)
+    far = replace(found, contradicted=1.2 * found.stated)
+    assert replace(found, contradicted=1.05 * found.stated).is_regular
+    assert far.reason.endswith("no load in between is verified or contradicted: search for longer")
+    assert replace(far, pause=FixedPause(1e-3, 15e3)).is_regular
 
 
 def test_most_of_the_traffic_is_at_the_stated_load():

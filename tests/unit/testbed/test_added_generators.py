@@ -246,6 +246,6 @@ def test_rfc_2544_asks_the_class_what_its_program_can_do(install, tmp_path):
     loaded = load_topology(topology(tmp_path, "{kind: no_steps}"))
     testbed = SimpleNamespace(request=SimpleNamespace(topology=loaded), duts=())
     with pytest.raises(
-        SearchError, match=r"generator no_steps cannot tell when frames are lost\. The tests recovery need that"
+        SearchError, match=r"generator no_steps cannot tell when frames are lost, which is needed for recovery\."
     ):
         run_rfc2544(testbed, Rfc2544Request([PROFILE]), place(tmp_path))

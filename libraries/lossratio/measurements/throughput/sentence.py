@@ -157,10 +157,10 @@ def _about_question(question: QuestionAsked, result: GoalsResult) -> str:
         return f"Searched, without asking whether the SUT is as before: {question.reason}."
     trials = trials_counted(question.trials)
     if question.answer != "as before":
-        found = "its bounds do not contradict the earlier searches"
+        found = "the bounds do not contradict the earlier searches"
         if question.answer == "changed":
-            found = "its bounds show that the SUT has changed"
-        return f"Searched, because {trials} did not show the SUT as before since {_day(question)}: {found}."
+            found = "the bounds show that the SUT has changed"
+        return f"Searched, because {trials} did not show that the SUT is unchanged since {_day(question)}: {found}."
 
     shown = "; ".join(_shown(asked, result) for asked in question.earlier)
     missed = ", and ".join(
