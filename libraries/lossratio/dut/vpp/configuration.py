@@ -30,6 +30,7 @@ from lossratio.topology import Hop
 HOME_VARIABLE = "VPP_HOME"
 """Environment variable with the directory of VPP's installation, for suites without the option."""
 _TEXTS = (
+    "below",
     "commands",
     "verified",
     "proved",
