@@ -236,7 +236,7 @@ class PortCaptures:
         if name not in self.settings:
             there = ", ".join(self.settings) or "none"
             raise FieldError(
-                where, f"{name[:100]!r} has no capture (port_names of captures); the ports with captures are {there}"
+                where, f"{name[:100]!r} has no capture (port_names of captures); ports with captures: {there}"
             )
         return self.settings[name]
 

@@ -254,7 +254,7 @@ class LocalHandler(BaseHTTPRequestHandler):
         if not self.server.is_own(host[1]):
             return (
                 HTTPStatus.FORBIDDEN,
-                ("this server does not have the name in the Host header: use the address that it shows when it starts"),
+                "this server does not have the name in the Host header: use the address that it shows when it starts",
             )
         if "Origin" in self.headers:
             return HTTPStatus.FORBIDDEN, "requests of other sites' pages (with an Origin header) are not answered"

@@ -3,6 +3,7 @@
 import jinja2
 import pytest
 
+from lossratio.dut.linux.nftables import table_name
 from lossratio.dut.texts import filled, lines, words
 
 TEXT = r"""
@@ -30,3 +31,11 @@ def test_a_misspelt_name_is_an_error():
 def test_words_are_those_of_a_shell():
     text = "run {{ path | quoted }} -append 'two words'\n% for number in (0, 1)\n    --card={{ number }}\n% endfor\n"
     assert words(text, path="/a b/c") == ("run", "/a b/c", "-append", "two words", "--card=0", "--card=1")
+
+
+@pytest.mark.parametrize(
+    ("interface", "name"),
+    [("eth0.100", "eth0.100"), ("wan+1", "wan-1"), ("größe", "gr--e"), ("0000:3b:00.0", "0000-3b-00.0")],
+)
+def test_a_table_has_a_name_that_nft_reads(interface, name):
+    assert table_name(interface) == f"lossratio-{name}"

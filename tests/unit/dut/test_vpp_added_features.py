@@ -128,6 +128,12 @@ class Older(Feature):
     def commands(self, ports):
         return ()
 
+class OlderBelow(Feature):
+    tunnels: int | None = None
+
+    def below(self, port):
+        return port, ()
+
 other = 1
 """
 
@@ -140,6 +146,7 @@ other = 1
         ("broken_vpp:Clash", "has an option 'acl' that the feature AccessLists also has: rename one of them"),
         ("broken_vpp:Nothing", "has no option, so it could never be switched on"),
         ("broken_vpp:Older", "has a method 'commands': give its commands as a text in steps instead"),
+        ("broken_vpp:OlderBelow", "has a method 'below': give its commands as a text in steps instead"),
         ("broken_vpp:other", "is not a subclass of lossratio.dut.vpp.Feature"),
     ],
 )

@@ -58,8 +58,10 @@ def test_a_deterministic_nat_has_63_ports_for_each_of_1024_hosts():
     table = sessions(" in 198.18.0.0/22 out 198.19.255.255/32\n  sessions number: 64512\n", det44_hosts=1024)
     assert table.count() == table.known_ports == 64_512
     assert sessions("", nat="nat44-ed").known_ports is sessions("", sfdp="ip4").known_ports is None
-    with pytest.raises(DutError, match="has room for 64,512 sessions"):
+    with pytest.raises(DutError, match="has room for 64,512 sessions; raise det44_addresses"):
         table.check(Established(64_513, 1, 1.0))
+    with pytest.raises(DutError, match="has room for 4,000 sessions; raise det44_hosts"):
+        sessions("", det44_hosts=4).check(Established(4001, 1, 1.0))
 
 
 def test_sessions_of_stateful_flows_have_services_both_ways_and_end_by_a_command_of_their_own():

@@ -235,7 +235,7 @@ def test_loss_that_a_shared_queue_may_have_refused_without_counting_it_is_an_err
     assert int(lost(0)) == 300
     answer = lost(16)
     # A busy machine may leave a few of the 6000 unsent.
-    assert re.match(r"counters The driver of card has not counted 16 of [56]\d{3} frames", answer)
+    assert re.match(r"counters The driver of card has not counted 16 of (5\d{3}|6000) frames", answer)
     assert answer.endswith("or use 'cpus_per_direction: 1'.")
 
 

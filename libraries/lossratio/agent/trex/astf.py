@@ -164,9 +164,7 @@ class AstfGenerator:
             raise unsupported(f"This generator cannot {ABILITIES[FRAMES]}. Use 'kind: afpacket'.")
         load, count = plan.load, plan.connections
         if exchange.answers != "opened":
-            raise unsupported(
-                "TRex cannot send answers over connections of an earlier measurement. Use 'kind: afpacket'."
-            )
+            raise unsupported("TRex can only answer over connections that it opens itself. Use 'kind: afpacket'.")
         self._check(count, exchange)
         connection = self._connection
         passes = _OTHER_PASSES + 2 * exchange.data_frames

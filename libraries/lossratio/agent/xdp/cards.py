@@ -142,7 +142,8 @@ def clock_of(port: Link, opened: ExitStack) -> Callable[[], int]:
 
     raise AgentError(
         "card_stamps",
-        f"The card of {port.name} gives programs no receive stamps: {reason}. Without them, leave out 'card_stamps'.",
+        f"The card of {port.name} gives programs no receive stamps: {reason}. To measure without them, leave out "
+        "'card_stamps'.",
     )
 
 

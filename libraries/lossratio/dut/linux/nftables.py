@@ -6,6 +6,7 @@ set-up. The interface's alias shows the owner to users.
 """
 
 import os
+import re
 import socket
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -127,7 +128,8 @@ class Ruleset:
 
 def table_name(interface: str) -> str:
     """Name of the tables that a DUT makes for an interface, or for the PCI address of a card."""
-    return f"lossratio-{interface.replace(':', '-')}"
+    # nft reads no other characters in a table's name, but Linux allows nearly all of them in an interface's.
+    return "lossratio-" + re.sub(r"[^A-Za-z0-9_.-]", "-", interface)
 
 
 def take_claim(

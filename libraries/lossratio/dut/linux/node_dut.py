@@ -47,7 +47,7 @@ def check_tools(node: DutNode, tools: Sequence[Tool]) -> dict[str, str]:
         if answer.exit_status < 0 or answer.exit_status == _ILLEGAL_INSTRUCTION:
             raise node.error(
                 f"{tool.program} is there, but a signal ended it when it was asked for its version. "
-                "Probably, it was built for another processor: install a build for the node's processor there."
+                "It was probably built for another processor: install one that was built for the node's processor."
             )
 
     missing = [tool for tool, answer in answers.items() if answer.exit_status == NOT_FOUND]

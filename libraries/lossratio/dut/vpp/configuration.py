@@ -1,6 +1,7 @@
 """VPP's configuration: a suite's options, and the commands that make VPP forward."""
 
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import fields
 from functools import cache
 from importlib.metadata import EntryPoint
 from types import new_class
@@ -29,18 +30,6 @@ from lossratio.topology import Hop
 
 HOME_VARIABLE = "VPP_HOME"
 """Environment variable with the directory of VPP's installation, for suites without the option."""
-_TEXTS = (
-    "commands",
-    "verified",
-    "proved",
-    "connected",
-    "contained",
-    "routed",
-    "reset_commands",
-    "startup",
-    "programs",
-)
-"""Steps of features that were methods in earlier versions, and are texts."""
 BRIDGE_DOMAIN = 10
 """Number of the bridge domain."""
 _FORWARDED = r"""
@@ -326,7 +315,8 @@ def _usable_feature(name: str, owners: Mapping[str, str]) -> type[Feature]:
     if not options:
         raise FEATURES.broken(entry, "has no option, so it could never be switched on")
 
-    methods = [name for name in _TEXTS if callable(getattr(kind, name, None))]
+    # In earlier versions, steps could be methods.
+    methods = [step.name for step in fields(Steps) if callable(getattr(kind, step.name, None))]
     if methods:
         problem = f"has a method {methods[0]!r}: give its commands as a text in steps instead"
         raise FEATURES.broken(entry, problem)

@@ -129,7 +129,9 @@ class Vpp(VppPath):
         """Version, start-up configuration, threads, placement and forwarding, as VPP reports them."""
         control = self._control
         startup = self.node.run("cat", f"{control.directory}/startup.conf").splitlines()
-        clock = self._clock and {**asdict(self._clock), "starts": self._starts}
+        clock = None
+        if self._clock is not None:
+            clock = {**asdict(self._clock), "starts": self._starts}
 
         return {
             **super().facts(),

@@ -31,7 +31,7 @@ _NAMES = {header: name for name, (header, _) in LAYERS.items()}
 # Table: the fields whose other values are not supported.
 _SUPPORTED: Mapping[Header, tuple[tuple[str, int, str], ...]] = {
     IPV4: (
-        ("version", 4, "options"),
+        ("version", 4, "other versions"),
         ("header length", 5, "options"),
         ("more fragments", 0, "fragments"),
         ("fragment offset", 0, "fragments"),

@@ -119,12 +119,18 @@ class Det44(Feature):
 
         inside = f"{WEST.ipv4.network_address}/{33 - hosts.bit_length()}"
         add = f"det44 add in {inside} out {EAST.ipv4[-addresses]}/{33 - addresses.bit_length()}"
+        room = addresses * _PORTS
+        limit = "det44_addresses"
+        if room > hosts * _DET44_SESSIONS_OF_HOST:
+            room = hosts * _DET44_SESSIONS_OF_HOST
+            limit = "det44_hosts"
+
         return Table(
             (f"{add} del", add),
             "show det44 mappings",
             r"sessions number: (\d+)()",
-            min(addresses * _PORTS, hosts * _DET44_SESSIONS_OF_HOST),
-            "det44_addresses",
+            room,
+            limit,
             ports=addresses * _PORTS,
             is_shared=False,
             timeout=_LONG_TIMEOUT,

@@ -5,6 +5,7 @@ from typing import Literal
 
 from pydantic import Field
 
+from lossratio.dut.linux.addressing import WEST_VNI
 from lossratio.dut.vpp.features.feature import (
     LINKS,
     LOOKING,
@@ -112,11 +113,13 @@ class Vxlan(Feature):
     )
     # Both ends of a tunnel between two DUTs have the same identifier, unlike the ends of a tunnel to the TG.
     steps = Steps(
-        below=r"""
+        below=f"""
+            % set vni = {WEST_VNI} if port.faces_dut else port.vni
+        """
+        + r"""
             % set link = port.link
             % set local = port.local() if port.faces_dut else port.tunnel.local
             % set remote = port.remote() if port.faces_dut else port.tunnel.remote
-            % set vni = 24 if port.faces_dut else port.vni
             set interface ip address {{ link }} {{ local }}/32
             set ip neighbor {{ link }} {{ remote }} {{ port.other_end or port.neighbour_mac }} static
             ip route add {{ remote }}/32 via {{ remote }} {{ link }}
