@@ -239,6 +239,7 @@ class TestRealFrames:
         assert abs(there.lost - data.sent_frames / 10) <= 1
         assert all(stream.received_frames == stream.sent_frames for stream in back.by_stream)
 
+    # Stalls of more than a millisecond leave frames unsent, in nearly each trial beside other work.
     @pytest.mark.quiet
     def test_one_search_finds_what_is_policed_in_each_class(self, bridged, agent, generator, tmp_path):
         """A policer of rate N and burst B passes N T + B - 1 frames of a class in T seconds."""
@@ -270,6 +271,7 @@ class TestRealFrames:
         # Three queues, of which the first one that is not empty is served.
         lab.run("dut1", "tc", "qdisc", "add", "dev", "dut1", "parent", "1:1", "handle", "10:", "pfifo_fast")
 
+    # As above.
     @pytest.mark.quiet
     def test_strict_priority_on_a_slow_link_is_a_limit_of_each_class(self, bridged, agent, generator, tmp_path):
         """Voice loses frames where it alone is more than the link carries, data where both are."""
