@@ -124,8 +124,9 @@ def check_path(
     }
     if not alive.intersection(direction.name for direction in dead):
         raise DeadPathError(
-            f"Node {agent.node_name}: the path is a black hole: nothing arrives in direction {sent}. Check the ends "
-            "of the links in the topology file, and that the DUT is set up to forward."
+            f"Node {agent.node_name}: the path is a black hole: nothing arrives in direction "
+            f"{sent}. Check the ends of the links in the topology file, and whether the DUT is "
+            "set up to forward."
         )
     raise DeadPathError(
         f"Node {agent.node_name}: the path works in one direction only: nothing arrives in direction {sent}. Check "

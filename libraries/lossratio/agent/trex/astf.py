@@ -301,10 +301,11 @@ class AstfGenerator:
             met = _in_words(counted.faults(_FAULTS_OF_PATH)) or "nothing came back"
             raise AgentError(
                 "asymmetric",
-                f"{counted.accepted} connections arrived at {self._direction.receive}, and none came back to "
-                f"{self._direction.transmit} over its own connection ({met}). The path back is different (asymmetric), "
-                "or the device keeps none: its table is full, or its time-out is short. Look at the return routes and "
-                "at its table.",
+                f"{counted.accepted} connections arrived at {self._direction.receive}, and none "
+                f"came back to {self._direction.transmit} over its own connection ({met}). The "
+                "path back is different (asymmetric), or the device keeps none: its table is "
+                "full, or its time-out is too short. Look at the return routes, and at the "
+                "device's table.",
             )
 
     def _counters(self, counted: _Counted, count: int, whole: int, late: int, load: float, elapsed: float) -> Message:

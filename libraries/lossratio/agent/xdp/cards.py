@@ -142,7 +142,10 @@ def clock_of(port: Link, opened: ExitStack) -> Callable[[], int]:
 
     raise AgentError(
         "card_stamps",
-        f"The card of {port.name} gives programs no receive stamps: {reason}. Without them, leave out 'card_stamps'.",
+        (
+            f"The card of {port.name} gives programs no receive stamps: {reason}. Correct that, or "
+            "leave out 'card_stamps'."
+        ),
     )
 
 
