@@ -160,7 +160,10 @@ def _about_question(question: QuestionAsked, result: GoalsResult) -> str:
         found = "its bounds do not contradict the earlier searches"
         if question.answer == "changed":
             found = "its bounds show that the SUT has changed"
-        return f"Searched, because {trials} did not show the SUT as before since {_day(question)}: {found}."
+        return (
+            f"Searched, because {trials} did not show that the SUT is as it has been since "
+            f"{_day(question)}: {found}."
+        )
 
     shown = "; ".join(_shown(asked, result) for asked in question.earlier)
     missed = ", and ".join(
