@@ -55,7 +55,7 @@ class _Measured:
     include: tuple[str, ...] = option(ONLY_TAG, metavar="TAG")
     quantity: str | None = option(ONLY_QUANTITY, metavar="NAME")
     least_change: float = option(
-        "Ignore changes smaller than this, in per cent.",
+        "Ignore changes below this percentage.",
         type=PerCent(min=0.0, max=100.0, min_open=True, max_open=True),
         default=1.0,
     )

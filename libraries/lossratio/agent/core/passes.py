@@ -115,7 +115,7 @@ def silence(port: str, sent: int, strangers: int) -> AgentError:
 
     `strangers` came with other addresses.
     """
-    where = f"All {sent} answers were sent, and none came back to {port} over its own connection"
+    where = f"All {sent} answers were sent, but none came back to {port} over its own connection"
     if strangers:
         return AgentError(
             "asymmetric",
