@@ -425,7 +425,10 @@ def _answer(result: BisectionResult, subject: Callable[[str], str]) -> str:
     change = "" if result.change is None else f" by {format_change(result.change)}"
     sure = f"probability {probability_in_words(result.probability)}, {effort}"
     if result.is_split:
-        return f"Undecided, {effort}: the change may be due to frames that no build lost."
+        return (
+            f"Undecided, {effort}: the change may come from frames that are missing but were "
+            "not lost by any build."
+        )
     if result.verdict is BisectionVerdict.UNDECIDED:
         return f"Undecided at the limit; the most probable revision is {result.candidates[0]} ({sure})."
     if len(result.candidates) > 1:

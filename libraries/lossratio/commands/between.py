@@ -59,7 +59,8 @@ def between(
     latency: bool = option("Measure latency, too, at 90, 50 and 10 % of the load found."),
     one_way: bool = option("Send from CLIENT to SERVER only."),
     per_direction: bool = option(
-        "Also find the highest load of each direction alone, while as much is sent the other way."
+        "Also find the highest load of each direction by itself, while the other one is offered "
+        "as much."
     ),
     max_load: float = option(
         "The largest load, in frames per second each way.", type=FRAME_RATE, default="100 kfps"
@@ -74,7 +75,9 @@ def between(
     translates: bool = option(
         "The network translates addresses (NAT): count frames without comparing them."
     ),
-    to: str | None = option("SERVER's address, if it has several.", metavar="ADDRESS"),
+    to: str | None = option(
+        "The address of SERVER to send to, if it has several.", metavar="ADDRESS"
+    ),
     key_file: Path | None = option(
         "The private key for hosts.",
         metavar="FILE",

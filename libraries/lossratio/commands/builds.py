@@ -55,17 +55,20 @@ class _Measured:
     include: tuple[str, ...] = option(ONLY_TAG, metavar="TAG")
     quantity: str | None = option(ONLY_QUANTITY, metavar="NAME")
     least_change: float = option(
-        "Ignore changes smaller than this, in per cent.",
+        "Ignore changes below this percentage.",
         type=PerCent(min=0.0, max=100.0, min_open=True, max_open=True),
         default=1.0,
     )
     limit: int | None = option(
-        "Measure at most this often. Default: 40; with --in-place: 2,000.",
+        "Measure at most this many times. Default: 40; with --in-place: 2,000.",
         type=WholeNumber(min=8),
         default=None,
     )
     as_before: Path | None = option(
-        "First ask whether the SUT is as in earlier runs of the build without the change, which are in this folder.",
+        (
+            "First ask whether the SUT is as before. This folder has earlier runs of the build "
+            "without the change."
+        ),
         metavar="DIR",
         type=LocalPath(exists=True, file_okay=False, resolve_path=True, path_type=Path),
     )
@@ -177,7 +180,10 @@ def ab(
     ),
     set_up_b: str = option("Command that sets up build B, e.g. the patch.", metavar="COMMAND"),
     certainty: float = option(
-        "The confidence: at least this share of comparisons of equal builds finds no difference, in per cent.",
+        (
+            "The confidence, in per cent: if builds are equal, at least this share of comparisons "
+            "finds no difference."
+        ),
         type=PerCent(min=50.0, max=100.0, max_open=True),
         default=95.0,
     ),

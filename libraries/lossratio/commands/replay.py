@@ -129,7 +129,7 @@ def replayed_load(journal: JournalContents, path: Path, asked: Asked) -> Counted
     )
     if any(trial.is_early for trial in journal.results):
         raise SearchError(
-            f"The journal {path} has trials with early verdicts. Their loss is not known, and no critical load can "
+            f"The journal {path} has trials with early verdicts. Their loss is not known, so no critical load can "
             "be estimated from them. Use a journal that was measured with early_verdict=off."
         )
 

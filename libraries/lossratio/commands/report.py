@@ -111,7 +111,7 @@ def compare(
     after: Path = argument("B"),
     *,
     least_change: float = option(
-        "Ignore changes smaller than this, in per cent.", type=PerCent(min=0.0), default=1.0
+        "Ignore changes below this percentage.", type=PerCent(min=0.0), default=1.0
     ),
     table_format: str = option(
         "Plain text in the order of the tests, or Markdown with the regressions first.",

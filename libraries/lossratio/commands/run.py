@@ -124,7 +124,7 @@ class _Tests:
     job: Path | None = option("A job file, instead of suites.", metavar="FILE")
     include: tuple[str, ...] = option(ONLY_TAG, "-i", "--include", metavar="TAG")
     exclude: tuple[str, ...] = option(
-        "No tests with this tag, or pattern of tags.", "-e", "--exclude", metavar="TAG"
+        "Leave out tests with this tag, or pattern of tags.", "-e", "--exclude", metavar="TAG"
     )
     test: tuple[str, ...] = option(ONLY_NAME, "-t", "--test", metavar="NAME")
     variable: tuple[str, ...] = option(

@@ -44,7 +44,7 @@ class RuleOptions:
         default=_USUAL.last,
     )
     least_change: float = option(
-        "Changes smaller than this raise no alarm, in per cent.",
+        "Changes below this percentage raise no alarm.",
         type=PerCent(min=0.0),
         default=100 * _USUAL.least_change,
     )

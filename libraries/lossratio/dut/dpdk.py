@@ -181,7 +181,8 @@ class DpdkDut(ProgramDut[OptionsT_co]):
         )
         if not isinstance(answers, dict):
             raise self.node.error(
-                f"{self.kind}'s telemetry gave no answer. Tear it down and set it up again."
+                f"{self.kind} did not answer through its telemetry. Tear it down and set it up "
+                "again."
             )
         return answers
 

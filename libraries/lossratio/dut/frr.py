@@ -366,8 +366,8 @@ class FrrRouter(LinuxDut[FrrOptions]):
         while (count := self._learned(peer)) != wanted:
             if time.monotonic() > deadline:
                 raise self.node.error(
-                    f"the kernel has {count} routes of the peer {peer.own} after "
-                    f"{_LEARN_SECONDS:g} s, not {wanted}. {self._router[1].last_output()}"
+                    f"after {_LEARN_SECONDS:g} s, the kernel has {count} routes of the peer {peer.own} instead of "
+                    f"{wanted}. {self._router[1].last_output()}"
                 )
             for daemon in (*self._daemons, *self._router):
                 daemon.check_alive()

@@ -194,7 +194,7 @@ class GroutOptions(ProgramOptions):
             first, second, *_ = tunnels + others
             raise ValueError(f"{first} and {second} exclude each other: leave one of them out")
         if self.vxlan and self.ip_version == 6:
-            raise ValueError("vxlan has tunnels over IPv4: leave ip_version out")
+            raise ValueError("tunnels of vxlan run over IPv4: leave ip_version out")
         return self
 
 
@@ -222,9 +222,9 @@ class Grout(ProgramDut[GroutOptions]):
         between = self.options.between
         if between and len(self.chain) != 2:
             raise NotMeasuredHereError(
-                f"{self.node.name}: {between} needs a path through 2 DUTs, but this one goes through "
-                f"{len(self.chain)}. Set up the testbed with duts=2, with a topology that has as many, such as "
-                "local-3n."
+                f"{self.node.name}: {between} needs a path through 2 DUTs, but this one goes "
+                f"through {len(self.chain)}. Set up the testbed with duts=2, in a topology with "
+                "two DUTs, such as local-3n."
             )
 
         sides = self.options.sides

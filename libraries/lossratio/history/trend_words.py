@@ -38,7 +38,7 @@ def sentence_of(trends: Sequence[Trend]) -> str:
     better = found[TrendVerdict.PROGRESSION]
     if once:
         few = f"{_among(once, trends)} {_have(once)}"
-        return f"No alarm is open, but {few} one bad result that no other confirms yet."
+        return f"No alarm is open, but {few} a bad result that no second one has confirmed yet."
     if better:
         return f"No alarm is open, and {_among(better, trends)} got better: {_largest(better)}."
     return "No alarm is open."

@@ -115,8 +115,8 @@ class ConfirmationRequest(Request):
         if trials * self.trial_duration > self.longest:
             longest = format_exact_duration(self.longest)
             raise SearchError(
-                f"{self.plan(trials)}, but 'longest' is {longest}. Choose a larger loss ratio, a smaller batch or a "
-                "longer time."
+                f"{self.plan(trials)}, but 'longest' is {longest}. Choose a larger loss ratio or "
+                "a smaller batch, or raise 'longest'."
             )
         return trials
 
@@ -305,8 +305,8 @@ def _reason(statement: CountedStatement, trials: Sequence[TrialResult], batch: f
         return reason
     were_late = counted(late, "more frame was", "more frames were")
     return (
-        f"{reason}; {were_late} only late, not lost: a longer wait would show whether the load passes. Increase the "
-        "settle of the generator"
+        f"{reason}; {were_late} only late, not lost: a longer wait would show whether the load "
+        "passes. Increase the generator's 'settle' in the topology file"
     )
 
 

@@ -137,7 +137,8 @@ class TeardownMeasurer:
         left = self._table.count()
         if left:
             raise DutError(
-                f"{self._name} does not forget: {left:,} of {wanted:,} connections are left in its table."
+                f"{self._name} does not forget: {left:,} of {wanted:,} connections are left in "
+                "its table after it was emptied. Look for other traffic on its interfaces."
             )
         return replace(output, forgotten=seconds)
 
@@ -189,8 +190,8 @@ class ConnectionTeardown(PlannedKind[TeardownRequest, ConnectionTeardownResult])
         if len(times) < max(1, len(trials)):
             raise SearchError(
                 f"The tear-down rate of {result.test.full_name} is not known: its result has "
-                f"{trials_counted(len(trials))}, of which {len(times)} have the time in which the device deleted the "
-                "connections. Measure it again."
+                f"{trials_counted(len(trials))}, but the time in which the device deleted the "
+                f"connections is known for only {len(times)} of them. Measure it again."
             )
         low, middle, high = percentiles(
             [result.settings.connections / seconds for seconds in times]

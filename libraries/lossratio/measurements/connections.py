@@ -256,7 +256,8 @@ def check_flows(profile: TrafficProfile, connections: int, way_out: str) -> None
     if connections > profile.flows:
         raise SearchError(
             f"The addresses and ports of {profile.name} make {profile.flows:,} connections, but one trial would "
-            f"open {connections:,}. {way_out}, or take a profile with more flows, such as ethip4-udp-connections."
+            f"open {connections:,}. {way_out}, or use a traffic profile with more flows, such as "
+            "ethip4-udp-connections."
         )
 
 
@@ -369,7 +370,7 @@ def _missing_entries(
     if seconds >= timeout:
         return DutError(
             f"{found}. They were counted {seconds:.3g} s after the first one was opened, and {name} forgets a "
-            f"connection after {timeout:g} s, so it may have kept them or not. Raise its time-out (udp_timeout)."
+            f"connection after {timeout:g} s, so it may or may not have kept them. Raise its time-out (udp_timeout)."
         )
     return DutError(
         f"{found}: it forwards without state. Look for rules that exempt this traffic (notrack), or "

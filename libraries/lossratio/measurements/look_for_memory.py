@@ -100,8 +100,9 @@ def _remark_on_memory(
     )
     if has_changed:
         return noted(
-            f"it is not known whether the device remembers trials: {seen}, but {last.most:,} after {MEMORY_REST:g} s "
-            f"of rest again; it has changed since, or remembers for more than {MEMORY_REST:g} s"
+            f"it is not known whether the device remembers trials: {seen}, but {last.most:,} "
+            f"after another {MEMORY_REST:g} s of rest: it has changed since, or it remembers for "
+            f"more than {MEMORY_REST:g} s"
         )
 
     if rested - unrested <= least_change:
@@ -120,8 +121,8 @@ def _remark_on_memory(
                 f"it is not known whether the device remembers trials: {seen}; it may be slow to start"
             )
         return noted(
-            f"the device does not seem to remember trials: {seen}. This cannot show a memory of more than "
-            f"{MEMORY_REST:g} s, or a memory that so few {what} cannot fill"
+            f"the device does not seem to remember trials: {seen}. But it may remember for more "
+            f"than {MEMORY_REST:g} s, or have a memory that so few {what} cannot fill"
         )
 
     rest = max(usual, 0.5)

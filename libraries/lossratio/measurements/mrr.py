@@ -274,8 +274,9 @@ def _caveat(result: MrrResult) -> Iterator[str]:
 
 @doubt(
     NoteKind.MRR_BELOW_PDR,
-    "The throughputs that other tests of the run measured at smaller loads: an MRR more than "
-    f"{format_ratio(MRR_LEAST_DEFICIT_RATIO)} and a standard deviation below one.",
+    "The throughputs that other tests of the run measured at smaller loads: the MRR is more than "
+    f"{format_ratio(MRR_LEAST_DEFICIT_RATIO)} below one of them, and by more than its standard "
+    "deviation.",
     is_of_run=True,
 )
 def _below_throughput(result: MrrResult, results: Sequence[TestResult]) -> Iterator[str]:

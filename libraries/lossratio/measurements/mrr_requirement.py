@@ -44,8 +44,8 @@ def require_mrr(result: TestResult, least: float) -> None:
         )
     if ends.most >= least:
         raise TesterError(
-            f"This says nothing about the device: {measured}, but up to {format_ratio(ends.share)} of the frames were "
-            f"unsent, late or dropped by the generator; {required}. "
-            "Choose a max_load that the generator can send."
+            f"This says nothing about the device: {measured}, but up to "
+            f"{format_ratio(ends.share)} of the frames were unsent, late or dropped by the "
+            f"generator; {required}. Choose a max_load that the generator can send."
         )
     raise AssertionError(f"{measured}; {required}.")

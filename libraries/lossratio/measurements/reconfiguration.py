@@ -266,7 +266,7 @@ def _found_load(searched: ThroughputResult) -> float:
         if missing.by_tester <= missing.lost_by_sut + missing.late:
             raise
         raise TesterError(
-            f"{error} Of {missing.total:,} missing frames {missing.by_tester:,} were not sent or were dropped by "
+            f"{error} Of {missing.total:,} missing frames, {missing.by_tester:,} were not sent or were dropped by "
             "the generator, and prove nothing about the SUT. Look for other work on the TG."
         ) from error
     return load

@@ -258,8 +258,9 @@ class Recovery(PlannedKind[RecoveryRequest, RecoveryResult]):
         late = sum(time.late_frames for time in unfinished)
         if late:
             return (
-                f"{late:,} frames were only late, not lost, so it is not known when the SUT recovered. A longer wait "
-                "for frames in flight would count them as received"
+                f"{late:,} frames were only late, not lost, so it is not known when the SUT "
+                "recovered. Increase the generator's 'settle' in the topology file: a longer "
+                "wait would count them as received"
             )
         if unfinished:
             return (
@@ -272,7 +273,7 @@ class Recovery(PlannedKind[RecoveryRequest, RecoveryResult]):
             if unsent > LEAST_UNSENT:
                 why = f"The generator left up to {format_ratio(unsent)} of its frames unsent"
             else:
-                why = "Check the throughput that was given: it may be too low"
+                why = "Check the given throughput: it may be too low"
             return f"not overloaded: a repetition lost no frame in the overload. {why}"
 
         return None

@@ -80,9 +80,9 @@ def find_tester_limit(
     bound, _ = result.goals[0].bounds
     if bound is None:
         raise TrafficError(
-            "The tester did not send and receive all frames at any load, from "
-            f"{result.min_load.per_interface_fps:,.0f} fps on. Look for other work on its node, and for faults of "
-            "the cable."
+            "The tester did not send and receive all frames at any load, not even at "
+            f"{result.min_load.per_interface_fps:,.0f} fps. Look for other work on its node, and "
+            "for faults of the cable."
         )
 
     scale = 10.0 ** (math.floor(math.log10(bound.per_interface_fps)) - _DIGITS + 1)
@@ -114,6 +114,7 @@ def check_cable(file: Path, topology: Topology, path: TrafficPath) -> None:
     if path.hops:
         names = ", ".join(hop.node_name for hop in path.hops)
         raise TopologyError(
-            f"{file}: {names} is between the TG's ports, so that the test would find the limit of {names}. For a "
-            "self-test, both ports must share one link, as in the topology local-cable."
+            f"{file}: {names} is between the TG's ports, so the test would find the limit of "
+            f"{names}. For a self-test, both ports must share one link, as in the topology "
+            "local-cable."
         )

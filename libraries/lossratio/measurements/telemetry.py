@@ -344,8 +344,9 @@ def measure_telemetry(testbed: Testbed, request: TelemetryRequest) -> TelemetryT
                 break
         else:
             raise TrafficError(
-                f"The trial was repeated in each of {_ATTEMPTS} attempts, and the DUTs' counters include frames of "
-                "discarded trials. Look for other work on the generator's node."
+                f"In each of {_ATTEMPTS} attempts, the trial had to be repeated, so the DUTs' "
+                "counters include frames of discarded trials. Look for other work on the "
+                "generator's node."
             )
 
         output = ready.with_late_frames(output)

@@ -299,8 +299,9 @@ class _Cabling:
 
             if arrived[end.peer] < len(numbers):
                 self._problems.append(
-                    f"{end.name} > {end.peer}: only {arrived[end.peer]} of {len(numbers)} frames come out, at a "
-                    "rate near zero. Look at the cable, and at errors of the ports (ip -s link)."
+                    f"{end.name} > {end.peer}: only {arrived[end.peer]} of {len(numbers)} frames "
+                    "come out, although they are sent slowly. Look at the cable, and at errors "
+                    "of the ports (ip -s link)."
                 )
             else:
                 self._largest[end.name].append(size)

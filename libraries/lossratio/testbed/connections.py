@@ -51,8 +51,9 @@ class Connections:
         for name, table in tables.items():
             if table.is_one_way and len({each.transmit < each.receive for each in opening}) > 1:
                 raise TrafficError(
-                    f"{name} lets only its west side open connections, as a NAT does, and frames from the east "
-                    "would have to be answers. Send in one direction only (bidirectional=False)."
+                    f"{name} lets only its west side open connections, as a NAT does, so it "
+                    "forwards frames from the east only if they are answers. Send in one "
+                    "direction only (bidirectional=False)."
                 )
             if to_nat and table.known_ports != self._connections:
                 if table.known_ports is None:
@@ -61,9 +62,10 @@ class Connections:
                     known = f"are {table.known_ports:,}"
 
                 raise TrafficError(
-                    f"Frames from the east go to all ports of a NAT, over {self._connections:,} connections, and the "
-                    f"ports of {name} {known} beforehand. Take a profile with as many hosts as det44_hosts, 1024 for "
-                    "each of det44_addresses, or send one way only, with bidirectional=False."
+                    f"Frames from the east go to all ports of a NAT, over {self._connections:,} "
+                    f"connections, and the ports of {name} {known} beforehand. Use a traffic "
+                    "profile with as many hosts as det44_hosts, 1024 for each of "
+                    "det44_addresses, or send in one direction only (bidirectional=False)."
                 )
 
         self._is_tcp = is_tcp = any(

@@ -285,8 +285,9 @@ def load_range(
         highest = limits[0].load
     else:
         raise SearchError(
-            "The maximum load is not known. Set max_load= in the measurement, or add to the topology file the "
-            "max_rate of the TG's generator, or the speed or the NIC model of interfaces."
+            "The maximum load is not known. Set max_load= in the measurement. Or add one of "
+            "these to the topology file: the max_rate of the TG's generator, or the speed or the "
+            "NIC model of its interfaces."
         )
 
     usual = DEFAULT_MIN_LOAD if highest > DEFAULT_MIN_LOAD else highest * MIN_LOAD_SHARE

@@ -177,7 +177,10 @@ def problem_with_answer(
         f"{gateway} does not answer {how}{vlan} there, but it answers on {' and '.join(elsewhere)}"
     )
     if right.isdisjoint(elsewhere):
-        return f"{silent}: the cables, or the ports in the topology file, seem to be swapped. Swap one of them."
+        return (
+            f"{silent}: the cables, or the ports in the topology file, seem to be swapped. "
+            "Swap the cables, or the ports in the file."
+        )
     # Linux, for example, answers for all its addresses on any interface.
     return (
         f"{silent}, as the gateway of that port does: a device may answer for all of its addresses on any port. Look "

@@ -447,9 +447,10 @@ class LiveSetUp:
             tolerance_s=START_TOLERANCE,
             negative_loss=f"the trial is measured again, {REPEATS} times at most; then the measurement fails",
             unsent=(
-                f"they count as loss, but first the trial is measured again: at most {REPEATS} times with up to "
-                f"{FALTERING:.0%} unsent frames, and once with more (not if this was already seen twice at such a "
-                f"load, unless it is below {FAR_BELOW:.0%} of what was sent before)"
+                f"they count as loss, but first the trial is measured again: at most {REPEATS} "
+                f"times with up to {FALTERING:.0%} unsent frames, and once with more. If this was "
+                "already seen twice at such a load, it is not measured again, unless the load "
+                f"is below {FAR_BELOW:.0%} of what was sent before"
             ),
         )
 

@@ -281,6 +281,6 @@ def execute_last_wills(session: NodeSession) -> None:
         )
     if done:
         _LOG.warning(
-            "%s was restored to its state before the set-up by a controller that has since ended.",
+            "%s was set up by a controller that has since ended, and is now as it was before.",
             session.name,
         )

@@ -124,8 +124,9 @@ def check_path(
     }
     if not alive.intersection(direction.name for direction in dead):
         raise DeadPathError(
-            f"Node {agent.node_name}: the path is a black hole: nothing arrives in direction {sent}. Check the ends "
-            "of the links in the topology file, and that the DUT is set up to forward."
+            f"Node {agent.node_name}: the path is a black hole: nothing arrives in direction "
+            f"{sent}. Check the ends of the links in the topology file, and whether the DUT is "
+            "set up to forward."
         )
     raise DeadPathError(
         f"Node {agent.node_name}: the path works in one direction only: nothing arrives in direction {sent}. Check "
@@ -175,15 +176,14 @@ def _slowly_alive(
     if late:
         cause = (
             f"Of the last frames, {late:,} came back too late: a device on the path holds them for longer than "
-            f"{agent.settle_time:g} s. If this is intended, measure it as a black box with the option 'hold'; "
-            "without that, it"
+            f"{agent.settle_time:g} s. If this is intended, measure it as a black box with the option 'hold'."
         )
     else:
-        cause = "The device may start slowly, lose nearly all frames, or drop some flows; it"
+        cause = "The device may start slowly, lose nearly all frames, or drop some flows."
 
     return (
-        f"Node {agent.node_name}: at first, nothing came through in direction {seen}. {cause} is measured "
-        "nevertheless."
+        f"Node {agent.node_name}: at first, nothing came through in direction {seen}. {cause} The "
+        "measurement goes on."
     )
 
 

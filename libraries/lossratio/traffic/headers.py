@@ -120,8 +120,9 @@ class Ipv4(Addresses):
         for addresses in (self.source, self.destination):
             if addresses.last >= _HOSTS and not self.is_wide:
                 raise ValueError(
-                    f"address {addresses.last} is not in the benchmarking network (RFC 2544): each side has "
-                    f"{_HOSTS} addresses; use fewer, more ports, IPv6, or 'is_wide'"
+                    f"address {addresses.last} is not in the benchmarking network (RFC 2544): "
+                    f"each side has {_HOSTS} addresses; use fewer addresses, more ports, IPv6, or "
+                    "'is_wide'"
                 )
         return self
 
@@ -226,9 +227,9 @@ class InnerHeaders(FileModel):
         if self.ipv4 is None and self.ipv6 is None:
             raise ValueError("frames need an 'ipv4' or an 'ipv6' header; add one of them")
         if self.ipv4 is not None and self.ipv6 is not None:
-            raise ValueError("frames have one of 'ipv4' and 'ipv6'; leave out the other one")
+            raise ValueError("frames have either 'ipv4' or 'ipv6'; leave out one of them")
         if self.udp is not None and self.tcp is not None:
-            raise ValueError("frames have one of 'udp' and 'tcp'; leave out the other one")
+            raise ValueError("frames have either 'udp' or 'tcp'; leave out one of them")
         if self.ipv4 is not None and self.ipv4.options and self.udp is None:
             raise ValueError(
                 "ipv4: 'options' need a 'udp' header after them; add one, or leave the options out"

@@ -160,7 +160,9 @@ def check_streams(streams: Sequence[StreamFields]) -> None:
         if stream.share is not None and stream.rate is not None:
             raise StreamError(stream.name, "has both a 'share' and a 'rate': leave one of them out")
     if len({stream.share is None for stream in streams}) > 1:
-        raise ValueError("streams: all have a 'share', or all have a 'rate'")
+        raise ValueError(
+            "streams: some have a 'share', and others a 'rate'; give each a 'share', or each a 'rate'"
+        )
 
 
 def weights_of_streams(streams: Sequence[StreamFields]) -> list[int]:
@@ -193,8 +195,9 @@ def check_layout(streams: Sequence[TrafficStream]) -> None:
     for other in others:
         if _layout(other.headers) != _layout(first.headers):
             raise ValueError(
-                f"streams: {first.name} and {other.name} have different headers; all streams of a profile have the "
-                "same ones, with other values: VLAN tags, MPLS labels, IPv4 or IPv6, and UDP, TCP, a tunnel or neither"
+                f"streams: {first.name} and {other.name} have different headers; in all streams "
+                "of a profile, they must be the same, and only their values may differ: VLAN "
+                "tags, MPLS labels, IPv4 or IPv6, and UDP, TCP, a tunnel or neither"
             )
 
     connecting = [

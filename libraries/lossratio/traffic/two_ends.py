@@ -128,7 +128,11 @@ class TwoEnds:
         except ValueError:
             message = None
         if not isinstance(message, dict) or message.get("id") != self._request["id"]:
-            raise NodeError(f"Node {node}: its output was {line[:200]!r} instead of an answer.")
+            raise NodeError(
+                f"Node {node}: its output was {line[:200]!r} instead of an answer. "
+                "Perhaps a log-in script wrote this: let it write only in "
+                "interactive shells."
+            )
         if "meet" in message and "now" in message["meet"]:
             self._division.behind[node].append(time.monotonic() - message["meet"]["now"])
         return message

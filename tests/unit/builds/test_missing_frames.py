@@ -136,7 +136,8 @@ def test_no_answer_stands_where_both_ends_differ_in_the_sign_of_the_change(tmp_p
     assert result.verdict is BisectionVerdict.UNDECIDED
     words = describe_bisection(result, str)
     assert words.startswith(
-        f"Undecided, after {result.measurements} measurements: the change may be due to frames that no build lost"
+        f"Undecided, after {result.measurements} measurements: the change may come from frames that are "
+        "missing but were not lost by any build"
     )
     assert "Up to 38 % of the frames at one load were unsent" in words
     compared_, text, _ = compared(tmp_path / "ab", GOOD, OPPOSITE)

@@ -83,7 +83,7 @@ def test_cores_that_cannot_be_halved_are_refused_with_the_node(count, message):
 
 def test_nodes_whose_cores_have_different_threads_online_are_refused():
     some_offline = (*CORES[:4], *(Core(core.cpus[:1], 1) for core in CORES[4:]))
-    with pytest.raises(NotMeasuredHereError, match="different numbers of online threads"):
+    with pytest.raises(NotMeasuredHereError, match="different numbers of threads online"):
         choose_cores_of_both(some_offline, 2, (0, 1), where="DUT1")
 
 

@@ -210,7 +210,7 @@ def test_a_card_of_a_driver_that_programs_share_with_the_kernel_stays_there(node
 def test_a_card_that_does_not_go_to_the_driver_is_given_back(plain_path):
     node = DutNode(SysfsNode(plain_path, probes=False))
     changes = Changes(node)
-    with pytest.raises(DutError, match=r"DUT1: PCI device 0000:18:00\.0 did not go to the driver 'vfio-pci'.*IOMMU"):
+    with pytest.raises(DutError, match=r"DUT1: the driver 'vfio-pci' did not take PCI device 0000:18:00\.0.*IOMMU"):
         bind(changes, node, WEST, "vfio-pci")
     (plain_path / "bus/pci/devices" / WEST / "driver").symlink_to(plain_path / "bus/pci/drivers/vfio-pci")
     changes.roll_back()

@@ -214,7 +214,9 @@ def test_programs_that_poll_never_share_cpus_with_another_dut_of_the_machine(net
     _, second = Chain(netns_lab, str(STAND_IN), sockets="af_xdp").duts
     assert second.cpus == (0, 3)
     cores.pop()
-    with pytest.raises(NotMeasuredHereError, match=r"only 0 remain.* The others belong to DUT1 on the same machine"):
+    with pytest.raises(
+        NotMeasuredHereError, match=r"only 0 remain.* Other cores are in use by DUT1 on the same machine"
+    ):
         _ = second.cpus
     _, second = Chain(netns_lab, str(STAND_IN)).duts
     assert second._choose_cores().beside == ("DUT1",)

@@ -173,7 +173,7 @@ def test_a_users_program_that_no_driver_takes_for_the_mtu_is_behind_it_and_the_f
     for namespace, names in (("tg", ("tg0", "tg1")), ("dut", ("dut0", "dut1"))):
         for name in names:
             native.lab.run(namespace, "ip", "link", "set", "dev", name, "mtu", "9216")
-    with pytest.raises(DutError, match=r"MTU is too large .*Or set attach=generic"):
+    with pytest.raises(DutError, match=r"MTU is too large .*or set attach=generic"):
         set_up(object=write_object(), attach="native")
     device = set_up(object=write_object())
     facts = device.facts()

@@ -60,7 +60,7 @@ def test_a_rise_from_zero_has_no_share(tmp_path):
             [*STEADY, 110e3, 110.1e3],
             f"No alarm is open, and 1 of 1 series got better: {SERIES}, rose by 10.05 % since {DAY}.",
         ),
-        ([*STEADY, 90e3], "No alarm is open, but 1 of 1 series has one bad result that no other confirms yet."),
+        ([*STEADY, 90e3], "No alarm is open, but 1 of 1 series has a bad result that no second one has confirmed yet."),
         ([*STEADY, None], f"1 of 1 series has no value any more: {SERIES}."),
         (STEADY[:2], "Undecided: 1 of 1 series has fewer than 4 values. Measure again."),
     ],

@@ -102,5 +102,5 @@ def test_a_private_directory_that_is_somebody_else_s_is_not_used(state_home, mon
     monkeypatch.setenv("HOME", "/dev/null/home")
     monkeypatch.setattr(tempfile, "tempdir", str(state_home))
     (state_home / f"lossratio-{os.geteuid()}").symlink_to("/tmp")
-    with pytest.raises(TopologyError, match="set XDG_STATE_HOME to a directory that can be written"):
+    with pytest.raises(TopologyError, match="set XDG_STATE_HOME to a writable directory"):
         status()

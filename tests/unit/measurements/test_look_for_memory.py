@@ -92,8 +92,8 @@ def test_a_box_that_gets_slower_for_good_during_the_look_for_memory_does_not_rem
     (remark,) = remarks_on_a_perfect_box(tmp_path, used_up)
     assert remark == (
         "it is not known whether the device remembers trials: in trials of 0.5 s at 100.00 kfps per interface it "
-        "forwarded 100,000 frames after 4 s of rest, and 50,000 after 0 s, but 50,000 after 4 s of rest again; it has "
-        "changed since, or remembers for more than 4 s"
+        "forwarded 100,000 frames after 4 s of rest, and 50,000 after 0 s, but 50,000 after another 4 s of rest: it "
+        "has changed since, or it remembers for more than 4 s"
     )
 
 

@@ -104,7 +104,7 @@ def test_the_overload_is_the_maximum_load_at_most(testbed_of, tmp_path):
     ("change", "sut", "reason"),
     [
         ({"max_load": CAPACITY / 2}, slow(), "not overloaded: the throughput is the maximum load"),
-        ({"throughput": CAPACITY / 4}, slow(), "Check the throughput that was given"),
+        ({"throughput": CAPACITY / 4}, slow(), "Check the given throughput"),
         ({}, slow(recovery=60.0), "did not recover within the limit: .* 2 s after"),
     ],
 )

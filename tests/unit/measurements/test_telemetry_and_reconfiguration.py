@@ -221,7 +221,7 @@ def test_counts_of_discarded_attempts_are_not_taken_for_those_of_the_trial(searc
 
 def test_telemetry_of_a_generator_that_always_falters_is_an_error(search_result, tmp_path):
     testbed = CountedTestbed(search_result, attempts=[2] * 5)
-    with pytest.raises(TrafficError, match="repeated in each of 5 attempts"):
+    with pytest.raises(TrafficError, match="In each of 5 attempts, the trial had to be repeated"):
         add_telemetry(testbed, TelemetryRequest(profile=PROFILE, load=1e4), place(tmp_path), search_result)
 
 

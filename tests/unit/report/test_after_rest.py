@@ -64,7 +64,7 @@ def test_a_trial_that_fails_is_a_remark_with_what_the_sut_lost():
     (remark,) = remarks_on(failed)
     assert remark == (
         "a trial of 1 s above the bounds, at 101.00 kfps per interface after a rest of 15 s, lost 1 %, as in the "
-        "search: it does not show that the SUT remembers a loss"
+        "search, so it does not show that the SUT remembers a loss"
     )
 
 

@@ -186,7 +186,7 @@ def test_a_dut_that_holds_most_frames_for_too_long_is_not_said_to_lose_them(capl
     agent.late = {"port0>port1": 5}
     check_hops(checked(agent), [LiveLink(PATH, (forwarding(HOPS[0]),), None)], Nodes())
     assert "(none of 10 frames, then 5 of 10). Of the last frames, 5 came back too late: a device" in caplog.text
-    assert "with the option 'hold'; without that, it is measured nevertheless." in caplog.text
+    assert "with the option 'hold'. The measurement goes on." in caplog.text
     assert "lose nearly all frames" not in caplog.text
 
 

@@ -190,7 +190,7 @@ def test_more_connections_than_programs_can_have_are_refused(ready, agent):
     configure(agent)
     with pytest.raises(AgentRefusalError, match="at most 33,554,432 connections in a trial"):
         run_connections(agent, 1e9, (1 << 25) + 1, Exchange())
-    with pytest.raises(AgentRefusalError, match="At most 250 frames go over each connection"):
+    with pytest.raises(AgentRefusalError, match="At most 250 frames can go over each connection"):
         run_connections(agent, RATE, COUNT, Exchange(data_frames=125))
 
 

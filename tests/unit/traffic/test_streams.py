@@ -131,7 +131,7 @@ def test_the_order_repeats_as_its_streams_do(tmp_path):
             PROFILE,
             r"classes\.yaml:10: streams\.0: one has wrong sizes: 'IMXI' is neither a size",
         ),
-        ("  - {name: one, share: 1}\n  - {name: two, rate: 2}\n", PROFILE, "all have a 'share', or all have a 'rate'"),
+        ("  - {name: one, share: 1}\n  - {name: two, rate: 2}\n", PROFILE, "some have a 'share', and others a 'rate'"),
         ("  - {name: one, share: 1}\n  - {name: two, share: 0.33333}\n", PROFILE, "repeat after 133333 frames"),
         (
             "  - {name: one, share: 1, priority: 3}\n",

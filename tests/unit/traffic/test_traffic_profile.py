@@ -107,8 +107,8 @@ def test_a_missing_file_is_named():
     ("headers", "problem"),
     [
         ("", r"frames need an 'ipv4' or an 'ipv6' header; add one of them"),
-        ("ipv4: {}\nipv6: {}", r"frames have one of 'ipv4' and 'ipv6'; leave out the other one"),
-        ("ipv4: {}\nudp: {}\ntcp: {}", r"frames have one of 'udp' and 'tcp'; leave out the other one"),
+        ("ipv4: {}\nipv6: {}", r"frames have either 'ipv4' or 'ipv6'; leave out one of them"),
+        ("ipv4: {}\nudp: {}\ntcp: {}", r"frames have either 'udp' or 'tcp'; leave out one of them"),
         ("ipv4: {}\nudp: {}\nvxlan: {inner: {ipv4: {}}}", r"'vxlan' brings its own UDP header"),
         ("ipv4: {}\nvxlan: {inner: {ipv4: {}, vxlan: {}}}", r"mine\.yaml:4: vxlan\.inner\.vxlan: unknown field"),
         ("ipv4: {}\ndot1q: {id: 4095}", r"mine\.yaml:4: dot1q\.id: .*at most 4,094"),

@@ -120,8 +120,9 @@ class ArrivalLog:
         if overlooked:
             raise AgentError(
                 "counters",
-                f"The agent could not note {overlooked} of the frames that arrived on {self._sink}, so the losses "
-                "in time are not known. The node is too busy for this load. Use a lower load.",
+                f"The agent could not note {overlooked} of the frames that arrived on "
+                f"{self._sink}, so it is not known when frames were lost. The node is too busy "
+                "for this load. Use a lower one.",
             )
         if self._clock.was_set():
             raise AgentError("counters", "The system's clock was set while frames were on their way. Measure again.")

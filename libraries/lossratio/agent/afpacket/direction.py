@@ -111,8 +111,9 @@ class SendingEnd:
         if report.dropped_beyond > after[source].transmit_drops - before[source].transmit_drops:
             raise AgentError(
                 "counters",
-                f"{source} refused {report.dropped_beyond} frames without reporting them as dropped, so it is not "
-                "known how many were sent. Another program may use this interface.",
+                f"{source} refused {report.dropped_beyond} frames without reporting them as "
+                "dropped, so it is not known how many were sent. Another program may be using "
+                "this interface. Stop it, and measure again.",
             )
 
         return {
@@ -334,8 +335,9 @@ class ActiveDirection(OwnDirection):
         """
         if self._direction.arriving_frames is not None:
             raise unsupported(
-                "Connections can only be opened through devices that do not change tags, labels, tunnels and marks. "
-                "Use a traffic profile whose frames come back with the same headers."
+                "Connections can only be opened through devices that do not change tags, labels, "
+                "tunnels or marks. Use a traffic profile whose frames come back with the same "
+                "headers."
             )
         if self._conversation is None:
             sending, receiving = self.both_ends("Opening connections")

@@ -309,9 +309,8 @@ def build_frames(spec: FramesSpec, source_mac: bytes, destination_mac: bytes) ->
         return FrameCycle(*_first_frames(builder, order, order.period))
     if order.flows * len(spec.sizes) > MOST_HEADERS:
         raise unsupported(
-            f"This traffic profile has {order.flows} flows in {len(spec.sizes)} sizes, but the generator "
-            f"afpacket keeps at most {MOST_HEADERS} different headers, which is flows times sizes. Use fewer "
-            "flows or fewer sizes."
+            f"This traffic profile has {order.flows} flows in {len(spec.sizes)} sizes, but the generator afpacket "
+            f"keeps at most {MOST_HEADERS} different headers (flows times sizes). Use fewer flows or fewer sizes."
         )
     part = least_common_multiple(len(order.pattern), slots_per_block(slot))
     count = part * max(1, _PART_BYTES // (part * slot))

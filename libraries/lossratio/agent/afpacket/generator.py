@@ -303,6 +303,6 @@ def _socket_error(error: OSError | MemoryError) -> AgentError:
             "memory", "This node does not have enough memory for so many connections or flows. Use fewer."
         )
     return unsupported(
-        f"The kernel of this node refused the packet sockets of the generator afpacket: {error}. Look "
-        "into the log of that kernel (dmesg)."
+        f"The kernel of this node refused the packet sockets of the generator afpacket: {error}. "
+        "Look into the kernel's log there (dmesg)."
     )

@@ -36,7 +36,7 @@ RESOLUTION_NS = 100
 """Width of the histogram's intervals, in nanoseconds; the kernel's own times are finer, but less exact."""
 _CLOCK_WAS_SET = "The system's clock was set while frames were on their way. Measure again when it is in order."
 _ONE_CLOCK = (
-    "Have chrony at both ends follow one nearby server, give the TG's first node both ports, or have a "
+    "Have chrony at both ends follow one nearby server, give both ports to the TG's first node, or have a "
     "reflector send frames back."
 )
 _READINGS = 5
@@ -148,7 +148,10 @@ class Probe:
 
     def _arrivals(self) -> Stamps:
         if self._arrived is None:
-            raise AgentError("out_of_step", f"Frames of direction {self.name} come back to another node.")
+            raise AgentError(
+                "out_of_step",
+                f"Frames of direction {self.name} come back to another node. Configure the generator again.",
+            )
         return self._arrived.read()
 
 
@@ -297,7 +300,10 @@ def _fault(left: Stamps, arrived: Stamps) -> str | None:
             "loop or a mirror port."
         )
     if not len(arrived.numbers):
-        return f"None of {len(left.numbers)} latency frames came back. Measure at a load at which frames pass."
+        return (
+            f"None of {len(left.numbers)} latency frames came back. Measure at a lower load, "
+            "at which frames get through."
+        )
     return None
 
 

@@ -104,8 +104,8 @@ def check_numbered(frames: Iterable[FramesSpec | TagPlace]) -> None:
     """Makes sure that losses among frames can be located in time, by their numbers."""
     if not all(each.is_numbered for each in frames):
         raise unsupported(
-            "Losses can only be located in time by sequence numbers, but frames of this profile have no room for "
-            "them. Use larger frames."
+            "Only sequence numbers show when frames are lost, but frames of this profile have no "
+            "room for them. Use larger frames."
         )
 
 
@@ -181,8 +181,9 @@ def _own_program(name: str) -> ModuleType:
     package = _own_package(name)
     if package is None or not hasattr(package, "make_generator"):
         raise unsupported(
-            f"The agent has no program for a generator {name!r}. The class of a generator of another package "
-            "names its own program: see 'program' in docs/how-to/add-a-generator.md."
+            f"The agent has no program for a generator {name!r}. If the generator comes from "
+            "another package, its class must name its program: see 'program' in "
+            "docs/how-to/add-a-generator.md."
         )
     return package
 

@@ -82,8 +82,8 @@ def check_answerable(frames: FramesSpec) -> None:
     """
     if not _can_be_answered(frames):
         raise unsupported(
-            "Connections need frames of one size, without a tunnel, with UDP, or with TCP and 'connects'. "
-            "Use such a traffic profile, for example ethip4-udp-connections, with "
+            "Connections need frames of one size, without a tunnel, and either UDP, or TCP with "
+            "'connects'. Use such a traffic profile, for example ethip4-udp-connections, with "
             f"{frames.tag_offset + TAG_BYTES + COMPENSATION_BYTES + FCS_BYTES} bytes or more."
         )
 
@@ -115,7 +115,7 @@ def silence(port: str, sent: int, strangers: int) -> AgentError:
 
     `strangers` came with other addresses.
     """
-    where = f"All {sent} answers were sent, and none came back to {port} over its own connection"
+    where = f"All {sent} answers were sent, but none came back to {port} over its own connection"
     if strangers:
         return AgentError(
             "asymmetric",
@@ -124,8 +124,9 @@ def silence(port: str, sent: int, strangers: int) -> AgentError:
         )
     return AgentError(
         "asymmetric",
-        f"{where}, although {sent} connections arrived. The path back is different (asymmetric), or the device "
-        "keeps none of them: its table is full, or its time-out is short. Look at the return routes and at its table.",
+        f"{where}, although {sent} connections arrived. The path back is different (asymmetric), "
+        "or the device keeps none of them: its table is full, or its time-out is too short. Look "
+        "at the return routes, and at the device's table.",
     )
 
 

@@ -23,8 +23,8 @@ ABILITIES = {
     LATENCY: "measure latency",
     VERDICTS: "watch the counters of a running trial",
     BURSTS: "send bursts",
-    SCHEDULES: "send schedules, and locate their losses in time",
-    PLACES: "locate losses of running traffic in time",
+    SCHEDULES: "send schedules, and tell when they lose frames",
+    PLACES: "tell when running traffic loses frames",
     HOLDS: "send until it is stopped",
     TWO_NODES: "have its ends on two nodes",
 }

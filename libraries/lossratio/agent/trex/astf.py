@@ -275,9 +275,9 @@ class AstfGenerator:
         most = min(int(FULL * self._settings.most_connections), self._ends.hosts * _MOST_PORTS)
         if count > most:
             raise unsupported(
-                f"TRex can keep {most:,} connections of {self._ends.hosts} source addresses, but must open {count:,}. "
-                "Use fewer, raise the generator's 'most_connections' in the topology file, or use a traffic profile "
-                "with more source addresses."
+                f"TRex can keep {most:,} connections of {self._ends.hosts} source addresses, but must open "
+                f"{count:,}. Use fewer connections, raise the generator's 'most_connections' in the topology file, "
+                "or use a traffic profile with more source addresses."
             )
         if exchange.data_frames and self._ends.is_tcp and exchange.closing is None:
             raise unsupported(
@@ -299,10 +299,10 @@ class AstfGenerator:
             met = _in_words(counted.faults(_FAULTS_OF_PATH)) or "nothing came back"
             raise AgentError(
                 "asymmetric",
-                f"{counted.accepted} connections arrived at {self._direction.receive}, and none came back to "
-                f"{self._direction.transmit} over its own connection ({met}). The path back is different (asymmetric), "
-                "or the device keeps none: its table is full, or its time-out is short. Look at the return routes and "
-                "at its table.",
+                f"{counted.accepted} connections arrived at {self._direction.receive}, but none came back to "
+                f"{self._direction.transmit} over its own connection ({met}). The path back is different "
+                "(asymmetric), or the device keeps none: its table is full, or its time-out is too short. Look at "
+                "the return routes, and at the device's table.",
             )
 
     def _counters(self, counted: _Counted, count: int, whole: int, late: int, load: float, elapsed: float) -> Message:
@@ -453,8 +453,8 @@ def _ends_of(configuration: Configuration, settings: TrexSettings) -> _Ends:
     start, end = frames.addresses[0] if len(frames.addresses) == 1 else (0, 0)
     if start != 26 or end != 34 or not (has_udp or frames.handshake) or len(frames.sizes) != 1:
         raise unsupported(
-            "TRex opens connections by UDP or TCP over IPv4, of one size, without tags and tunnels. Use such a "
-            "traffic profile, for example ethip4-udp-connections, or 'kind: afpacket'."
+            "TRex opens connections with UDP or TCP over IPv4, with frames of one size, without tags or tunnels. "
+            "Use such a traffic profile, for example ethip4-udp-connections, or 'kind: afpacket'."
         )
 
     values = [_values(frames, place, width) for place, width in ((start, 4), (start + 4, 4), (end + 2, 2))]

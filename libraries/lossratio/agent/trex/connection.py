@@ -363,8 +363,9 @@ class TrexConnection:
             refused = [mode for mode in modes if answer.get(_MODES[mode]) == "off"]
             if refused:
                 raise unsupported(
-                    f"TRex's port {number} ({names[number]}, driver {answer.get('driver')}) does not support the mode "
-                    f"{' and '.join(refused)}. Remove it from the generator in the topology file."
+                    f"TRex's port {number} ({names[number]}, driver {answer.get('driver')}) does "
+                    f"not support the mode {' and '.join(refused)}. Remove this mode from the "
+                    "generator in the topology file."
                 )
 
     def _connect(self) -> None:

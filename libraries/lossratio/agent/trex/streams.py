@@ -203,8 +203,8 @@ class StreamMaker:
         offsets = {_IPV4_ADDRESSES: _IPV4_ADDRESS_OFFSET, _IPV6_ADDRESSES: _IPV6_ADDRESS_OFFSET}
         if len(changing) > 1 or protocol not in (UDP_PROTOCOL, TCP_PROTOCOL) or end - start not in offsets:
             raise unsupported(
-                "While fields of a frame change, TRex can compute only one checksum of UDP or TCP, and this "
-                "traffic profile needs another one. Use 'kind: afpacket'."
+                "If fields change from frame to frame, TRex can compute one checksum, of UDP or "
+                "TCP, but this traffic profile needs more than that. Use 'kind: afpacket'."
             )
         kinds = self._api.CTRexVmInsFixHwCs
         kind = kinds.L4_TYPE_UDP if protocol == UDP_PROTOCOL else kinds.L4_TYPE_TCP

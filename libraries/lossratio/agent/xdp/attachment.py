@@ -76,7 +76,8 @@ def attach(program: Program, port: Link) -> tuple[Attachment, XdpMode]:
         check_may_attach(port)
         raise AgentError(
             "no_xdp",
-            f"No XDP program can be attached to {port.name}, neither in its driver ({native.message}) nor behind it "
-            f"({error.message}). Offloads that join frames (ethtool -K {port.name} lro off), an MTU larger than a "
-            "page and too few queues prevent XDP. Or use 'kind: afpacket'.",
+            f"No XDP program can be attached to {port.name}, neither in its driver "
+            f"({native.message}) nor behind it ({error.message}). What often prevents XDP: "
+            f"offloads that join frames (switch them off: ethtool -K {port.name} lro off), an MTU "
+            "larger than a page, or too few queues. Change that, or use 'kind: afpacket'.",
         ) from error

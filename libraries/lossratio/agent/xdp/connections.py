@@ -173,7 +173,7 @@ class ConnectingGenerator(KernelGenerator[OwnDirection]):
                 check_can_send(port)
                 if is_sending_unknown(port):
                     unknown = f"whether the driver of {port.name} sends frames of programs"
-                    raise unsupported(f"The kernel does not say {unknown}. Use 'kind: afpacket'.")
+                    raise unsupported(f"The kernel does not tell {unknown}. Use 'kind: afpacket'.")
             self._cards = described([source, sink])
 
     def _perform(self, plan: Plan, control: Control) -> Answer:
@@ -188,7 +188,7 @@ class ConnectingGenerator(KernelGenerator[OwnDirection]):
         check_openable(self._configuration, exchange)
         passes = passes_of(exchange, is_tcp=False)
         if len(passes) > MOST_PASSES:
-            raise unsupported(f"At most {MOST_PASSES} frames go over each connection. Use fewer data_frames.")
+            raise unsupported(f"At most {MOST_PASSES} frames can go over each connection. Use fewer data_frames.")
         if exchange.answers != "opened":
             return self._answer_again(load, exchange, check)
 

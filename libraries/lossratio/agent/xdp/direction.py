@@ -34,8 +34,8 @@ MOST_COUNTED_FLOWS = 1 << 16
 trials should. If senders share a direction, also the maximum number of frames after which flows and sizes repeat."""
 _EXAMINED = ("duplicated", "reordered", "corrupted", "readdressed", "wrong_length", "wrong_mac")
 _NO_TIMES = (
-    "Another node has sent the frames, and the generator xdp keeps the times of sending there. Use 'kind: afpacket', "
-    "or give the TG's first node both ports."
+    "Another node has sent the frames, and the generator xdp keeps the times of sending there. Use 'kind: "
+    "afpacket', or give both ports to the TG's first node."
 )
 
 
@@ -56,8 +56,9 @@ class FlowCounts:
         self.counted = plan.flows * len(streams) if is_counted else 0
         if self._order is not None and not self.counted:
             raise unsupported(
-                f"The streams of this traffic profile repeat after {plan.period} frames, and the generator xdp "
-                f"counts {MOST_COUNTED_FLOWS} of them at most. Use fewer flows in each stream, or 'kind: afpacket'."
+                f"The streams of this traffic profile repeat only after {plan.period} frames, but the generator xdp "
+                f"can count at most {MOST_COUNTED_FLOWS} of them. Use fewer flows in each stream, or 'kind: "
+                "afpacket'."
             )
 
     def begin(self, reception: Reception, first: int) -> None:

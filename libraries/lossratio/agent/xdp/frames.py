@@ -129,8 +129,8 @@ class FramePlan:
                 if start <= field.offset < end:
                     if (field.offset - start) % 2:
                         raise unsupported(
-                            "The generator xdp cannot compute a checksum over a field that changes at an odd place "
-                            f"({field.offset}). Use 'kind: afpacket'."
+                            "The generator xdp cannot compute a checksum over a changing field "
+                            f"that begins at an odd byte ({field.offset}). Use 'kind: afpacket'."
                         )
                     covered.append(number)
         return tuple(covered)

@@ -164,9 +164,9 @@ class Conntrack(ConnectionTable):
         room = int(self._setting("max")) - int(self._setting("count")) + self.count()
         if wanted.connections > room:
             raise DutError(
-                f"{wanted.text}: the table of {self.node.name} has room for {room:,}: nf_conntrack_max is "
-                f"{self._setting('max')}, and {self._setting('count')} are in use. Raise this setting on the node, "
-                "or use fewer flows."
+                f"{wanted.text}: the table of {self.node.name} has room for {room:,}: "
+                f"nf_conntrack_max is {self._setting('max')}, and {self._setting('count')} "
+                "entries are in use. Raise nf_conntrack_max on the node, or use fewer flows."
             )
 
         pool = self._options.nat_addresses * (_PORTS - _FIRST_PORT)

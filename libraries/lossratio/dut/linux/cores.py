@@ -98,7 +98,8 @@ def choose_cores_of_both(
     cpus = tuple(cpu for core in others for cpu in core.cpus)
     if len(cpus) != len(choice.workers):
         raise NotMeasuredHereError(
-            f"{cards}{east}, and these cores have different numbers of online threads. Switch on as many in each."
+            f"{cards}{east}, but the cores there have different numbers of threads online. Switch "
+            "on as many threads in each core."
         )
     return replace(choice, workers=(*choice.workers, *cpus), of_east=cpus)
 

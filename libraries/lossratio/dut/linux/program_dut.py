@@ -251,7 +251,7 @@ class ProgramDut(NodeDut[OptionsT_co]):
             names = tuple(dut.hop.node_name for dut in same)
             if self.polls:
                 raise NotMeasuredHereError(
-                    f"{error} The others belong to {', '.join(names)} on the same machine."
+                    f"{error} Other cores are in use by {', '.join(names)} on the same machine."
                 ) from error
 
             choice = cores_of_path(
@@ -423,7 +423,7 @@ def bind(changes: Changes, node: DutNode, address: str, driver: str) -> None:
     of its interrupts, do not come back. The address is the card's PCI address, e.g. ``0000:3b:00.0``.
 
     Raises:
-        DutError: If the card did not go to the driver.
+        DutError: If the driver did not take the card.
     """
     before = bound_driver(node, address)
     if before == driver or driver in BIFURCATED:
@@ -441,6 +441,6 @@ def bind(changes: Changes, node: DutNode, address: str, driver: str) -> None:
     changes.run(*probe, stdin=given, undo=unbind, undo_stdin=given)
     if bound_driver(node, address) != driver:
         raise node.error(
-            f"PCI device {address} did not go to the driver {driver!r}. See the kernel's messages there "
-            f"(dmesg); vfio-pci needs an IOMMU (intel_iommu=on), and every device of the same IOMMU group."
+            f"the driver {driver!r} did not take PCI device {address}. See the kernel's messages there (dmesg); "
+            "vfio-pci needs an IOMMU (intel_iommu=on), and every device of the same IOMMU group."
         )

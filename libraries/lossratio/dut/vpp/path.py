@@ -125,7 +125,8 @@ class VppPath(ProgramDut[VppOptions]):
                 problem = f"{option} needs a path through {needed} DUTs, but this one goes through {there}."
                 if needed > there:
                     raise NotMeasuredHereError(
-                        f"{self.node.name}: {problem} Use a topology with as many, such as local-3n."
+                        f"{self.node.name}: {problem} Use a topology with that many DUTs, such as "
+                        "local-3n."
                     )
                 raise self.node.error(f"{problem} Set up the testbed with duts={needed}.")
 

@@ -443,7 +443,8 @@ def _refused(mode: str, cause: DutError) -> DutError:
         return cause
     return DutError(
         f"{cause} A driver refuses programs if it does not support XDP, if the MTU is larger than a page, if "
-        "offloads join frames (ethtool -K ... lro off), or if there are too few queues. Or set attach=generic."
+        "offloads join frames (ethtool -K ... lro off), or if there are too few queues. Correct that, or set "
+        "attach=generic."
     )
 
 

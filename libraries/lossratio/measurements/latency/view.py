@@ -147,7 +147,8 @@ class LatencyView(View[LatencyResult]):
             CsitExportError: Always.
         """
         raise CsitExportError(
-            f"{result.test.full_name} measures latency alone, but CSIT has latency only as a part of NDR and PDR."
+            f"{result.test.full_name} measures latency alone, but CSIT has latency only as a part "
+            "of NDR and PDR. Export a search that measured latency."
         )
 
 

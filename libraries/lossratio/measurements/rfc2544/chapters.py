@@ -229,8 +229,8 @@ CHAPTERS = (
     ),
     Chapter(
         "System recovery (section 26.5)",
-        "Time from the end of the overload to the sending of the last lost frame. The RFC subtracts these in the "
-        "other order, which would be negative.",
+        "Time from the end of the overload to the sending of the last lost frame. The RFC "
+        "subtracts these in the other order, which would give a negative time.",
         Rfc2544Test.RECOVERY,
         {
             "throughput, fps": lambda one: _fps(one.throughput),

@@ -120,8 +120,8 @@ class ActiveModifier:
                 number = "two commands that alternate"
 
             raise SearchError(
-                f"The modifier {modifier.value!r} of RFC 2544 needs {number}, because nobody answers frames of the "
-                f"test stream. For example: {wanted.example}."
+                f"The modifier {modifier.value!r} of RFC 2544 needs {number}, because nothing "
+                f"answers frames of the test stream. For example: {wanted.example}."
             )
         if len(commands) != wanted.number:
             if modifier is None:

@@ -254,8 +254,9 @@ def _measured(
     try:
         if throughput is None and test not in (Rfc2544Test.THROUGHPUT, Rfc2544Test.FRAME_LOSS):
             raise SearchError(
-                f"This test needs the throughput without loss of {size} frames, and the throughput test found "
-                "none. Read in its result why, and run all tests of this size again."
+                f"This test needs the throughput without loss of {size} frames, but the "
+                "throughput test found none. Its result says why: correct that, and run all "
+                "tests of this size again."
             )
         wanted = request.request_for(test, profile, throughput or 0.0)
         _, measure = _KINDS[test]
@@ -333,9 +334,9 @@ def _check(testbed: Testbed, request: Rfc2544Request) -> None:
     if generator is not None and impossible:
         possible = "    ".join(test.value for test in request.tests if test.value not in impossible)
         raise SearchError(
-            f"The generator {generator.kind} cannot tell when frames are lost, which is needed for "
-            f"{' and '.join(impossible)}. Leave out what it cannot measure (Run RFC 2544    {possible}), or use "
-            "'kind: afpacket'."
+            f"The generator {generator.kind} cannot tell when frames are lost. The tests "
+            f"{' and '.join(impossible)} need to know this. "
+            f"Leave these tests out (Run RFC 2544    {possible}), or use 'kind: afpacket'."
         )
 
     is_simulated = testbed.request.topology.testbed == "simulated"

@@ -102,7 +102,7 @@ def _scope(result: SoakResult) -> Iterator[str]:
 
 @doubt(
     NoteKind.GENERATOR_STALLS,
-    "The generator's longest delay in each trial with loss: a share of the trial beyond half of the bracket.",
+    "The generator's longest delay in each trial with loss: more than half of the bracket, as a share of the trial.",
 )
 def _stalls(result: SoakResult) -> Iterator[str]:
     """Stalls that were too short for their trials to be set aside, but may have moved the critical load."""

@@ -25,7 +25,10 @@ from lossratio.units import format_ratio
 
 @doubt(
     NoteKind.DRIFT,
-    f"{drift.evidence} And the losses of earlier and later trials at the same loads, against a knee that moves.",
+    (
+        f"{drift.evidence} Also, the losses of earlier and later trials at the same loads, compared "
+        "with those of a knee that moves."
+    ),
 )
 def drift_of_search(result: GoalsResult) -> Iterator[str]:
     """The SUT changes over time; if it warms up, what would help."""
@@ -41,8 +44,8 @@ def drift_of_search(result: GoalsResult) -> Iterator[str]:
 
 @doubt(
     NoteKind.MEMORY,
-    "Trials right after a loss against others, at the same or a higher load, and one trial above the bounds after a "
-    "rest, if there was one.",
+    "Trials right after a loss, compared with others at the same or a higher load; and one trial "
+    "above the bounds after a rest, if there was one.",
 )
 def memory_of_search(result: GoalsResult) -> Iterator[str]:
     """The SUT remembers a loss for longer than the rest between trials."""

@@ -55,7 +55,7 @@ def _after(result: GoalsResult) -> list[_LaterTrial]:
 
 @doubt(
     NoteKind.LATE_FRAMES,
-    "The counters of trials after the search; one frame after the wait is enough.",
+    "The counters of trials after the search; one frame that arrives after the wait is enough.",
 )
 def late_after_search(result: GoalsResult) -> Iterator[str]:
     """Missing frames of later trials were only late."""

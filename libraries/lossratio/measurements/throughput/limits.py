@@ -244,9 +244,10 @@ def check_generator(
             f"the largest load that was offered in full and lost nothing is {most} per interface"
         )
     raise StarvedGeneratorError(
-        "The search ends, but shows nothing about the device's throughput: frames that it did not lose are missing "
-        f"at {format_frame_rate(trial.load)} per interface, a load that the generator can send; {largest}. The "
-        f"generator reports {faults}. {_help(trials)} A resumed run measures such trials again."
+        "The search ends, but shows nothing about the device's throughput: frames that the "
+        f"device did not lose are missing at {format_frame_rate(trial.load)} per interface, a "
+        f"load that the generator can send; {largest}. The generator reports {faults}. "
+        f"{_help(trials)} A resumed run measures such trials again."
     )
 
 
@@ -255,8 +256,8 @@ def _help(trials: Sequence[TrialResult]) -> str:
     named = [one for trial in trials for one in trial.output.incidents if one.way_out]
     if not named:
         return (
-            "If its sender was late, look for other work on the TG, or reserve CPUs. If it receives PAUSE frames, "
-            "switch flow control off (ethtool --pause)."
+            "If the generator's sender was late, look for other work on the TG, or reserve CPUs. "
+            "If it receives PAUSE frames, switch flow control off (ethtool --pause)."
         )
     change = named[-1].change
     return f"{change[0].upper()}{change[1:]}. {named[-1].way_out}"

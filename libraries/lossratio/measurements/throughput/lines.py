@@ -136,8 +136,8 @@ def _slower_direction(trial: Trial) -> DirectionCounters | None:
 @rule(
     Weight.REMARK,
     NoteKind.OBSERVED,
-    "Trials at the smallest load after the search, with one change each, in turn with trials without it; or one trial "
-    "at a smaller load.",
+    "Trials after the search at its smallest load, each with one change, alternating with trials "
+    "without it; or one trial at a smaller load.",
 )
 def tried(result: GoalsResult) -> Iterator[str]:
     """What was tried after a search in which no load passed."""

@@ -97,7 +97,7 @@ def ask(
     """
     goals = tonight.goals
     if any(goal.stream is not None for goal in goals):
-        return _not_asked("its goals are of single streams")
+        return _not_asked("its goals are for single streams")
     durations = {goal.first_duration for goal in goals}
     durations |= {goal.final_trial_duration for goal in goals}
     if len(durations) > 1:

@@ -23,7 +23,7 @@ def remarks_on_rest(
         if lost > allowed:
             yield _how_measured(
                 f"a trial of {trial.duration:g} s above the bounds, {asked}, lost {format_ratio(lost)}, as in the "
-                "search: it does not show that the SUT remembers a loss"
+                "search, so it does not show that the SUT remembers a loss"
             )
         elif not _has_passed(trial, upper, allowed):
             yield _how_measured(

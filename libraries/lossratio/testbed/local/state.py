@@ -113,8 +113,9 @@ def _root() -> Path:
             root.chmod(0o700)
             return root
     raise TopologyError(
-        "No local testbed can be built: there is no directory for its keys, neither below ~/.local/state nor below "
-        f"{tempfile.gettempdir()}; set XDG_STATE_HOME to a directory that can be written."
+        "No local testbed can be built: there is no directory for its keys, neither below "
+        f"~/.local/state nor below {tempfile.gettempdir()}; set XDG_STATE_HOME to a writable "
+        "directory."
     )
 
 

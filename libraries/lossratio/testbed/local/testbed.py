@@ -78,8 +78,9 @@ def _own_namespace(topology: Topology) -> str:
     namespace = topology.nodes[topology.tg_name].netns
     if namespace is None or not namespace.startswith(_OWN):
         raise TopologyError(
-            f"Topology {topology.name}: {topology.tg_name} is not in a namespace made for lossratio, and there is "
-            f"nothing to join. Such a namespace is named 'netns: {_OWN}LAB', as lossratio lab import writes it."
+            f"Topology {topology.name}: {topology.tg_name} is not in a namespace made for "
+            "lossratio, so there is nothing to join. Give it such a namespace, 'netns: "
+            f"{_OWN}LAB', or let lossratio lab import write the file."
         )
     return namespace
 
@@ -95,7 +96,8 @@ def _links(topology: Topology, own: str) -> Iterator[tuple[str, str, str]]:
         far = ends[1].interface.name
         if namespace in (None, own) or near is None or far is None:
             raise TopologyError(
-                f"Topology {topology.name}: link {name} goes to {ends[1].node_name}, which has no 'netns'."
+                f"Topology {topology.name}: link {name} to {ends[1].node_name} cannot be joined. Give this node a "
+                "'netns' of its own, and both interfaces of the link a 'name'."
             )
         yield near, namespace, far
 
@@ -148,7 +150,8 @@ class Holder:
                 line = lines.readline()
         except TimeoutError as cause:
             raise TopologyError(
-                f"Testbed {name} was not up within {_BUILD_TIMEOUT:g} s."
+                f"Testbed {name} was not up within {_BUILD_TIMEOUT:g} s. Look for other work on this machine, and "
+                "try again."
             ) from cause
 
         message: dict[str, Any] = json.loads(line) if line else {"error": "its holder was killed"}

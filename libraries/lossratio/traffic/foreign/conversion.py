@@ -151,7 +151,7 @@ def _some(weights: Mapping[int, int], remarks: dict[str, None]) -> Mapping[int, 
     if len(weights) <= MOST_SIZES:
         return weights
     if len(set(weights.values())) > 1:
-        problem = f"frames have {len(weights)} sizes with shares of their own, at most {MOST_SIZES}"
+        problem = f"frames have {len(weights)} sizes with shares of their own, but at most {MOST_SIZES} are possible"
         raise ForeignFieldError("the sizes", problem)
     first, last = min(weights), max(weights)
     remarks[f"Of {len(weights)} sizes, {MOST_SIZES} at equal distances are sent."] = None
@@ -217,7 +217,7 @@ def _proportions(streams: Sequence[ForeignStream], remarks: dict[str, None]) -> 
 
     shares = [round(_PARTS * one / sum(frames)) for one in frames]
     if min(shares) < 1:
-        problem = f"a stream has fewer than one in {2 * _PARTS} frames"
+        problem = f"a stream has less than one frame in {2 * _PARTS} frames"
         raise ForeignFieldError("the rate", problem, streams[0].line)
     if len(streams) > 1:
         remarks[f"Shares of the frames are rounded to {_PARTS} parts."] = None

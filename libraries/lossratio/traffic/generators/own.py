@@ -149,8 +149,8 @@ class Auto(_InKernel[AutoGenerator]):
 
         if configuration.watches:
             reason = (
-                "frames that arrive inside the kernel have no time stamps, which are needed to locate losses of "
-                "running traffic"
+                "frames that arrive inside the kernel have no time stamps, but only these tell when running "
+                "traffic loses frames"
             )
         elif any(direction.may_be_padded for direction in configuration.directions):
             reason = _MAY_BE_PADDED

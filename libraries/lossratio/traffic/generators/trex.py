@@ -105,9 +105,10 @@ class Trex(Generator[TrexGenerator]):
         if connections <= most:
             return None
         return (
-            f"TRex has room for {most:,} connections, but the measurement needs {connections:,} at once. Set the "
-            f"generator's 'most_connections' in the topology file to {math.ceil(connections / FULL)} or more, or "
-            "take a profile with fewer hosts or a smaller max_load."
+            f"TRex has room for {most:,} connections, but the measurement needs {connections:,} "
+            "at once. Set the generator's 'most_connections' in the topology file to "
+            f"{math.ceil(connections / FULL)} or more, or use a traffic profile with fewer hosts, "
+            "or a smaller max_load."
         )
 
     @classmethod
@@ -151,9 +152,10 @@ class Trex(Generator[TrexGenerator]):
             for direction in configuration.directions
         ):
             raise TrafficError(
-                "Frames of this traffic profile come back with other headers, but TRex's flow statistics need a "
-                "header field at a fixed place. Use trex without 'flow_statistics', which counts all frames of a "
-                "port, or 'kind: afpacket', which also compares them."
+                "Frames of this traffic profile come back with other headers, but TRex's flow "
+                "statistics need a header field at a fixed place. Use 'kind: afpacket', which "
+                "also compares the frames. Or set 'flow_statistics: false': then TRex counts all "
+                "frames of a port."
             )
         self._take_mode("--astf" if configuration.connects else "--stl")
         if not self.settings.software:

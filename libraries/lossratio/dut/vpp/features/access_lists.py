@@ -95,7 +95,7 @@ class Classifier(Feature):
         (
             "acl classify allowlist mark",
             "geneve",
-            "{given} goes by other addresses than the tunnels of geneve have: leave one out",
+            "{given} looks at other addresses than those of the geneve tunnels: leave one out",
         ),
     )
     needs = Needs(_ROUTERS, tags=("iacldst",))

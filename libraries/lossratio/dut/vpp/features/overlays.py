@@ -46,7 +46,10 @@ class Vlan(Feature):
         (
             "vlan_between",
             "vlan_east",
-            "vlan_east applies to a link of the TG, which has no tag with vlan_between: leave one of them out",
+            (
+                "vlan_east applies to a link of the TG, but with vlan_between, that link has no tag: leave one of them "
+                "out"
+            ),
         ),
     )
     needs = Needs(LOOKING, tags=("dot1q",), decides=LINKS, overhead={"vlan_between": _TAG_BYTES})

@@ -150,7 +150,7 @@ def parsed(data: bytes) -> Record:
 
 def _is_sound(lease: Lease) -> bool:
     if lease["version"] > VERSION:
-        raise DamagedRecordError("a newer version of lossratio has written it: use that one", may_repair=False)
+        raise DamagedRecordError("a newer version of lossratio has written it: use that version", may_repair=False)
     are_types_right = all(type(lease[name]) is kind for name, kind in _FIELDS.items())
     return are_types_right and max(abs(lease["ticket"]), abs(lease["expires"])) < _LARGEST
 
