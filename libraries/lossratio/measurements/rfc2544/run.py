@@ -334,9 +334,9 @@ def _check(testbed: Testbed, request: Rfc2544Request) -> None:
     if generator is not None and impossible:
         possible = "    ".join(test.value for test in request.tests if test.value not in impossible)
         raise SearchError(
-            f"The generator {generator.kind} cannot tell when frames are lost. The tests "
-            f"{' and '.join(impossible)} need to know this. "
-            f"Leave these tests out (Run RFC 2544    {possible}), or use 'kind: afpacket'."
+            f"The generator {generator.kind} cannot tell when frames are lost, which is needed for "
+            f"{' and '.join(impossible)}. Leave out what it cannot measure (Run RFC 2544    {possible}), or use "
+            "'kind: afpacket'."
         )
 
     is_simulated = testbed.request.topology.testbed == "simulated"
