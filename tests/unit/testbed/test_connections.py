@@ -440,7 +440,7 @@ def test_open_vswitch_keeps_as_many_connections_as_its_limit_says(file):
         with testbed.ready_for(more, TrialSettings(integrity=Integrity.OFF)) as ready:
             output = whole(ready.measurer.measure, TrialInput(1.0, 1008.0, exchange=Exchange()))
             assert output.directions[0].received_frames <= table.count() == 504
-            with pytest.raises(DutError, match="DUT1 keeps 504 at once"):
+            with pytest.raises(DutError, match="DUT1 keeps at most 504 at once"):
                 ready.measurer.measure(TrialInput(0.1, 5000.0))
         table.forget()
         assert table.count() == 0
@@ -470,7 +470,7 @@ def test_a_limit_of_new_connections_is_none_of_established_ones_and_telemetry_co
 @pytest.mark.parametrize(
     ("options", "profile", "error"),
     [
-        ({"firewall": "conntrack", "most_connections": 9999}, profile_of(), "keeps 9,999 at once"),
+        ({"firewall": "conntrack", "most_connections": 9999}, profile_of(), "keeps at most 9,999 at once"),
         ({"nat": "masquerade"}, profile_of(name="ethip4-udp-100kflows"), "the NAT of DUT1 has only 64,512 ports"),
         ({"firewall": "conntrack"}, profile_of(name="ethip4-udp-1mflows"), "the table of DUT1 has room for"),
         ({"firewall": "conntrack", "udp_timeout": "1 s"}, profile_of(), "forgets a UDP connection after 1 s"),
