@@ -392,7 +392,7 @@ def _counted(kind: NoteKind, evidence: str, frames_in: Callable[[Trial], int], t
 
 foreign_frames = _counted(
     NoteKind.FOREIGN_FRAMES,
-    "The generator's counters: more frames of others than devices send to find each other.",
+    "The generator's counters: more foreign frames than devices send to find each other.",
     lambda trial: sum(map(foreign_frames_of, trial.directions)),
     "in {trials}, the generator's ports received {frames} frames that belong to no trial: "
     "they come from other senders, have a foreign payload, or are copies of earlier "
