@@ -181,7 +181,8 @@ class Bisection:
         index = self._index(revision)
         if index in (0, len(self._revisions) - 1):
             raise SearchError(
-                f"Revision {revision} cannot be left out: the search begins or ends with it."
+                f"Revision {revision} cannot be left out: the search begins or ends with it. Begin "
+                "and end with revisions that can be measured."
             )
         self._skipped.add(index)
 

@@ -330,7 +330,7 @@ def least_news(wanted: float, resolution: float | None) -> float:
 
 @doubt(
     NoteKind.DRIFT,
-    f"The order of {DRIFT_LEAST_TRIALS} or more trials at loads that were repeated (Kendall's rank correlation), and "
+    f"The order of {DRIFT_LEAST_TRIALS} or more trials at repeated loads (Kendall's rank correlation), and "
     f"{STOPPED_LEAST_TRIALS} trials at the end without any frame. A change that a steady SUT shows in less than one of "
     f"{1.0 / TIME_SIGNIFICANCE:,.0f} measurements.",
 )
@@ -347,8 +347,8 @@ def drift(result: TestResult) -> Iterator[str]:
 
 @doubt(
     NoteKind.SPELLS,
-    f"Trials at loads that were repeated, {DRIFT_LEAST_TRIALS} or more, each beside the previous one at its load "
-    "(serial rank correlation), likewise.",
+    f"{DRIFT_LEAST_TRIALS} or more trials at repeated loads, each compared with the previous one at its load (serial "
+    "rank correlation), with the same probability of chance as for drift.",
 )
 def spells(result: TestResult) -> Iterator[str]:
     """The SUT is slow for some trials in a row."""
