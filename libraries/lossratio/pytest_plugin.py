@@ -38,9 +38,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         default="lossratio-results",
         help="Directory of the results. [%(default)s]",
     )
-    parser.addini(
-        _TOPOLOGY, "The topology file of the testbed, from the directory of the settings."
-    )
+    parser.addini(_TOPOLOGY, "The topology file of the testbed, relative to the settings file.")
 
 
 @pytest.fixture(scope="session")

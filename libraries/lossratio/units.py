@@ -83,8 +83,8 @@ def parse_frame_rate(text: str | float) -> float:
     what, example = "a frame rate", "10 kfps"
     if _BARE_GIGA.fullmatch(str(text)):
         raise ValueError(
-            f"{_shown(text)} looks like a bit rate; write a frame rate like '10 kfps', or its unit (Gfps) if it is "
-            "one."
+            f"{_shown(text)} looks like a bit rate; write a frame rate like '10 kfps'. If it is a frame rate, write "
+            "its unit, Gfps."
         )
     if _OF_BITS.fullmatch(str(text)):
         raise ValueError(

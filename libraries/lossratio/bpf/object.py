@@ -132,7 +132,7 @@ def _function_number(name: str) -> int:
     except OSError as error:
         raise BpfError(
             f"This kernel does not list the functions that XDP programs can call, such as {name}: it has "
-            f"no {_KERNEL_TYPES}.",
+            f"no {_KERNEL_TYPES}. Use a kernel that has this file (CONFIG_DEBUG_INFO_BTF).",
             errno.ENOENT,
         ) from error
 

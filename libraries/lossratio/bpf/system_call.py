@@ -61,7 +61,7 @@ def refusal_of(error_number: int, what: str) -> str:
     """What the kernel refuses, why, and what to do."""
     refusal = f"The kernel refuses {what}: {os.strerror(error_number)}."
     if error_number == errno.ENOSYS:
-        return f"{refusal} It was built without BPF, or a filter of system calls (seccomp) forbids bpf()."
+        return f"{refusal} The kernel was built without BPF, or a filter of system calls (seccomp) forbids bpf()."
     if error_number != errno.EPERM:
         return refusal
 
@@ -73,8 +73,8 @@ def refusal_of(error_number: int, what: str) -> str:
     if lockdown is not None:
         return f"{refusal} The kernel is locked down ({lockdown}, see {_LOCKDOWN})."
     return (
-        f"{refusal} This process has the capabilities, so a filter of system calls (seccomp, as containers have it) or "
-        "a user namespace is in the way: run it outside."
+        f"{refusal} This process has the capabilities, so a filter of system calls (seccomp, as in containers) or a "
+        "user namespace is in the way: run lossratio outside of it."
     )
 
 

@@ -181,7 +181,8 @@ class Bisection:
         index = self._index(revision)
         if index in (0, len(self._revisions) - 1):
             raise SearchError(
-                f"Revision {revision} cannot be left out: the search begins or ends with it."
+                f"Revision {revision} cannot be left out: the search begins or ends with it. Begin "
+                "and end with revisions that can be measured."
             )
         self._skipped.add(index)
 
@@ -430,7 +431,7 @@ def _answer(result: BisectionResult, subject: Callable[[str], str]) -> str:
             "not lost by any build."
         )
     if result.verdict is BisectionVerdict.UNDECIDED:
-        return f"Undecided at the limit; the most probable revision is {result.candidates[0]} ({sure})."
+        return f"Undecided when the limit was reached; the most probable revision is {result.candidates[0]} ({sure})."
     if len(result.candidates) > 1:
         listed = "\n".join(f"  {subject(revision)}" for revision in result.candidates)
         return f"One of these changed it{change} ({sure}); some of them could not be measured:\n{listed}"

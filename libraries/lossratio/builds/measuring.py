@@ -161,7 +161,7 @@ class BuildBench(Bench):
             return Measured(values, devices)
 
         for test, why in why_not_asked(rates).items():
-            self.warn(f"{test} was searched without asking first: {why}")
+            self.warn(f"{test} was searched without asking first whether it is as before: {why}")
         in_tests = {_name(finding): finding.result.test.full_name for finding in rates}
         return Measured(values, devices, as_before, in_tests)
 

@@ -100,7 +100,7 @@ def trend(
     alert: Path | None = option("Send the alerts of this YAML file.", metavar="FILE"),
     html: Path | None = option("Write a page with a picture for each test.", type=FILE_TO_WRITE),
     pages: str | None = option(
-        "Address of the pages of runs, for links. {run} is the name of a run; without it: URL/{run}/lossratio.html.",
+        "Link to each run's page at this address. {run} stands for its name; without it: URL/{run}/lossratio.html.",
         "--runs",
         metavar="URL",
     ),

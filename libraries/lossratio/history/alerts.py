@@ -177,11 +177,8 @@ def how_sure(trend: Trend) -> str:
     if trend.verdict is TrendVerdict.NO_VALUE or trend.change is None:
         missing = missing_in_a_row(trend.series)
         if missing > 1:
-            more = f", like {missing} in a row"
-        else:
-            more = "; only one so far"
-
-        return f"certain: the newest result has no value{more}"
+            return f"certain: the newest {missing} results have no value"
+        return "certain: the newest result has no value; it is the only one so far"
 
     finite = np.flatnonzero(np.isfinite(trend.series.values))
     values = trend.series.values[finite]

@@ -238,9 +238,9 @@ def _future_in_words(testbed: str, count: int, first: str) -> str:
     # An archive's history is read from a mirror, so the folder is named as it is in the archive.
     folder = _folder(testbed, first[:10])
     return (
-        f"{results_counted(count)} of testbed {testbed} {verb} left out, dated in the future: from {first} UTC on, in "
-        f"the history's folder {folder}. If the clock of this machine is right, correct the clock of the machine that "
-        "measured, remove the files from the history, and measure again."
+        f"{results_counted(count)} of testbed {testbed} {verb} left out because of a date in the future (from {first} "
+        f"UTC on). The files are in the history's folder {folder}. If the clock of this machine is right, correct the "
+        "clock of the machine that measured, remove the files from the history, and measure again."
     )
 
 

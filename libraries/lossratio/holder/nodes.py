@@ -84,7 +84,9 @@ def _mount_own_sys(name: str) -> None:
         try:
             system.mount("sysfs", "/sys", "sysfs", system.READ_ONLY)
         except OSError as error:
-            raise system.BuildError(f"node {name} cannot have its own /sys ({error})") from error
+            raise system.BuildError(
+                f"node {name}: its own /sys cannot be mounted ({error})"
+            ) from error
 
 
 def _quiet_new_interfaces(name: str) -> None:
@@ -126,7 +128,9 @@ def _wait_until_running(name: str, interfaces: list[str]) -> None:
     deadline = time.monotonic() + _CARRIER_TIMEOUT
     while waiting := [interface for interface in interfaces if not system.is_running(interface)]:
         if time.monotonic() > deadline:
-            raise system.BuildError(f"node {name}: no carrier on {', '.join(waiting)}")
+            raise system.BuildError(
+                f"node {name}: still no carrier on {', '.join(waiting)} after {_CARRIER_TIMEOUT:g} s"
+            )
         time.sleep(0.002)
 
 

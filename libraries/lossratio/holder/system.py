@@ -155,7 +155,7 @@ class Child:
             line = pipe.readline()
         if not line:
             raise BuildError(
-                f"process {self.pid} of the testbed was killed while it was being built"
+                f"process {self.pid}, which was building a part of the testbed, was killed"
             )
         report = json.loads(line)
         if "error" in report:

@@ -237,7 +237,7 @@ class ThroughputKeywords(Keywords):
         def begin() -> TestPlace:
             announce(
                 f"Searching for {', '.join(map(str, request.goals))}: {describe_profile(request.profile)}; "
-                "~ is not proved yet"
+                "~ marks bounds that are not proved yet"
             )
             return self.session.place(resume)
 

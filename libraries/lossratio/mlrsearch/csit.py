@@ -166,12 +166,12 @@ class MultipleLossRatioSearch:
                 and result.relevant_upper_bound is not None
             ):
                 raise RuntimeError(
-                    f"The minimum load, {config.min_load}, is an upper bound for {goal}."
+                    f"The minimum load, {config.min_load}, is an upper bound for {goal}. Lower min_load."
                 )
 
         if not found.finished:
             raise RuntimeError(
-                f"The search was not finished after {found.elapsed:.1f} s of trials."
+                f"The search was not finished after {found.elapsed:.1f} s of trials. Raise search_duration_max."
             )
         return results
 

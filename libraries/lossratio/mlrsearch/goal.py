@@ -173,7 +173,8 @@ def checked_goals(goals: Iterable[SearchGoal], min_load: float) -> tuple[SearchG
     shortest = min(goal.first_duration for goal in unique)
     if min_load * shortest < 1.0:
         warnings.warn(
-            f"A trial of {shortest:g} s at the minimum load ({min_load:g} frames/s) sends less than one frame.",
+            f"A trial of {shortest:g} s at the minimum load ({min_load:g} frames/s) sends less than one frame. Use a "
+            "higher minimum load or longer trials.",
             SearchGoalWarning,
             stacklevel=4,
         )

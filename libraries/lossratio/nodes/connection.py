@@ -327,7 +327,7 @@ def _explain(cause: Exception, node: Node, expired: bool) -> str:
 
         return f"log-in refused ({tried}). Check the user name, and that the user's authorized_keys has the key."
     if "no acceptable host key" in str(cause):
-        return "the node has no host key of the known type any longer. Replace the known key with one of its keys."
+        return "the node no longer has a host key of the known type. Replace the known key with one of its keys."
     if "protocol banner" in str(cause) or "Indecipherable protocol version" in str(cause):
         return (
             "the connection was accepted, but no SSH server answered. Check that "

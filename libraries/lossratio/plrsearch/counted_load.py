@@ -91,9 +91,8 @@ class CountedLoad:
         if self.limit is not None:
             return _LIMITS[self.limit]
         if self.once:
-            return (
-                f"each trial loses up to {format_about(self.once)} frames once, which do not count"
-            )
+            frames = format_about(self.once)
+            return f"each trial loses up to {frames} frames once, however long it is; they do not count"
         if self.verified is None and not self._lacks_frames_only:
             return f"no load is verified; {self.statement}"
         above = self.contradicted

@@ -32,8 +32,8 @@ class CriticalLoadQuestion:
             )
         if not (0.0 < self.min_load < self.max_load < np.inf):
             raise SearchError(
-                f"The minimum load must be above 0 and below the maximum load, and both must be finite: "
-                f"{self.min_load!r} and {self.max_load!r} are not."
+                f"The minimum load must be above 0 and below the maximum load, and both must be finite, not "
+                f"{self.min_load!r} and {self.max_load!r}."
             )
 
     def clamped(self, load: float) -> float:

@@ -273,7 +273,7 @@ def _nic_code(test: TestIdentity, conditions: Conditions) -> str:
             )
 
     raise CsitNameError(
-        f"The result of {test.full_name} lacks the NIC of its DUT, which CSIT's names begin with. Add model: and "
+        f"CSIT's names begin with the NIC of the DUT, but the result of {test.full_name} lacks it. Add model: and "
         "speed: to the DUT's interfaces in the topology file."
     )
 
@@ -325,15 +325,15 @@ def csit_export(result: TestResult) -> CsitExport:
     version = generator.get("version", result.conditions.controller.lossratio_version)
     if not (kind and version):
         raise CsitExportError(
-            f"The result of {result.test.full_name} lacks the kind or version of its generator, which CSIT's files "
-            "need."
+            f"CSIT's files need the kind and version of the generator, but the result of {result.test.full_name} does "
+            "not have both."
         )
 
     dut_kind = _dut_kind(result)
     dut_version = next((version for _, version in dut_versions(result)), None)
     if dut_version is None:
         raise CsitExportError(
-            f"The result of {result.test.full_name} lacks the version of its DUT, which CSIT's files need."
+            f"CSIT's files need the version of the DUT, but the result of {result.test.full_name} lacks it."
         )
 
     # A node on this machine appears with its name.
@@ -449,7 +449,7 @@ def _dut_kind(result: TestResult) -> str:
     )
     if not kind:
         raise CsitExportError(
-            f"The result of {result.test.full_name} lacks the kind of its DUT, which CSIT's files need."
+            f"CSIT's files need the kind of the DUT, but the result of {result.test.full_name} lacks it."
         )
     return kind
 

@@ -102,7 +102,7 @@ def _telemetry_metrics(result: TestResult) -> Iterator[Sample]:
             yield from _load_metrics(dut, labels, result.ended)
             yield Sample(
                 "dut_unaccounted_frames",
-                "Frames lost without a named place.",
+                "Frames that the DUT received but neither sent on nor counted as dropped.",
                 dut["unaccounted_frames"],
                 result.ended,
                 labels,

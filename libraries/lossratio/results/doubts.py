@@ -330,7 +330,7 @@ def least_news(wanted: float, resolution: float | None) -> float:
 
 @doubt(
     NoteKind.DRIFT,
-    f"The order of {DRIFT_LEAST_TRIALS} or more trials at loads that were repeated (Kendall's rank correlation), and "
+    f"The order of {DRIFT_LEAST_TRIALS} or more trials at repeated loads (Kendall's rank correlation), and "
     f"{STOPPED_LEAST_TRIALS} trials at the end without any frame. A change that a steady SUT shows in less than one of "
     f"{1.0 / TIME_SIGNIFICANCE:,.0f} measurements.",
 )
@@ -347,8 +347,8 @@ def drift(result: TestResult) -> Iterator[str]:
 
 @doubt(
     NoteKind.SPELLS,
-    f"Trials at loads that were repeated, {DRIFT_LEAST_TRIALS} or more, each beside the previous one at its load "
-    "(serial rank correlation), likewise.",
+    f"{DRIFT_LEAST_TRIALS} or more trials at repeated loads, each compared with the previous one at its load (serial "
+    "rank correlation), with the same probability of chance as for drift.",
 )
 def spells(result: TestResult) -> Iterator[str]:
     """The SUT is slow for some trials in a row."""
@@ -392,7 +392,7 @@ def _counted(kind: NoteKind, evidence: str, frames_in: Callable[[Trial], int], t
 
 foreign_frames = _counted(
     NoteKind.FOREIGN_FRAMES,
-    "The generator's counters: more frames of others than devices send to find each other.",
+    "The generator's counters: more foreign frames than devices send to find each other.",
     lambda trial: sum(map(foreign_frames_of, trial.directions)),
     "in {trials}, the generator's ports received {frames} frames that belong to no trial: "
     "they come from other senders, have a foreign payload, or are copies of earlier "

@@ -36,7 +36,7 @@ from lossratio.trials import (
 from lossratio.units import counted
 
 COMPLETED = noted(
-    "the run was cut off before this result was written for the last time. Latency and telemetry "
+    "the run was cut off before the last version of this result was written. Latency and telemetry "
     "come from its journal, as far as they were measured"
 )
 """The remark on a result to which its journal added something."""

@@ -180,7 +180,8 @@ class RunDirectory:
         """
         if not (self.path / "results").is_dir():
             raise ReportError(
-                f"{self.path} is not the directory of a run: it has no directory 'results'."
+                f"{self.path} is not the directory of a run: it has no directory 'results'. Name the directory "
+                "that 'lossratio run' wrote."
             )
         results = (read_result(path) for path in sorted((self.path / "results").glob("*.json")))
         return tuple(sorted(results, key=lambda result: (result.started, result.test.full_name)))

@@ -91,7 +91,10 @@ class Watchdog:
             data.setup = None
             data.body.clear()
             data.body.create_keyword(
-                "Fail", args=[f"The suite was not finished within {self._limits.suite:g} s."]
+                "Fail",
+                args=[
+                    f"The suite was not finished within {self._limits.suite:g} s (--suite-timeout)."
+                ],
             )
 
     def end_test(self, data: Any, result: Any) -> None:
@@ -130,7 +133,7 @@ class Watchdog:
             if self._is_over.wait(wait):
                 return
             print(
-                f"lossratio run: the run was not finished within {seconds:g} s.",
+                f"lossratio run: the run was not finished within {seconds:g} s (--run-timeout).",
                 file=sys.__stderr__,
             )
             os.kill(os.getpid(), number)

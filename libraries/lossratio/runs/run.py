@@ -293,11 +293,11 @@ def resume(
     newer = [error for error in unreadable if isinstance(error, NewerFileError)]
     _refuse(
         directory,
-        "a newer version of lossratio wrote files of it",
+        "a newer version of lossratio wrote some of its files",
         newer,
         "Otherwise, begin a new run.",
     )
-    _refuse(directory, "files of it are damaged", unreadable, repair)
+    _refuse(directory, "some of its files are damaged", unreadable, repair)
 
     original = record.request()
     (assignment,) = assignments_of(original)

@@ -55,7 +55,8 @@ class Range(FileModel):
             return self
         if (min(self.values), len(self.values)) != (self.first, self.count):
             raise ValueError(
-                "with 'values', leave 'first' and 'count' out, or give the lowest value and the number of values"
+                "'values' disagree with 'first' and 'count': leave these out, or give the lowest value and the number "
+                "of values"
             )
         if self.order == "random" or self.step is not None:
             raise ValueError("'values' are sent in their order: leave 'order' and 'step' out")

@@ -139,7 +139,7 @@ class TrialInput(Observed):
             not math.isclose(total, self.duration * self.load, rel_tol=1e-9) for total in sums
         ):
             raise SearchError(
-                f"A trial of {self.duration:.10g} s at {self.load:.10g} frames/s does not have {self.frames} frames or "
+                f"A trial of {self.duration:.10g} s at {self.load:.10g} frames/s does not fit {self.frames} frames or "
                 f"these steps: {self.steps}. Make it with TrialInput.burst or TrialInput.schedule."
             )
 

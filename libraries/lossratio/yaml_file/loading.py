@@ -133,7 +133,7 @@ def _check_format(
         line = given[0].start_mark.line + 1
         needed = f"the format {wanted[0]!r}" if wanted else "another kind"
         raise error(
-            f"{path}:{line}: format: this file is of the format {shortened(found)!r}, but a file of {needed} is "
+            f"{path}:{line}: format: this file has the format {shortened(found)!r}, but a file of {needed} is "
             "needed here. Is it the right file?"
         )
 
@@ -277,8 +277,8 @@ def _broken_yaml(path: Path, cause: yaml.YAMLError) -> str:
     spaces = [number for number, one in enumerate(text.splitlines(), 1) if _NO_BREAK_SPACE in one]
     if spaces and spaces[0] <= line:
         return (
-            f"{path}:{spaces[0]}: not YAML: this line has no-break spaces (U+00A0), as web pages have; replace them by "
-            "spaces"
+            f"{path}:{spaces[0]}: not YAML: this line has no-break spaces (U+00A0), as web pages have; replace "
+            "them with spaces"
         )
     return f"{path}:{line}: not YAML: {shortened(plain_words(cause), _LONGEST_ABOUT)}"
 

@@ -358,7 +358,8 @@ def test_a_suite_that_takes_no_hints_is_searched_and_named(lab, lossratio):
     (lab / "search.robot").write_text(own.split("1518B")[0])
     done = ab(lossratio, lab, 100, "--as-before", "nights", "--least-change", "5")
     assert done.status == 0, (done.out, done.err)
-    assert "was searched without asking first: it is not a search, or its suite does not take HINTS" in done.err
+    why = "it is not a search, or its suite does not take HINTS"
+    assert f"was searched without asking first whether it is as before: {why}" in done.err
     assert "asked" not in done.out
 
 

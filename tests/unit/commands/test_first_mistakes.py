@@ -149,7 +149,7 @@ IN_FILES = {
     "empty file": (ALL, "", "must hold fields (name: value), but it is empty. Is it the right file?"),
     "list": (ALL, "- a\n- b\n", "it is a list or a text. Is it the right file?"),
     "suite": (ALL, "*** Settings ***\nLibrary    LossRatio\n", "this is a suite of Robot Framework. Is it the right"),
-    "job": (ALL, "format: lossratio-job/1\nname: x\ntests: []\n", "this file is of the format 'lossratio-job/1'"),
+    "job": (ALL, "format: lossratio-job/1\nname: x\ntests: []\n", "this file has the format 'lossratio-job/1'"),
 }
 
 

@@ -57,7 +57,7 @@ def test_results_dated_in_the_future_are_said_and_do_not_stay_the_newest(tmp_pat
     assert stored.table.column("value").to_pylist() == [2e6, 3e6]
     (problem,) = stored.problems
     day = in_future["started"].date().isoformat()
-    assert problem.startswith(f"1 result of testbed lab-1 is left out, dated in the future: from {day} ")
+    assert problem.startswith(f"1 result of testbed lab-1 is left out because of a date in the future (from {day} ")
     assert f"in the history's folder testbed=lab-1/date={day}. If the clock of this machine is right, " in problem
     assert str(tmp_path) not in problem
     # The clocks of two machines may differ a little.

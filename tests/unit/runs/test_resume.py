@@ -280,7 +280,7 @@ def test_a_run_of_a_newer_version_is_not_said_to_be_damaged(lossratio, topology,
     (out / "results" / "a.json").write_text('{"format": "lossratio-result/99"}')
     done = lossratio("run", "--resume", out)
     assert (done.status, "damaged" in done.err) == (2, False)
-    assert f"The run in {out} is not resumed: a newer version of lossratio wrote files of it.\n  A newer" in done.err
+    assert f"The run in {out} is not resumed: a newer version of lossratio wrote some of its files.\n  A" in done.err
     assert done.err.endswith("Use the version that wrote it, or a newer one.\nOtherwise, begin a new run.\n")
 
     record = out / "run.json"

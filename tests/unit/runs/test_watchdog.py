@@ -48,7 +48,7 @@ def test_the_rest_of_a_suite_that_takes_too_long_fails(lossratio, tmp_path, monk
     assert done.status == 1
     assert messages["Quick"] == ""
     assert messages["Hangs"] == "Test timeout 1 second exceeded."
-    assert messages["Never Run"] == "The suite was not finished within 30 s."
+    assert messages["Never Run"] == "The suite was not finished within 30 s (--suite-timeout)."
 
 
 @pytest.mark.whole

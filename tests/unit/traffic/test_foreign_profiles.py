@@ -425,7 +425,10 @@ def test_flags_of_tcp_are_in_the_frames(tmp_path, flags, bits):
 @pytest.mark.parametrize(
     ("headers", "told"),
     [
-        ({"udp": {"source_port": {"first": 4, "values": [5, 9]}}}, "with 'values', leave 'first' and 'count' out"),
+        (
+            {"udp": {"source_port": {"first": 4, "values": [5, 9]}}},
+            "'values' disagree with 'first' and 'count': leave these out",
+        ),
         ({"udp": {"source_port": {"values": [5, 9], "order": "random"}}}, "'values' are sent in their order"),
         ({"udp": {"source_port": {"values": [5, 70000]}}}, "a port can be at most 65535, not 70000"),
         (

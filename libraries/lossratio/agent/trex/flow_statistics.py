@@ -144,7 +144,7 @@ def _stream(group: int, size: int, into: int, statistics: Any) -> Message:
     if counted is None:
         raise AgentError(
             "counters",
-            f"TRex has no counters of a stream of frames of {size} bytes. Stop other clients of this port, or "
+            f"TRex has no counters for the stream of {size}-byte frames. Stop other clients of this port, or "
             "measure with 'flow_statistics: false'.",
         )
     return {
