@@ -79,7 +79,7 @@ VPP = "host: dut1.example\n    vpp: {driver: rdma}"
             "pci_address: write it in quotes: without them YAML reads such an address",
         ),
         ('"02:00:00:00:00:02"', "10:20:30:40:50:20", 10, "mac_address: write it in quotes: without them YAML"),
-        ('"02:00:00:00:00:02"', '"03:00:00:00:00:02"', 10, "mac_address: 03:00:00:00:00:02 is a group address"),
+        ('"02:00:00:00:00:02"', '"03:00:00:00:00:02"', 10, "mac_address: no interface can have the address 03:00"),
         ("link: a}\n      p1", "link: a, speed: 100}\n      p1", 9, "write the unit, as in '25 Gbps'"),
         ("{kind: trex,", "{kind: trex, pin_cores: true,", 7, "'pin_cores' needs two or more cores"),
         ("{kind: trex,", "{kind: trex, tx_desc: 65536,", 7, "tx_desc"),

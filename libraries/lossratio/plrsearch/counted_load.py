@@ -23,7 +23,7 @@ class LimitReached(str, Enum):
     """It is below the minimum load, where nothing was measured."""
 
 
-_FAR = 1.1
+_FAR = 1.2
 """If the contradicted load is further above the stated one, the search was too short, unless known pauses are why."""
 _LIMITS = {
     LimitReached.AT_LEAST: "the maximum load does not lose the target, and the critical load may be above it",

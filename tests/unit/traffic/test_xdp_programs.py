@@ -80,7 +80,7 @@ def test_auto_takes_the_embedded_generator_where_there_can_be_no_programs_and_sa
 def test_auto_is_refused_what_the_embedded_generator_would_be_refused_too(ready, agent):
     configuration = make_configuration(load_profile("ethip4-udp", frame_size=64), [PortPair(WEST, EAST)], settle_time=0)
     ready.run("dut1", "ip", "link", "set", "dev", "dut0", "down")
-    with pytest.raises(AgentRefusalError, match="Interface tg0 is down"):
+    with pytest.raises(AgentRefusalError, match="Interface tg0 or its link is down"):
         Auto(AutoGenerator(kind="auto"), node=NODE, ports=()).configure(agent, configuration)
 
 
