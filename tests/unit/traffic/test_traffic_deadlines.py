@@ -65,7 +65,7 @@ def test_a_trial_whose_agent_was_frozen_is_an_error_and_not_a_number(agent, brid
 
     thread = threading.Thread(target=freeze)
     thread.start()
-    words = r"for 1\.\d+ s \(process \d+: T\), so they stopped"
+    words = r"senders stopped because they heard nothing from their agent for 1\.\d+ s \(process \d+: T\)"
     with pytest.raises(AgentRefusalError, match=words) as caught:
         run_trial(agent, LOAD, 20.0)
     thread.join()
