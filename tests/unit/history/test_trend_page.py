@@ -73,6 +73,7 @@ def test_a_page_begins_with_the_sentence_of_the_console(nights, tmp_path):
     assert page.index(said) < page.index('class="about"')
 
 
+@pytest.mark.whole
 def test_too_few_results_are_no_failure(tmp_path):
     page = trend_page(history_of(tmp_path, 2, ("64B-ndrpdr",)), "lab")
     assert set(re.findall(r'class="(\w+)">too few results', page)) == {"undecided"}

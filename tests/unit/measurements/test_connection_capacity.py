@@ -144,7 +144,7 @@ def test_a_table_that_others_have_filled_is_an_error_and_no_capacity(tmp_path):
         def __getattr__(self, name):
             return getattr(self.testbed, name)
 
-    with pytest.raises(DutError, match=r"room for 0: nf_conntrack_max is 262144, and 262144 are in use"):
+    with pytest.raises(DutError, match=r"room for 0: nf_conntrack_max is 262144, and 262144 entries are in use"):
         found_by(FullTestbed(open_testbed(SIMULATED)), tmp_path)
 
 

@@ -112,9 +112,7 @@ def test_the_kernel_forgets_all_connections_of_a_nat(tmp_path):
     assert [trial.forgotten_s for trial in result.trials] == list(result.teardown.times)
 
 
-@pytest.mark.parametrize(
-    ("forgotten", "words"), [((None, 0.1), "2 trials, of which 1 have"), ((), "0 trials, of which")]
-)
+@pytest.mark.parametrize(("forgotten", "words"), [((None, 0.1), "2 trials, but"), ((), "0 trials, but")])
 def test_a_result_without_a_time_is_one_sentence_that_names_the_test(forgotten, words):
     result = SimpleNamespace(
         test=SimpleNamespace(full_name="Suite.Tear down"), settings=SimpleNamespace(connections=10)

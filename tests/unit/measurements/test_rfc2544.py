@@ -438,7 +438,7 @@ def test_where_the_throughput_is_not_known_what_needs_it_is_not_measured(testbed
     assert results["frame loss"]
     assert not any(results[test] for test in ("latency", "back-to-back", "recovery", "reset"))
     assert any(
-        problem.startswith("64B latency: This test needs the throughput without loss of 64B frames, and")
+        problem.startswith("64B latency: This test needs the throughput without loss of 64B frames, but")
         for problem in run.problems
     )
 
