@@ -162,6 +162,7 @@ def test_two_jobs_add_at_once_and_nothing_is_lost(tmp_path):
     assert not list(tmp_path.rglob("*.part"))
 
 
+@pytest.mark.whole
 def test_damaged_files_are_named_and_the_rest_is_read(tmp_path):
     history = History(tmp_path)
     first, second = history.add([entry(0, 1e6), entry(1, 2e6)])
