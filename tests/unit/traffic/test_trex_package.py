@@ -11,6 +11,9 @@ from lossratio.agent.core.protocol import AgentError
 from lossratio.agent.trex.connection import TrexConnection, TrexLibrary, TrexSettings
 from lossratio.agent.trex.streams import StreamMaker
 
+# Its import alone takes 2 s of CPU.
+pytestmark = pytest.mark.whole
+
 
 @pytest.fixture(scope="module")
 def api():
