@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import statistics
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from types import MappingProxyType
@@ -307,7 +308,7 @@ def _below_throughput(result: MrrResult, results: Sequence[TestResult]) -> Itera
 ResultT = TypeVar("ResultT", bound=measurements.FoundResult)
 
 
-class MaximumRateView(View[ResultT]):
+class MaximumRateView(View[ResultT], ABC):
     """The view of a rate at the maximum load: the mean of the trials, and their standard deviation."""
 
     has_value = True
@@ -342,13 +343,13 @@ class MaximumRateView(View[ResultT]):
             )
         return {"type": "mrr", "receive_rate": self.received(found)}
 
+    @abstractmethod
     def received(self, found: Any) -> dict[str, Any]:
         """The rates in CSIT's form.
 
         Args:
             found: The record with all numbers.
         """
-        raise NotImplementedError
 
 
 class MrrView(MaximumRateView[MrrResult]):
