@@ -13,7 +13,7 @@ from local_session import PYTHON, LocalSession
 from traffic_lab import configure
 from whole_trials import run_trial, whole
 
-from lossratio.agent.afpacket.kernel_pace import HURRY, LEAD, MADE_UP_FOR, can_be_paced, read_stamps, transmit_ahead
+from lossratio.agent.afpacket.kernel_pace import HURRY, LEAD, MADE_UP_FOR, Stamps, can_be_paced, transmit_ahead
 from lossratio.agent.afpacket.transmit import free_slots
 from lossratio.agent.core.pacing import CATCH_UP, frames_within, grace_after
 from lossratio.traffic import AgentClient
@@ -22,17 +22,21 @@ from lossratio.traffic import AgentClient
 class Kernel:
     """A queue that lets frames go at its load, and a process that hands them over and stalls at given times.
 
-    The load of the queue is `pace` times the requested one. The queue has two buckets, as HTB has: the first one fills
+    The load of the queue is `pace` times the requested one. A device holds back the last `held` frames, in the memory
+    that they came in. The queue has two buckets, as HTB has: the first one fills
     at the load, up to the delay that is made up for; the second one allows no more than the fastest rate.
     """
 
-    def __init__(self, stalls=(), room=1 << 30, timer_late=0.0, pace=1.0):
+    def __init__(self, stalls=(), room=1 << 30, timer_late=0.0, pace=1.0, held=0, without_stamp=()):
         self.now = 0.0
+        self.stamped = 0
         self.left = []
         self._stalls = list(stalls)
         self._room = room
         self._timer_late = timer_late
         self._pace = pace
+        self._held = held
+        self._without_stamp = without_stamp
         self._stamped = []
         self._read = 0
         self._handed = 0
@@ -55,7 +59,8 @@ class Kernel:
 
     def offer(self, count):
         assert count > 0
-        taken = min(count, 128, self._room - self.waiting())
+        self._let_go()
+        taken = min(count, 128, self._room - (self._handed - len(self.left)))
         self._take(taken)
         return taken
 
@@ -63,17 +68,19 @@ class Kernel:
         taken = self.offer(1)
         if taken:
             self._stamped.append(self._handed - 1)
+            self.stamped += 1
         return taken
 
     def waiting(self):
         self._let_go()
-        return self._handed - len(self.left)
+        return self._handed - max(0, len(self.left) - self._held)
 
     def stamps(self):
         self._let_go()
-        new = [self.left[number] for number in self._stamped[self._read :] if number < len(self.left)]
+        gone = [place for place in self._stamped[self._read :] if place < len(self.left)]
+        new = {number: self.left[place] for number, place in enumerate(gone, self._read)}
         self._read += len(new)
-        return new
+        return {number: time for number, time in new.items() if number not in self._without_stamp}
 
     def transmit(self, load, duration, is_stopped=lambda: False):
         self._load = self._pace * load
@@ -107,7 +114,26 @@ def test_every_frame_leaves_in_time_where_nothing_stalls(load, duration):
     done = kernel.transmit(load, duration)
     assert done.intended == done.sent == frames_within(duration, load) == len(kernel.left)
     assert kernel.left[-1] - kernel.left[0] == pytest.approx((done.sent - 1) / load, abs=1e-6)
-    assert done.elapsed >= duration
+    assert done.elapsed == pytest.approx(duration, abs=1e-6)
+
+
+def test_frames_that_a_device_holds_back_have_left():
+    kernel = Kernel(held=2_000)
+    done = kernel.transmit(5_000.0, 1.0)
+    assert done.intended == done.sent == 5_000
+    assert done.elapsed == pytest.approx(1.0, abs=1e-6)
+    assert done.worst_lateness == pytest.approx(0.0, abs=1e-6)
+    assert kernel.now < 1.02
+
+
+@pytest.mark.parametrize("lost", [0, 7, -1])
+def test_stamped_frames_that_were_lost_beyond_the_link_make_nobody_late(lost):
+    everything = Kernel()
+    everything.transmit(5_000.0, 1.0)
+    done = (kernel := Kernel(without_stamp={lost % everything.stamped})).transmit(5_000.0, 1.0)
+    assert done.intended == done.sent == 5_000
+    assert done.worst_lateness < 0.01
+    assert kernel.now < 1.03
 
 
 @pytest.mark.whole
@@ -200,6 +226,9 @@ class StampedTwice:
         stamps = [(0, 5, 10_000), (0, 5, 27_000), (1, 6, 1_500_000), (1, 6, 1_502_000)]
         self._reports = [self._report(*stamp) for stamp in stamps]
 
+    def setsockopt(self, *_):
+        pass
+
     def recvmsg(self, *_):
         if not self._reports:
             raise BlockingIOError
@@ -212,9 +241,9 @@ class StampedTwice:
 
 
 def test_only_the_first_stamp_of_a_frame_is_from_the_senders_interface():
-    packets = StampedTwice()
-    assert read_stamps(packets) == pytest.approx([5.000_01, 6.001_5])
-    assert read_stamps(packets) == []
+    stamps = Stamps(StampedTwice())
+    assert stamps.read() == pytest.approx({0: 5.000_01, 1: 6.001_5})
+    assert stamps.read() == {}
 
 
 SLOW_QUEUE = """

@@ -50,7 +50,6 @@ _SHORTEST_PAUSE = 1e-3
 _LONGEST_PAUSE = 10e-3
 _PART_OF_LEAD = 0.125
 _DRAIN_SECONDS = 2.0
-_STAMPED_FRAMES = 2
 _SO_TIMESTAMPING = 37
 _TX_SOFTWARE, _SOFTWARE, _NUMBERED, _TIME_ONLY = 1 << 1, 1 << 4, 1 << 7, 1 << 11
 _PACKET_TX_TIMESTAMP = 16
@@ -138,27 +137,32 @@ def can_be_paced(load: float, duration: float, catch_up: float) -> bool:
     return load <= MOST_LOAD and load * grace_after(duration, catch_up) >= 1.0
 
 
-def have_stamps(packets: socket.socket) -> None:
-    """Makes the kernel report on a socket when stamped frames left."""
-    packets.setsockopt(socket.SOL_SOCKET, _SO_TIMESTAMPING, _SOFTWARE | _NUMBERED | _TIME_ONLY)
-
-
-def read_stamps(packets: socket.socket) -> list[float]:
-    """When a socket's stamped frames left since the last call: a time in seconds for each, in order.
+class Stamps:
+    """When the stamped frames of a socket left, as the kernel reports it.
 
     A frame that passes further virtual links, such as those of a bridge, is stamped on each of them. Only its first
     stamp is from the socket's own interface.
     """
-    left: dict[int, float] = {}
-    while True:
-        try:
-            _, ancillary, _, _ = packets.recvmsg(0, 512, socket.MSG_ERRQUEUE | socket.MSG_DONTWAIT)
-        except BlockingIOError:
-            return list(left.values())
-        parts = {(level, kind): data for level, kind, data in ancillary}
-        seconds, nanoseconds = struct.unpack_from("=qq", parts[socket.SOL_SOCKET, _SO_TIMESTAMPING])
-        number = _EXTENDED_ERROR.unpack_from(parts[SOL_PACKET, _PACKET_TX_TIMESTAMP])[-1]
-        left.setdefault(number, seconds + nanoseconds * 1e-9)
+
+    def __init__(self, packets: socket.socket) -> None:
+        packets.setsockopt(socket.SOL_SOCKET, _SO_TIMESTAMPING, _SOFTWARE | _NUMBERED | _TIME_ONLY)
+        self._packets = packets
+        self._newest = -1
+
+    def read(self) -> dict[int, float]:
+        """When frames left that had not been reported before: by their numbers among stamped frames, seconds."""
+        left: dict[int, float] = {}
+        while True:
+            try:
+                _, ancillary, _, _ = self._packets.recvmsg(0, 512, socket.MSG_ERRQUEUE | socket.MSG_DONTWAIT)
+            except BlockingIOError:
+                return left
+            parts = {(level, kind): data for level, kind, data in ancillary}
+            number = _EXTENDED_ERROR.unpack_from(parts[SOL_PACKET, _PACKET_TX_TIMESTAMP])[-1]
+            if number > self._newest:
+                self._newest = number
+                seconds, nanoseconds = struct.unpack_from("=qq", parts[socket.SOL_SOCKET, _SO_TIMESTAMPING])
+                left[number] = seconds + nanoseconds * 1e-9
 
 
 def transmit_ahead(
@@ -174,6 +178,9 @@ def transmit_ahead(
 ) -> Transmission:
     """Hands over frames of a constant load ahead of time, to a queue that sends them when they are due.
 
+    The kernel reports when the first frame left, and the last one of each hand-over. So frames that a device behind the
+    link holds back have left, although their memory is not free yet.
+
     `make_up_for_delays` is called once, when the first frame has left. If the time from the first to the last frame
     still differs by more than `grace_after` allows, the load was not the requested one: the frames that are due in the
     difference count as unsent. So do frames that could not be handed over in time.
@@ -181,58 +188,61 @@ def transmit_ahead(
     intended = frames_within(duration, load)
     grace = grace_after(duration, catch_up)
     output.stamps()
+    first = output.stamped
+    places: list[int] = []
+    left: dict[int, float] = {}
     begin = clock()
-    sent = waiting = 0
-    worst = 0.0
-    while (sent < intended or waiting) and clock() - begin < duration + grace and not is_stopped():
-        now = clock() - begin
-        taken = _hand_over(output, sent, min(intended, int((now + LEAD) * load) + 1), intended)
-        if taken and not sent:
-            make_up_for_delays()
-        sent += taken
-        if taken:
-            continue
+    sent = 0
 
-        waiting = output.waiting()
-        # On average, half a frame is due but has not left.
-        worst = max(worst, min(now, duration) - (sent - waiting - 0.5) / load)
+    def are_gone() -> bool:
+        left.update(output.stamps())
+        is_last_stamped = places[-1:] == [sent - 1]
+        return (is_last_stamped and output.stamped - 1 in left) or not output.waiting()
+
+    while not (sent == intended and are_gone()) and clock() - begin < duration + grace and not is_stopped():
+        now = clock() - begin
+        if not sent:
+            sent = _hand_over(output, 0, 1, places)
+            if sent:
+                make_up_for_delays()
+        sent = _hand_over(output, sent, min(intended, int((now + LEAD) * load) + 1), places)
+        left.update(output.stamps())
         # The queue has this many seconds of traffic.
-        sleep(min(_LONGEST_PAUSE, max(_SHORTEST_PAUSE, _PART_OF_LEAD * waiting / load)))
+        ahead = sent / load - now
+        sleep(min(_LONGEST_PAUSE, max(_SHORTEST_PAUSE, _PART_OF_LEAD * ahead)))
 
     is_whole = not is_stopped()
-    while clock() - begin < duration + _DRAIN_SECONDS and output.waiting():
+    while clock() - begin < duration + _DRAIN_SECONDS and not are_gone():
         sleep(_SHORTEST_PAUSE)
 
-    off = _difference(output.stamps(), intended, load, over_time=clock() - begin - duration)
-    if off > grace:
-        intended = frames_within(duration + off, load)
+    # A stamped frame that was lost at the far end of the link has no stamp.
+    late = {place: left[number] - place / load for number, place in enumerate(places, first) if number in left}
+    is_known = {0, intended - 1} <= late.keys()
+    off = late[intended - 1] - late[0] if is_known else max(0.0, clock() - begin - duration)
+    behind = max(late.values()) - late[0] if 0 in late else 0.0
+    if abs(off) > grace:
+        intended = frames_within(duration + abs(off), load)
     if is_whole:
         sleep(max(_SHORTEST_PAUSE, begin + duration - clock()))
 
-    elapsed = clock() - begin
+    elapsed = duration + max(0.0, off) if is_whole and is_known else clock() - begin
     if elapsed < duration:
         # Only these frames were due.
         intended = min(intended, max(sent, int(elapsed * load) + 1))
-    return Transmission(intended, sent, elapsed, max(off, worst))
+    return Transmission(intended, sent, elapsed, max(abs(off), behind))
 
 
-def _difference(left: list[float], intended: int, load: float, *, over_time: float) -> float:
-    """How much longer or shorter the time from the first to the last frame was than at the load, in seconds.
-
-    Without the last frame's stamp, that frame was not handed over; then it is the time that the trial took too long.
-    """
-    if len(left) == min(_STAMPED_FRAMES, intended):
-        return abs(left[-1] - left[0] - (intended - 1) / load)
-    return max(0.0, over_time)
-
-
-def _hand_over(output: TransmitRing, sent: int, due: int, intended: int) -> int:
-    """Hands over frames up to this number; the kernel reports when the first and the last one left."""
-    if sent == due:
-        return 0
-    if sent in (0, intended - 1):
-        return output.offer_stamped()
-    return output.offer(min(due, intended - 1) - sent)
+def _hand_over(output: TransmitRing, sent: int, due: int, places: list[int]) -> int:
+    """Hands over frames up to this number; the kernel reports when the last one left, whose place is noted."""
+    while sent < due:
+        rest = due - sent
+        taken = output.offer(rest - 1) if rest > 1 else output.offer_stamped()
+        if not taken:
+            break
+        if rest == 1:
+            places.append(sent)
+        sent += taken
+    return sent
 
 
 def _rate(load: float) -> bytes:

@@ -16,7 +16,7 @@ from ..core.frames_spec import TagPlace, least_common_multiple
 from ..core.packets import SOL_PACKET, ring_socket
 from ..core.protocol import AgentError, unsupported
 from .frames import SLOT_HEADER_BYTES, FrameCycle, Numbering, Replies, column, slot_bytes, slots_per_block, tag_bytes
-from .kernel_pace import STAMPED, have_stamps, read_stamps
+from .kernel_pace import STAMPED, Stamps
 
 if TYPE_CHECKING:
     from .bare import BareFrames
@@ -83,17 +83,19 @@ class TransmitRing:
     Attributes:
         dropped_beyond: Frames sent so far that were lost at the far end of the link.
         first: Number, since it was made, of the frame that was sent first with the present tag.
+        stamped: How many frames were sent so far for which the kernel reports when they left.
     """
 
     def __init__(self, setup: SenderSetup) -> None:
         cycle = setup.cycle
-        self.dropped_beyond = 0
+        self.dropped_beyond = self.stamped = 0
         self._setup = setup
         self._head = 0
         slot = slot_bytes(int(cycle.lengths.max()))
         # Whole cycles, and whole blocks.
         slots = least_common_multiple(len(cycle.lengths), slots_per_block(slot))
         self._socket = _open(setup.interface, slot, slots)
+        self._stamps = Stamps(self._socket)
         self._with_frame: list[tuple[int, int, bytes]] = []
         memory = np.frombuffer(mmap.mmap(self._socket.fileno(), slots * slot), dtype=np.uint8).reshape(slots, slot)
         lengths = np.resize(cycle.lengths, slots)
@@ -135,17 +137,19 @@ class TransmitRing:
         """Sends the next frame, for which the kernel reports when it left; returns how many were taken: 1 or 0."""
         self._with_frame = STAMPED
         try:
-            return self.offer(1)
+            taken = self.offer(1)
         finally:
             self._with_frame = []
+        self.stamped += taken
+        return taken
 
     def waiting(self) -> int:
         """How many frames that were taken have not left yet."""
         return int(np.count_nonzero(self._status))
 
-    def stamps(self) -> list[float]:
-        """When stamped frames left since the last call: times in seconds, in order."""
-        return read_stamps(self._socket)
+    def stamps(self) -> dict[int, float]:
+        """When stamped frames left since the last call: by their numbers since the ring was made, seconds."""
+        return self._stamps.read()
 
     def offer(self, count: int) -> int:
         """Sends the next frames, as many as fit into a batch; returns how many left: none if the interface was busy."""
@@ -238,7 +242,6 @@ def _open(interface: str, slot: int, slots: int) -> socket.socket:
 
     block = max(slot, mmap.PAGESIZE)
     ring.setsockopt(SOL_PACKET, _PACKET_TX_RING, struct.pack("=4I", block, slots * slot // block, slot, slots))
-    have_stamps(ring)
     ring.bind((interface, 0))
     return ring
 
