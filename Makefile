@@ -18,14 +18,14 @@ export PYTHONDONTWRITEBYTECODE :=
 # Each of those processes would wait with a thread on every core, for matrices that one core multiplies as fast.
 export OPENBLAS_NUM_THREADS := 1
 
-.PHONY: demo test tests whole rest compiled dry-run study chaos mutants lab lint lowest release-check release docs generated pictures environment packages clean
+.PHONY: demo test tests whole compiled dry-run study chaos mutants lab lint lowest release-check release docs generated pictures environment packages clean
 
 demo:
 	@tools/virtual-environment
 	@tools/system-packages sshd=openssh-server ip=iproute2 nft=nftables ethtool=ethtool || true
 	@.venv/bin/lossratio demo
 
-# The same every day. Lint and installation of packages share the cores with what comes before the tests.
+# The same every day; `make test CHOSEN="--rest 1"` adds a third of what it leaves out. Lint and installation of packages share the cores with what comes before the tests.
 test:
 	$(MAKE) --no-print-directory --jobs=3 lint tests
 
@@ -35,10 +35,6 @@ tests: compiled packages
 # Each night and before a release: all tests.
 whole:
 	$(MAKE) --no-print-directory --jobs=3 lint dry-run tests CHOSEN=--whole
-
-# One of three parts of what `make test` leaves out.
-rest: environment packages
-	$(PYTEST) --rest $(or $(PART),1)
 
 # In a fresh clone each of the processes would compile all tests: one does so before, on the core that lint leaves free.
 compiled: environment

@@ -46,7 +46,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     """Adds options for the tests that are left out by default."""
     parser.addoption("--whole", action="store_true", help="All tests.")
     thirds = range(1, THIRDS + 1)
-    parser.addoption("--rest", type=int, choices=thirds, help="Only this third of the tests that are left out.")
+    parser.addoption("--rest", type=int, choices=thirds, help="Also this third of the tests that are left out.")
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -135,7 +135,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 def _choice(config: pytest.Config) -> Callable[[pytest.Item], bool]:
     """Whether a test runs: all of them with ``--whole``, and where files or tests are named."""
     if config.option.rest:
-        return lambda item: item.stash[IS_LEFT_OUT] and _part(item) == config.option.rest
+        return lambda item: not item.stash[IS_LEFT_OUT] or _part(item) == config.option.rest
     directory = config.invocation_params.dir
     names_no_directory = any(not (directory / argument).is_dir() for argument in config.args)
     if config.option.whole or names_no_directory or config.option.keyword:

@@ -119,14 +119,16 @@ def test_all_tests_run_where_they_are_asked_for(own_tests, options):
 
 
 @pytest.mark.whole
-def test_the_three_parts_of_the_rest_are_what_the_default_leaves_out(own_tests):
+def test_the_three_parts_of_the_rest_add_to_the_default_what_it_leaves_out(own_tests):
     files = {f"test_{letter}": TIERS for letter in "abf"}
     pytester = own_tests(files=files)
     parts = [pytester.runpytest_inprocess("--collect-only", "-q", ".", "--rest", str(part)) for part in (1, 2, 3)]
-    tests = [line for part in parts for line in part.outlines if "::" in line]
-    assert len(tests) == len(set(tests)) == len(files) * len(LEFT_OUT)
-    assert {test.partition("::test_")[2] for test in tests} == LEFT_OUT
-    assert all(any("::" in line for line in part.outlines) for part in parts)
+    every_day = {f"test_{letter}.py::test_{test}" for letter in "abf" for test in DEFAULT}
+    tests = [{line for line in part.outlines if "::" in line} for part in parts]
+    assert all(every_day < part for part in tests)
+    rest = [test for part in tests for test in part - every_day]
+    assert len(rest) == len(set(rest)) == len(files) * len(LEFT_OUT)
+    assert {test.partition("::test_")[2] for test in rest} == LEFT_OUT
 
 
 @pytest.mark.whole
