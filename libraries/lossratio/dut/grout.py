@@ -184,9 +184,11 @@ class GroutOptions(ProgramOptions):
     @model_validator(mode="after")
     def _fit_together(self) -> "GroutOptions":
         if self.vlan_east and not self.vlan:
-            raise ValueError("vlan_east applies to a tag: also set vlan")
+            raise ValueError("vlan_east needs a tag to translate: also set vlan")
         if self.underlay == 6 and not self.vxlan_between:
-            raise ValueError("underlay applies to a tunnel: also set vxlan_between")
+            raise ValueError(
+                "underlay is the IP version of a tunnel between DUTs: also set vxlan_between"
+            )
 
         tunnels = [name for name in ("vxlan", "vxlan_between", "srv6") if getattr(self, name)]
         others = [name for name in ("dual_stack", "vlan", "routes") if getattr(self, name)]

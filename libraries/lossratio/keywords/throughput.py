@@ -77,7 +77,8 @@ class ThroughputKeywords(Keywords):
         found = self._search(request, resume, repeat, must_find=must_find)
         if found[-1].is_as_before:
             logger.info(
-                "The SUT is as before. Without a search, there are no bounds at which to measure latency."
+                "The SUT is as before, so there was no search, and no bounds at which to measure latency. "
+                "To have both, set nightly=search."
             )
             self.session.judge(found, doubts)
             return found[-1]

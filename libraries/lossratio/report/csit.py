@@ -333,7 +333,8 @@ def csit_export(result: TestResult) -> CsitExport:
     dut_version = next((version for _, version in dut_versions(result)), None)
     if dut_version is None:
         raise CsitExportError(
-            f"CSIT's files need the version of the DUT, but the result of {result.test.full_name} lacks it."
+            f"CSIT's files need the version of the DUT, but the result of {result.test.full_name} lacks it. Let the "
+            "black box's hook 'describe' give a version, and measure again."
         )
 
     # A node on this machine appears with its name.
@@ -449,7 +450,8 @@ def _dut_kind(result: TestResult) -> str:
     )
     if not kind:
         raise CsitExportError(
-            f"CSIT's files need the kind of the DUT, but the result of {result.test.full_name} lacks it."
+            f"CSIT's files need the kind of the DUT, but the result of {result.test.full_name} lacks it. Set up the "
+            "testbed with a kind of DUT, and measure again."
         )
     return kind
 

@@ -326,9 +326,8 @@ class Topology(FileModel):
         missing = sorted(set(versions) - known)
         if missing:
             raise TopologyError(
-                f"Topology {self.name}: the traffic has IPv{missing[0]}, the file has 'addresses: lab', but {port} "
-                f"has no IPv{missing[0]} address. Give the port an 'address' (or a 'network'), or use another "
-                "profile."
+                f"Topology {self.name}: with 'addresses: lab', this traffic needs an IPv{missing[0]} address of "
+                f"{port}, which has none. Give the port an 'address' (or a 'network'), or use another profile."
             )
         return interface.side(unused)
 

@@ -295,7 +295,7 @@ class Gtpu(Feature):
     gtpu_mtu: int | None = Field(default=None, ge=576, le=9000)
     """Bytes of the largest packet between the two VPPs. Larger packets are fragmented, and reassembled."""
 
-    requires = (("gtpu_mtu", "gtpu", "gtpu_mtu applies to a tunnel; also set gtpu"),)
+    requires = (("gtpu_mtu", "gtpu", "gtpu_mtu is the MTU of a tunnel: also set gtpu"),)
     needs = Needs(
         ("ip4",),
         plugins={"gtpu": ""},
