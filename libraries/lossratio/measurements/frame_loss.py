@@ -278,7 +278,7 @@ def draw_losses(
     right = right_end(LEFT, most, _POINT)
     plot = Plot(Axis(0.0, 100.0, LEFT, right), Axis(0.0, 100.0 * highest, BOTTOM, TOP))
     plot.frame(plot.x.ticks(10), plot.y.ticks(10), "{:.4g}".format, "{:.4g}".format)
-    curves = []
+    curves: list[Curve] = []
     for name, result in results.items():
         points = list(_points(result, what))
         number = len(curves)
