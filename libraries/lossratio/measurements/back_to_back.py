@@ -267,8 +267,6 @@ class BackToBack(
     keyword = "Measure Back-To-Back Frames"
     method = "back_to_back"
     noun = "back-to-back frames"
-    title = "Measuring back-to-back frames"
-    algorithm = "back-to-back frames"
 
     def controller(self, request: BackToBackRequest, loads: LoadRange) -> RepeatedSearch:
         """Bisections over burst length; no trials if no buffer fills.

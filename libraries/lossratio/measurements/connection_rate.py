@@ -102,7 +102,6 @@ class ConnectionRate(OfConnectionRates, GoalSearch[ConnectionRateRequest, Connec
 
     keyword = "Find Connection Rate"
     method = "connection_rate"
-    title = "Searching for the connection rate"
     algorithm = "MLRsearch over connections per second"
     without = HOW_TO_SEARCH
 
