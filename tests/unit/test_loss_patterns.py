@@ -434,3 +434,13 @@ def dies_after(trials):
 def test_trials_without_any_frame_have_lost_neither_their_first_nor_their_last_frames():
     places = places_of(spec(254), dies_after(2))
     assert {"beginning", "end"}.isdisjoint(pattern.kind for pattern in places.patterns)
+
+
+def test_four_bursts_of_a_few_lengths_are_no_pauses():
+    lengths = iter((0.040, 0.047, 0.044, 0.041))
+
+    def burst(numbers, load, random):
+        times = after_start(numbers, load)
+        return (times >= 0.2) & (times < 0.2 + next(lengths))
+
+    assert places_of(spec(254), burst, loads=(8e3,) * 4, duration=1.0).patterns == ()

@@ -11,12 +11,16 @@ from lossratio.drawing.overview import (
     verdict,
 )
 from lossratio.drawing.plot import (
+    BOTTOM,
     INK,
+    LEFT,
     LINE_HEIGHT,
     MARKS,
     RIGHT,
+    TOP,
     WIDTH,
     Axis,
+    Curve,
     Drawing,
     Mark,
     Plot,

@@ -257,6 +257,27 @@ class Drawing:
         )
 
 
+@dataclass(frozen=True)
+class Curve:
+    """A line of a plot, which the legend names."""
+
+    name: str
+    """Its name."""
+    points: Sequence[tuple[float, float]]
+    """Its points."""
+    colour: int = 0
+    """Number of its colour."""
+    dash: int = 0
+    """Number of its dashes; 0: none."""
+
+
+LEFT, TOP, BOTTOM = 90.0, 30.0, 280.0
+"""The ends of the axes of a usual plot, in pixels."""
+_DASHES = (None, "6 3", "2 3", "8 3 2 3")
+_LONG = 60
+"""Letters for which two columns of names have room."""
+
+
 class Plot(Drawing):
     """The area between two axes: a drawing of its own, or a part of another drawing."""
 
@@ -343,6 +364,41 @@ class Plot(Drawing):
         """Writes the titles of the axes: y at the top left of the drawing, x below its axis."""
         self.text(4.0, 14.0, y)
         self.text((self.x.start + self.x.end) / 2, self.y.start + below, x, text_anchor="middle")
+
+    def finished(
+        self,
+        titles: tuple[str, str],
+        about: str,
+        curves: Sequence[Curve] = (),
+        marks: Iterable[Mark] = (),
+        swatches: Iterable[tuple[str, str, float]] = (),
+    ) -> str:
+        """Draws curves, writes the titles of the axes and the legend, and returns the picture.
+
+        Args:
+            titles: The titles of both axes.
+            about: What the picture shows.
+            curves: The curves.
+            marks: The marks that the legend explains.
+            swatches: Other colours by text, colour and opacity.
+        """
+        self.titles(*titles)
+        # Long names have a line of their own.
+        columns = 1 if any(len(curve.name) > _LONG for curve in curves) else 2
+        width = (self.x.end - self.x.start) / columns
+        y = self.y.start + 4.0 * LINE_HEIGHT
+        for number, curve in enumerate(curves):
+            colour, dash = series_colour(curve.colour), _DASHES[curve.dash % len(_DASHES)]
+            self.parts.append(title(curve.name))
+            self.line(curve.points, colour, dash=dash)
+            row, column = divmod(number, columns)
+            self.line_key(
+                self.x.start + column * width, y + LINE_HEIGHT * row, curve.name, colour, dash
+            )
+        end = self.legend(
+            marks, swatches, self.x.start, y + LINE_HEIGHT * math.ceil(len(curves) / columns)
+        )
+        return self.svg(end + LINE_HEIGHT, about)
 
     def _stroke(self, path: str, colour: str, width: float, dash: str | None) -> None:
         self.add(

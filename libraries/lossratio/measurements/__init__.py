@@ -51,6 +51,7 @@ from lossratio.measurements.request import (
 from lossratio.measurements.spread import (
     SECONDS as SECONDS,
     Spread as Spread,
+    TimesView as TimesView,
     resolution_lines as resolution_lines,
     time_in_words as time_in_words,
 )

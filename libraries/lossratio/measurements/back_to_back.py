@@ -19,8 +19,8 @@ from lossratio.errors import SearchError
 from lossratio.measurements.repeated_search import (
     MOST_UNKNOWN,
     RepeatedSearch,
+    SizeFound,
     ending_where_unknown,
-    is_lossless,
 )
 from lossratio.mlrsearch import Forecast
 from lossratio.quantities import Duration, Frames, Repeats
@@ -184,25 +184,29 @@ class BackToBackResult(measurements.FoundResult):
 
 
 def back_to_back_values(
-    searches: Sequence[BurstFound], throughput: float, rate: float
+    searches: Sequence[SizeFound], throughput: float, rate: float
 ) -> BackToBackValues:
     """Computes the values of RFC 9004, section 6.4, from the outcomes of all searches. Rates are in frames per second.
 
     ``implied = average / rate``, and ``corrected = implied - implied * throughput / rate``.
     """
-    longest = [search.longest_frames for search in searches]
+    longest = [search.lossless for search in searches]
+    bursts = [
+        BurstFound(longest_frames=lossless, shortest_lossy_frames=lossy, trials=trials)
+        for lossless, lossy, trials in searches
+    ]
     average = statistics.fmean(longest)
     implied = average / rate
     corrected = max(0.0, implied - implied * throughput / rate)
 
     # Record: the values of RFC 9004, section 6.4.
     return BackToBackValues(
-        searches=tuple(searches),
+        searches=tuple(bursts),
         average_frames=average,
         least_frames=min(longest),
         most_frames=max(longest),
         stdev_frames=statistics.stdev(longest) if len(longest) > 1 else 0.0,
-        is_at_limit=any(search.shortest_lossy_frames is None for search in searches),
+        is_at_limit=any(search.lossy is None for search in searches),
         buffer_time=BufferTime(
             implied_s=implied, corrected_s=corrected, buffer_frames=corrected * rate
         ),
@@ -217,61 +221,25 @@ def _spoilt_bursts(trial: TrialResult) -> str:
     )
 
 
-class BurstSearch(RepeatedSearch[BurstFound]):
-    """Searches for the longest burst without loss, by bisection, several times.
+def burst_search(
+    rate: float, longest: int, *, step: int = 1, repeats: int = 1, loss_verification: bool = False
+) -> RepeatedSearch:
+    """Searches for the longest burst without loss, from the longest burst of the tester downwards.
 
-    A search begins with the longest burst of the tester. Each further burst is half-way between the longest burst
-    without loss and the shortest one with loss, until these two are a step apart.
+    Args:
+        rate: Frames per second per interface.
+        longest: Frames of the longest burst of the tester.
+        step: A search ends when its bounds are this close to each other.
+        repeats: Number of searches.
+        loss_verification: Whether a burst counts as lossy only if a second one lost frames, too.
     """
 
-    def __init__(
-        self,
-        rate: float,
-        longest: int,
-        *,
-        step: int = 1,
-        repeats: int = 1,
-        loss_verification: bool = False,
-    ) -> None:
-        self._loss_verification = loss_verification
-        super().__init__(longest, step, repeats, lambda size: TrialInput.burst(size, rate))
+    def burst(size: int) -> TrialInput:
+        return TrialInput.burst(size, rate)
 
-    def _begin(self) -> None:
-        super()._begin()
-        self._lost_once = False
-
-    @property
-    def remaining(self) -> int:
-        """The largest number of remaining trials, without those that verify a loss."""
-        whole = 1 + math.ceil(math.log2(max(2.0, self._most / self._step)))
-        return max(0, (self._repeats - len(self._ended)) * whole - self._of_search)
-
-    def forecast(self) -> Forecast:
-        """The time left, if each remaining burst takes as long as the average so far."""
-        left = self.remaining * self.elapsed / self.trials
-        return Forecast(left, left, left)
-
-    def _next_size(self) -> int:
-        if self._lossy is None:
-            return self._most
-        return (self._lossless + self._lossy) // 2
-
-    def _is_lossless(self, result: TrialResult) -> bool | None:
-        lossless = is_lossless(result)
-        is_first = self._loss_verification and not self._lost_once and lossless is False
-        self._lost_once = is_first
-        if is_first:
-            return None
-        return lossless
-
-    def _ended_with(self, lossless: int, lossy: int | None, trials: int) -> BurstFound:
-        return BurstFound(longest_frames=lossless, shortest_lossy_frames=lossy, trials=trials)
-
-    def _bounds_in_words(self) -> str:
-        again = ", once more after loss" if self._lost_once else ""
-        if self._lossy is None:
-            return f"the longest burst{again}"
-        return f"between {self._lossless:,} and {self._lossy:,} frames{again}"
+    return RepeatedSearch(
+        burst, longest, step=step, repeats=repeats, loss_verification=loss_verification
+    )
 
 
 class SettlingMeasurer:
@@ -291,7 +259,7 @@ class SettlingMeasurer:
 
 class BackToBack(
     measurements.MeasuredKind[
-        BackToBackRequest, BurstSearch, measurements.Progress, BackToBackResult
+        BackToBackRequest, RepeatedSearch, measurements.Progress, BackToBackResult
     ]
 ):
     """The kind: back-to-back frames."""
@@ -299,10 +267,8 @@ class BackToBack(
     keyword = "Measure Back-To-Back Frames"
     method = "back_to_back"
     noun = "back-to-back frames"
-    title = "Measuring back-to-back frames"
-    algorithm = "back-to-back frames"
 
-    def controller(self, request: BackToBackRequest, loads: LoadRange) -> BurstSearch:
+    def controller(self, request: BackToBackRequest, loads: LoadRange) -> RepeatedSearch:
         """Bisections over burst length; no trials if no buffer fills.
 
         Raises:
@@ -317,7 +283,7 @@ class BackToBack(
             )
 
         repeats = request.repeats if throughput < rate * (1.0 - ROUNDING) else 0
-        return BurstSearch(
+        return burst_search(
             rate,
             longest,
             step=request.step,
@@ -354,7 +320,7 @@ class BackToBack(
             return None
 
         rate = result.max_load.rate.per_interface_fps
-        search = BurstSearch(
+        search = burst_search(
             rate,
             result.longest_burst_frames,
             step=result.settings.step_frames,

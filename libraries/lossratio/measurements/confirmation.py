@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import numpy as np
 from pydantic import Field
 
-from lossratio.drawing import MARKS, RIGHT, Axis, Plot
+from lossratio.drawing import BOTTOM, LEFT, MARKS, RIGHT, TOP, Axis, Plot
 from lossratio.errors import SearchError
 from lossratio.measurements import (
     NOT_IN_FILES,
@@ -323,13 +323,6 @@ def _larger_bursts(statement: CountedStatement, batch: float) -> str:
     )
 
 
-_HEIGHT = 300.0
-_LEFT = 96.0
-_TOP = 30.0
-_BOTTOM = 250.0
-_COLOUR = "#0072B2"
-
-
 @headline
 def _found(result: ConfirmationResult) -> Iterator[str]:
     """Whether the load is confirmed."""
@@ -383,26 +376,28 @@ class ConfirmationView(View[ConfirmationResult]):
         highest = min(
             1.0, 2.0 * max([asked, statement.most_loss_ratio, *(one.most for one in bounds)])
         )
-        x = Axis(0.0, len(counts) + 1.0, _LEFT, RIGHT)
-        plot = Plot(x, Axis(floor, highest, _BOTTOM, _TOP, is_logarithmic=True))
+        x = Axis(0.0, len(counts) + 1.0, LEFT, RIGHT)
+        plot = Plot(x, Axis(floor, highest, BOTTOM, TOP, is_logarithmic=True))
         plot.frame(x.ticks(8, whole=True), plot.y.ticks(6), "{:.0f}".format, format_target)
         low, high = max(statement.least_loss_ratio, floor), max(statement.most_loss_ratio, floor)
-        plot.bands([(x.low, x.high, low, high)], _COLOUR, 0.15)
+        plot.bands([(x.low, x.high, low, high)], MARKS[0].colour, 0.15)
         plot.line([(x.low, asked), (x.high, asked)], "#777777", dash="6 3")
         marks = []
 
         for number, ((sent, lost, late), one) in enumerate(
             zip(counts, bounds, strict=True), start=1
         ):
-            plot.line([(float(number), max(one.least, floor)), (float(number), one.most)], _COLOUR)
+            plot.line(
+                [(float(number), max(one.least, floor)), (float(number), one.most)], MARKS[0].colour
+            )
             seen = f"{lost:,.0f} lost, {late:,} late" if late else f"{lost:,.0f} lost"
             marks.append((float(number), max(lost / sent, floor), seen))
 
         plot.marks(MARKS[0], marks)
-        plot.titles("trial", "loss ratio", below=38.0)
+        about = f"Loss ratio at one load, {result.test.name}."
         yield Picture(
             "Loss ratio at the load",
-            plot.svg(_HEIGHT, f"Loss ratio at one load, {result.test.name}."),
+            plot.finished(("trial", "loss ratio"), about),
             "Each trial has the 95 % interval of its own count. The band is the interval of all trials together, "
             "and the dashed line is the target loss ratio.",
         )

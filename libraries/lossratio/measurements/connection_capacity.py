@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import statistics
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -24,7 +23,7 @@ from lossratio.measurements.connections import (
     lines_of_losses,
     percentiles,
 )
-from lossratio.measurements.repeated_search import RepeatedSearch, ending_where_unknown, is_lossless
+from lossratio.measurements.repeated_search import RepeatedSearch, SizeFound, ending_where_unknown
 from lossratio.mlrsearch import Forecast
 from lossratio.quantities import Repeats
 from lossratio.records import Record
@@ -138,11 +137,15 @@ class ConnectionCapacityResult(FoundResult):
     """Why the result is irregular; null: it is not."""
 
 
-def capacity_values(searches: Sequence[CapacityFound]) -> CapacityValues:
+def capacity_values(searches: Sequence[SizeFound]) -> CapacityValues:
     """Median, 1st and 99th percentile of the capacities (RFC 9693)."""
-    low, middle, high = percentiles([search.established for search in searches])
+    low, middle, high = percentiles([search.lossless for search in searches])
+    found = [
+        CapacityFound(established=lossless, lossy=lossy, trials=trials)
+        for lossless, lossy, trials in searches
+    ]
     return CapacityValues(
-        searches=tuple(searches),
+        searches=tuple(found),
         median_connections=middle,
         percentile_1_connections=low,
         percentile_99_connections=high,
@@ -166,45 +169,27 @@ def _not_opened(trial: TrialResult) -> str:
     )
 
 
-class CapacitySearch(RepeatedSearch[CapacityFound]):
-    """Searches several times for the largest number of connections without loss at a rate, by doubling, then bisection.
+def capacity_search(
+    rate: float, first: int, most: int, *, step: int = 1, repeats: int = 1
+) -> RepeatedSearch:
+    """Searches for the largest number of connections without loss at a rate, by doubling, then bisection.
 
-    The first trial of a search has the given number of connections; each trial without loss is followed by twice as
-    many.
+    Args:
+        rate: Connections per second.
+        first: Connections of the first trial of a search.
+        most: The largest number of connections.
+        step: A search ends when its bounds are this close to each other.
+        repeats: Number of searches.
     """
 
-    def __init__(
-        self, rate: float, first: int, most: int, *, step: int = 1, repeats: int = 1
-    ) -> None:
-        self._first = min(first, most)
-        super().__init__(most, step, repeats, lambda size: TrialInput(size / rate, rate))
+    def opening(size: int) -> TrialInput:
+        return TrialInput(size / rate, rate)
 
-    def forecast(self) -> Forecast:
-        """The time left, if later searches take as long as finished ones, and this search needs all its trials."""
-        per_trial = self.elapsed / max(1, self.trials)
-        whole = 2.0 * math.log2(max(2.0, self._most / self._step))
-        if self._ended:
-            whole = statistics.fmean(search.trials for search in self._ended)
-        left = max(0.0, (self._repeats - len(self._ended)) * whole - self._of_search) * per_trial
-        return Forecast(left, left / 2.0, 2.0 * left)
-
-    def _next_size(self) -> int:
-        if self._lossy is None:
-            return min(self._most, 2 * self._lossless or self._first)
-        return (self._lossless + self._lossy) // 2
-
-    def _is_lossless(self, result: TrialResult) -> bool | None:
-        return is_lossless(result)
-
-    def _ended_with(self, lossless: int, lossy: int | None, trials: int) -> CapacityFound:
-        return CapacityFound(established=lossless, lossy=lossy, trials=trials)
-
-    def _bounds_in_words(self) -> str:
-        return f"between {self._lossless:,} and {'no bound yet' if self._lossy is None else f'{self._lossy:,}'}"
+    return RepeatedSearch(opening, most, first=first, step=step, repeats=repeats)
 
 
 class ConnectionCapacity(
-    MeasuredKind[CapacityRequest, CapacitySearch, Progress, ConnectionCapacityResult]
+    MeasuredKind[CapacityRequest, RepeatedSearch, Progress, ConnectionCapacityResult]
 ):
     """The kind: the capacity of a table of connections."""
 
@@ -218,10 +203,10 @@ class ConnectionCapacity(
         request.check_tables(testbed, 1, math.inf)
         check_flows(request.profile, request.most or 1, f"Give most={request.profile.flows}")
 
-    def controller(self, request: CapacityRequest, loads: LoadRange) -> CapacitySearch:
+    def controller(self, request: CapacityRequest, loads: LoadRange) -> RepeatedSearch:
         """Doublings and bisections over the number of connections."""
         most = request.most or request.profile.flows
-        return CapacitySearch(
+        return capacity_search(
             loads.max_load, request.first, most, step=request.step, repeats=request.repeats
         )
 
@@ -239,7 +224,7 @@ class ConnectionCapacity(
         self, result: ConnectionCapacityResult, trials: Sequence[TrialResult]
     ) -> CapacityValues:
         """The capacities of the trials."""
-        search = CapacitySearch(
+        search = capacity_search(
             result.max_load.rate.per_interface_fps,
             result.settings.first,
             result.most_connections,

@@ -79,7 +79,6 @@ class ConnectionMrr(OfConnectionRates, PlannedKind[ConnectionMrrRequest, Connect
     keyword = "Measure Connection MRR"
     method = "connection_mrr"
     noun = "connection MRR"
-    title = "Measuring connection MRR"
     algorithm = "MRR of connections"
 
     def controller(self, request: ConnectionMrrRequest, loads: LoadRange) -> PlannedTrials:

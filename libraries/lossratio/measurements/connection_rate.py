@@ -22,12 +22,12 @@ from lossratio.measurements.throughput import (
     require_lower_bounds,
 )
 from lossratio.measurements.throughput.lines import search_lines
-from lossratio.measurements.throughput.result import format_regularity
+from lossratio.measurements.throughput.sentence import sentences
 from lossratio.measurements.throughput.view import ThroughputView
 from lossratio.mlrsearch import MLRsearch, SearchGoal
-from lossratio.results import Finding, Offered, number_of, numbers, value_line
+from lossratio.results import Finding, number_of, numbers, value_line
 from lossratio.trials import Exchange
-from lossratio.units import FRAMES_PER_SECOND, Unit, format_ratio
+from lossratio.units import FRAMES_PER_SECOND, Unit
 
 if TYPE_CHECKING:
     from lossratio.testbed import LoadRange, Testbed
@@ -102,7 +102,6 @@ class ConnectionRate(OfConnectionRates, GoalSearch[ConnectionRateRequest, Connec
 
     keyword = "Find Connection Rate"
     method = "connection_rate"
-    title = "Searching for the connection rate"
     algorithm = "MLRsearch over connections per second"
     without = HOW_TO_SEARCH
 
@@ -136,24 +135,15 @@ class ConnectionRate(OfConnectionRates, GoalSearch[ConnectionRateRequest, Connec
 
 
 @numbers
-def _rate_lines(result: GoalsResult) -> Iterator[str]:
-    """Each goal, with its bounds and the connections of a trial at the lower bound."""
-    unit = connections.CONNECTIONS_PER_SECOND
+def _opened(result: GoalsResult) -> Iterator[str]:
+    """The connections of a trial at each lower bound, and how connections ended."""
+    frames = _frames_of_transaction(result)
     for report in result.goals:
-        allowed = f"at most {format_ratio(report.goal.loss_ratio)} lost"
-        yield f"{report.goal.name} ({allowed}): {format_regularity(report)}"
-        found = report.result
-        if found is None:
-            continue
-
-        bound = number_of(found.relevant_lower_bound)
-        yield value_line("lower bound", bound, unit)
-        yield value_line("upper bound", number_of(found.relevant_upper_bound), unit)
-        yield value_line("connection rate", number_of(found.conditional_throughput), unit)
+        bound = number_of(report.bounds[0])
         if bound is not None:
             seconds = report.goal.final_trial_duration_s
             yield f"  a trial of {seconds:g} s at the lower bound opened {bound * seconds:,.0f} connections"
-            if frames := _frames_of_transaction(result):
+            if frames:
                 yield value_line("frames, both ways", bound * frames, FRAMES_PER_SECOND)
     yield from connections.lines_of_losses(result)
 
@@ -163,19 +153,12 @@ class ConnectionRateView(ThroughputView):
 
     method = "RFC 9693"
     value_name = "connection rate"
-    rules = tuple(_rate_lines if rule is search_lines else rule for rule in ThroughputView.rules)
+    rules = (sentences, search_lines, _opened, *ThroughputView.rules[2:])
     measured_in = connections.CONNECTIONS_PER_SECOND
 
     def findings(self, result: GoalsResult) -> Iterator[Finding]:
         """A finding for each goal, in connections per second."""
         yield from map(connections.in_connections, super().findings(result))
-
-    def offered(self, result: GoalsResult, finding: Finding) -> Sequence[Offered]:
-        """The trials at the upper bound if the generator is the cause of that bound."""
-        rates = next(
-            rates for rates in super().findings(result) if rates.quantity == finding.quantity
-        )
-        return super().offered(result, rates)
 
     def overviews(self, results: Sequence[GoalsResult]) -> Iterator[str]:
         """None: connection rates over frame sizes are not RFC 2544 throughput."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -15,7 +14,7 @@ if TYPE_CHECKING:
 
 LEAST_LOST = 5
 """Minimum number of lost connections before a search for the cause (table or limited rate): fewer may be chance."""
-_MORE, _NEARLY, _FEWER, _SLOWER = 1.5, 0.99, 0.5, 0.5
+_MORE, _FEWER, _SLOWER = 1.5, 0.5, 0.5
 """The connections and rates of the trials that find the cause, as multiples of the established connections and their
 rate."""
 _OF_LONGEST = 0.9
@@ -33,9 +32,8 @@ class TableMeasurer:
     limits the rate loses none of them. If connections are lost, the same number is opened at the whole rate, where a
     device that limits the rate establishes fewer. Half the number is also opened in the time of the slow trial: a
     device that loses a share of all connections, or forgets them after a while, loses the same share again. So only one
-    quantity changes at a time. The remaining case is a device that loses connections because of their number. A trial
-    with nearly as many connections as were established shows whether all parts of the device's table fill at once. The
-    time of these trials counts as part of the first trial's time.
+    quantity changes at a time. The remaining case is a device that loses connections because of their number. The time
+    of these trials counts as part of the first trial's time.
 
     Args:
         measurer: Performs each trial.
@@ -98,11 +96,10 @@ class TableMeasurer:
         if is_spoilt(few.output) or few.loss_ratio >= _SAME_SHARE * slow.loss_ratio:
             return [slow, fast, few]
 
-        nearly = self._perform(_NEARLY * _established(first), rate * _NEARLY / _MORE)
-        asked = [slow, fast, few, nearly]
+        asked = [slow, fast, few]
         if any(_came_late(result.output) for result in asked):
             return asked
-        raise _table_error(first, (slow, fast, few, nearly), self._request.way_to_fewer)
+        raise _table_error(slow, fast, few, self._request.way_to_fewer)
 
     def _perform(self, connections: float, rate: float) -> TrialResult:
         asked = TrialInput(round(connections) / rate, rate)
@@ -126,35 +123,14 @@ def _came_late(output: TrialOutput) -> bool:
     return any(way.late_frames or any(way.earlier_late_frames) for way in output.directions)
 
 
-def _table_error(first: TrialResult, asked: Sequence[TrialResult], way_out: str) -> DutError:
+def _table_error(slow: TrialResult, fast: TrialResult, few: TrialResult, way_out: str) -> DutError:
     """The error of a measurement of rates whose device loses connections because of their number."""
-    slow, fast, few, nearly = asked
-    entries = f"{_established(first):,.0f} connections"
-    is_even = nearly.loss_ratio == 0.0
-    forgets = sum(way.unanswered_frames or 0 for way in slow.output.directions) > _lost(slow) / 2
-    what = {
-        (True, False): f"keeps {entries} and takes no more",
-        (True, True): f"keeps {entries} and forgets others to make room",
-        (
-            False,
-            False,
-        ): "loses connections because of their number before its whole table is full: it has buckets, shards or "
-        "blocks of ports",
-        (
-            False,
-            True,
-        ): "forgets connections because of their number before its whole table is full: it has buckets or shards",
-    }[is_even, forgets]
-
-    at_slow = f"{_established(slow):,.0f} were established at {slow.load:,.0f} connections/s"
-    at_fast = f"{_established(fast):,.0f} at {fast.load:,.0f}"
-    of_nearly = f"it lost {_lost(nearly):,.0f} of {_opened(nearly):,.0f} connections"
-    of_few = f"{_lost(few):,.0f} of {_opened(few):,.0f}"
-
     return DutError(
-        f"The device {what}. These trials show a table instead of a rate: of {_opened(slow):,.0f} connections, "
-        f"{at_slow}, and {at_fast}; {of_nearly}, and {of_few}. Raise the table's limit, look for foreign entries in "
-        f"it, or {way_out}. `Find Connection Table Capacity` measures its size."
+        f"The device loses connections because of their number, so their rate cannot be measured: of "
+        f"{_opened(slow):,.0f} connections, {_established(slow):,.0f} were established at {slow.load:,.0f} "
+        f"connections/s, and {_established(fast):,.0f} at {fast.load:,.0f}; of {_opened(few):,.0f}, it lost "
+        f"{_lost(few):,.0f}. Raise the limit of its table, look for foreign entries in it, or {way_out}. `Find "
+        "Connection Table Capacity` measures its size."
     )
 
 

@@ -149,7 +149,6 @@ class ConnectionTeardown(PlannedKind[TeardownRequest, ConnectionTeardownResult])
     keyword = "Measure Connection Teardown Rate"
     method = "teardown_rate"
     noun = "connection teardown rate"
-    title = "Measuring the tear-down rate of connections"
     algorithm = "tear-down rate of connections"
 
     def prepare(self, testbed: Testbed, request: TeardownRequest, place: TestPlace) -> None:

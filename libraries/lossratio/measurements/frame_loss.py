@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from itertools import takewhile
 from typing import TYPE_CHECKING, Annotated, Literal
 
 from pydantic import Field
 
-from lossratio.drawing import MARKS, Axis, Plot, right_end
+from lossratio.drawing import BOTTOM, LEFT, TOP, Axis, Curve, Mark, Plot, right_end, series_colour
 from lossratio.measurements import FoundResult, PlannedKind, PlannedTrials, Request, measure
 from lossratio.mlrsearch import Forecast
 from lossratio.quantities import Duration, Share
@@ -27,6 +27,7 @@ from lossratio.results import (
     in_trials_of,
     numbers,
     rate_in_words,
+    size_in_words,
     value_line,
 )
 from lossratio.trials import TrialInput, TrialResult
@@ -129,8 +130,6 @@ class FrameLossRate(PlannedKind[FrameLossRequest, FrameLossResult]):
     keyword = "Measure Frame Loss Rate"
     method = "frame_loss"
     noun = "frame loss rate"
-    title = "Measuring the frame loss rate"
-    algorithm = "frame loss rate"
 
     def controller(self, request: FrameLossRequest, loads: LoadRange) -> PlannedTrials:
         """Trials at ever smaller loads, from the maximum load down, until two in a row lose nothing."""
@@ -169,15 +168,14 @@ class FrameLossRate(PlannedKind[FrameLossRequest, FrameLossResult]):
 
 
 measure_frame_loss_rate = partial(measure, FrameLossRate())
-_HEIGHT = 300.0
-_LEFT = 78.0
-_TOP = 30.0
-_BOTTOM = 250.0
-_COLOUR = "#0072B2"
 _ROOM = 1.05
 """Upper end of the axis, as a multiple of the largest loss."""
 _LEAST = 0.01
 """Loss ratio that the axis always reaches."""
+_POINT = 40.0
+"""Room of a load, in pixels."""
+THEORETICAL = "theoretical maximum"
+"""The name of the maximum frame rate of the links."""
 
 
 def _loads_in_words(losses: Sequence[LossAtLoad]) -> str:
@@ -254,24 +252,51 @@ class FrameLossView(View[FrameLossResult]):
         if result.frame_loss is None:
             return
 
-        points = []
-        for loss, trial in zip(result.frame_loss.loads, result.trials, strict=False):
-            load = format_frame_rate(loss.load.per_interface_fps)
-            ratio = loss.frame_loss_ratio
-            hint = f"{load} per interface for {loss.duration_s:g} s: loss {format_ratio(ratio)}"
-            if trial.missing.not_lost:
-                hint += f", {trial.missing.not_lost}"
-            points.append((100.0 * loss.share_of_max_load_ratio, 100.0 * ratio, hint))
-
         highest = max(_LEAST, *(loss.frame_loss_ratio for loss in result.frame_loss.loads)) * _ROOM
-        right = right_end(_LEFT, len(points), 40.0)
-        plot = Plot(Axis(0.0, 100.0, _LEFT, right), Axis(0.0, 100.0 * highest, _BOTTOM, _TOP))
-        plot.frame(plot.x.ticks(10), plot.y.ticks(6), "{:.4g}".format, "{:.4g}".format)
-        plot.line([(x, y) for x, y, _ in points], _COLOUR)
-        plot.marks(MARKS[0], points)
-        plot.titles("load, % of the maximum load", "frame loss rate, %", below=38.0)
+        about = f"Frame loss rate over load, {result.test.name}."
         yield Picture(
             "Frame loss rate",
-            plot.svg(_HEIGHT, f"Frame loss rate over load, {result.test.name}."),
+            draw_losses({size_in_words(result.conditions): result}, "maximum load", highest, about),
             "RFC 2544, section 26.3: the load goes down from the maximum until two trials in a row lose nothing.",
         )
+
+
+def draw_losses(
+    results: Mapping[str, FrameLossResult], what: str, highest: float, about: str
+) -> str:
+    """Draws the loss rate over the load, both in per cent, with a line for each result; empty: there is none.
+
+    Args:
+        results: The results, each with its name.
+        what: The load that is 100 %: ``maximum load``, or ``theoretical maximum``.
+        highest: The largest loss ratio on the axis.
+        about: What the picture shows.
+    """
+    most = max((len(result.trials) for result in results.values()), default=0)
+    right = right_end(LEFT, most, _POINT)
+    plot = Plot(Axis(0.0, 100.0, LEFT, right), Axis(0.0, 100.0 * highest, BOTTOM, TOP))
+    plot.frame(plot.x.ticks(10), plot.y.ticks(10), "{:.4g}".format, "{:.4g}".format)
+    curves: list[Curve] = []
+    for name, result in results.items():
+        points = list(_points(result, what))
+        number = len(curves)
+        plot.marks(Mark("measured", "measured", "circle", series_colour(number)), points)
+        curves.append(Curve(name, [(x, y) for x, y, _ in points], number, number))
+    if not any(curve.points for curve in curves):
+        return ""
+    return plot.finished((f"load, % of the {what}", "frame loss rate, %"), about, curves)
+
+
+def _points(result: FrameLossResult, what: str) -> Iterator[tuple[float, float, str]]:
+    """The points of a result: load and loss in per cent, each with a hint."""
+    maximum = result.max_load.rate
+    if what == THEORETICAL and result.max_load.theoretical_maximum is not None:
+        maximum = result.max_load.theoretical_maximum
+    loads = () if result.frame_loss is None else result.frame_loss.loads
+    for loss, trial in zip(loads, result.trials, strict=False):
+        load = format_frame_rate(loss.load.per_interface_fps)
+        hint = f"{load} per interface for {loss.duration_s:g} s: loss {format_ratio(loss.frame_loss_ratio)}"
+        if trial.missing.not_lost:
+            hint += f", {trial.missing.not_lost}"
+        share = loss.load.per_interface_fps / maximum.per_interface_fps
+        yield 100.0 * share, 100.0 * loss.frame_loss_ratio, hint

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from itertools import takewhile
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from lossratio.measurements.request import Request
 from lossratio.results import Note, NoteKind, Weight, noted
@@ -70,8 +70,8 @@ def _remark_on_memory(
     look: _Look,
     counts_connections: bool,
     usual: float,
-    after_rest: tuple[_Forwarded, _Forwarded],
-    right_after: Sequence[_Forwarded],
+    after_rest: tuple[int, int],
+    right_after: Sequence[int],
 ) -> Note:
     """A remark on what a look for memory shows. If the device remembers, further trials find a rest that helps.
 
@@ -79,8 +79,8 @@ def _remark_on_memory(
         look: The look.
         counts_connections: Whether its trials open connections.
         usual: Seconds of rest that the trials of the measurement have anyway.
-        after_rest: The first and the last trial of the look, both after a rest.
-        right_after: The trials that followed another trial.
+        after_rest: What the first and the last trial of the look forwarded, both after a rest.
+        right_after: What the trials forwarded that followed another trial.
     """
     if counts_connections:
         did, what, rate = "established", "connections", f"{look.load:,.0f} connections/s"
@@ -90,55 +90,50 @@ def _remark_on_memory(
 
     trials = f"in trials of {_DURATION:g} s at {rate}"
     first, last = after_rest
-    least_change = max(_SHARE * first.least, 1.0)
-    has_changed = first.least - last.most > least_change
-    rested = first.least if has_changed else _slowest(after_rest)
-    unrested = _fastest(right_after)
+    least_change = max(_SHARE * first, 1.0)
+    has_changed = first - last > least_change + look.unknown
+    rested = first if has_changed else min(after_rest)
+    unrested = max(right_after)
     seen = (
         f"{trials} it {did} {rested:,} {what} after {MEMORY_REST:g} s of rest, and {unrested:,} "
         f"after {usual:g} s"
     )
+    not_known = "it is not known whether the device remembers trials"
     if has_changed:
         return noted(
-            f"it is not known whether the device remembers trials: {seen}, but {last.most:,} "
-            f"after another {MEMORY_REST:g} s of rest: it has changed since, or it remembers for "
-            f"more than {MEMORY_REST:g} s"
+            f"{not_known}: {seen}, but {last:,} after another {MEMORY_REST:g} s of rest: it has changed since, or it "
+            f"remembers for more than {MEMORY_REST:g} s"
         )
 
-    if rested - unrested <= least_change:
-        most_gain = min(trial.most for trial in after_rest) - max(
-            trial.least for trial in right_after
-        )
-        if most_gain > least_change:
-            missing = max(trial.most - trial.least for trial in (*after_rest, *right_after))
-            return noted(
-                f"it is not known whether the device remembers trials: {trials} up to {missing:,} {what} were "
-                "unsent, late or dropped by the generator"
-            )
-
-        if _slowest(right_after) - first.most > least_change:
-            return noted(
-                f"it is not known whether the device remembers trials: {seen}; it may be slow to start"
-            )
+    if rested - unrested > least_change + look.unknown:
+        rest = _rest_that_helps(look, max(usual, 0.5), (1.0 - _SHARE) * rested)
         return noted(
-            f"the device does not seem to remember trials: {seen}. But it may remember for more "
-            f"than {MEMORY_REST:g} s, or have a memory that so few {what} cannot fill"
+            f"the device remembers trials: {seen}. Results depend on the order of trials; rest={rest:.3g} s helps",
+            NoteKind.MEMORY,
+            Weight.DOUBT,
+            _EVIDENCE,
         )
 
-    rest = max(usual, 0.5)
-    while (
-        rest < MEMORY_REST
-        and _fastest([look.forwarded(rest) for _ in range(1 + _REPEATS)][1:])
-        < (1.0 - _SHARE) * rested
-    ):
-        rest *= 2.0
+    if look.unknown > least_change:
+        return noted(
+            f"{not_known}: {trials} up to {look.unknown:,} {what} were unsent, late or dropped by the generator"
+        )
+    if min(right_after) - first > least_change:
+        return noted(f"{not_known}: {seen}; it may be slow to start")
     return noted(
-        f"the device remembers trials: {seen}. Results depend on the order of trials; rest={rest:.3g} s "
-        "helps",
-        NoteKind.MEMORY,
-        Weight.DOUBT,
-        _EVIDENCE,
+        f"the device does not seem to remember trials: {seen}. But it may remember for more "
+        f"than {MEMORY_REST:g} s, or have a memory that so few {what} cannot fill"
     )
+
+
+def _rest_that_helps(look: _Look, rest: float, enough: float) -> float:
+    """Seconds of rest after which trials forward enough frames, found by doubling; at most `MEMORY_REST`."""
+    while rest < MEMORY_REST:
+        trials = [look.forwarded(rest) for _ in range(1 + _REPEATS)]
+        if max(trials[1:]) >= enough:
+            break
+        rest *= 2.0
+    return rest
 
 
 class _Look:
@@ -146,14 +141,16 @@ class _Look:
 
     Attributes:
         load: Their load, in frames per second per interface.
+        unknown: The most frames of a trial that are missing and that the device may have forwarded.
     """
 
     def __init__(self, measurer: Measurer, load: float) -> None:
         self.load = load
+        self.unknown = 0
         self._measurer = measurer
         self._outputs: list[TrialOutput] = []
 
-    def forwarded(self, rest: float = 0.0) -> _Forwarded:
+    def forwarded(self, rest: float = 0.0) -> int:
         """The frames forwarded in a trial after a rest.
 
         The trial is repeated if the generator left too many frames unsent.
@@ -163,16 +160,16 @@ class _Look:
             if _was_sent(output):
                 break
             output = self._measured(rest)
-        return _forwarded_in(output)
+        return self._counted(output)
 
-    def forwarded_what_can_be_sent(self) -> _Forwarded:
+    def forwarded_what_can_be_sent(self) -> int:
         """The frames forwarded in a trial after a rest, at the load, or at a half, a quarter or an eighth of the load.
 
         The load is halved if the generator cannot send it, as long as half of it still overloads the device.
         """
         output = self._measured(MEMORY_REST)
         if _was_sent(output):
-            return _forwarded_in(output)
+            return self._counted(output)
 
         for _ in range(_HALVINGS):
             if _was_sent(output) or not _overloads_at_half(output):
@@ -187,10 +184,15 @@ class _Look:
         self._outputs.append(self._measurer.measure(trial))
         return self._outputs[-1]
 
+    def _counted(self, output: TrialOutput) -> int:
+        missing = missing_frames(output) or MissingFrames()
+        self.unknown = max(self.unknown, missing.by_tester + missing.late)
+        return _received_in(output)
+
     def remarks_on_passed(self) -> Iterator[Note]:
         """What the device passed before it lost a frame: trials that lose later have another cause than their load."""
         lossless = list(takewhile(_lost_none, self._outputs))
-        passed = sum(way.received_frames for output in lossless for way in output.directions)
+        passed = sum(map(_received_in, lossless))
         if passed:
             load = f"{format_frame_rate(self.load)} per interface"
             seen = f"the device passed {passed:,} frames at up to {load}, and lost none"
@@ -211,35 +213,14 @@ def _was_sent(output: TrialOutput) -> bool:
 def _overloads_at_half(output: TrialOutput) -> bool:
     """Whether the device also loses frames at half of a trial's load."""
     missing = missing_frames(output) or MissingFrames()
-    forwarded = sum(direction.received_frames for direction in output.directions)
     intended = _intended_in(output)
-    return missing.lost_by_sut > _SHARE * intended and forwarded <= _STILL_OVERLOADED * intended
+    is_lossy = missing.lost_by_sut > _SHARE * intended
+    return is_lossy and _received_in(output) <= _STILL_OVERLOADED * intended
 
 
 def _intended_in(output: TrialOutput) -> int:
     return sum(direction.intended_frames for direction in output.directions)
 
 
-class _Forwarded(NamedTuple):
-    """How many frames a device forwarded in a trial."""
-
-    least: int
-    """Frames that came back."""
-    most: int
-    """Frames that came back, plus missing frames that the device did not lose, because it may have forwarded them."""
-
-
-def _forwarded_in(output: TrialOutput) -> _Forwarded:
-    received = sum(direction.received_frames for direction in output.directions)
-    missing = missing_frames(output) or MissingFrames()
-    return _Forwarded(received, received + missing.by_tester + missing.late)
-
-
-def _slowest(trials: Sequence[_Forwarded]) -> int:
-    """The minimum number of frames that any of these trials forwarded."""
-    return min(trial.least for trial in trials)
-
-
-def _fastest(trials: Sequence[_Forwarded]) -> int:
-    """The maximum number of frames that any of these trials may have forwarded."""
-    return max(trial.most for trial in trials)
+def _received_in(output: TrialOutput) -> int:
+    return sum(direction.received_frames for direction in output.directions)

@@ -186,8 +186,10 @@ class Suite(Protocol):
 class RequestedKind(Kind[ResultT], Generic[RequestT, ResultT]):
     """A kind that is measured on request: by its keyword, by its method of an open testbed, or by a script."""
 
+    work: ClassVar[str] = "Measuring"
+    """The beginning of the title."""
     title: ClassVar[str]
-    """The work in words, for consoles: ``Measuring ...``."""
+    """The work in words, for consoles. Left out: ``Measuring``, and what is measured."""
     request: type[RequestT]
     """The class of the requests; like the class of the results, it comes from the brackets after the base class."""
     without: ClassVar[frozenset[str]] = frozenset()
@@ -198,6 +200,8 @@ class RequestedKind(Kind[ResultT], Generic[RequestT, ResultT]):
     def __init_subclass__(cls, **more: Any) -> None:
         super().__init_subclass__(**more)
         cls._take("request", Request)
+        if "title" not in vars(cls):
+            cls.title = f"{cls.work} {cls.noun}"
 
     @abstractmethod
     def perform(
@@ -240,6 +244,11 @@ class MeasuredKind(
     RequestedKind[RequestT, ResultT], Generic[RequestT, ControllerT, ProgressT, ResultT]
 ):
     """A kind whose trials are chosen by one controller; `measure` does the rest."""
+
+    def __init_subclass__(cls, **more: Any) -> None:
+        super().__init_subclass__(**more)
+        # In journals, an algorithm without a name of its own has the name of what is measured.
+        cls.algorithm = cls.algorithm or cls.noun
 
     def perform(
         self,

@@ -175,8 +175,6 @@ class MaximumReceiveRate(measurements.PlannedKind[MrrRequest, MrrResult]):
     keyword = "Measure MRR"
     method = "mrr"
     noun = "MRR"
-    title = "Measuring MRR"
-    algorithm = "MRR"
 
     def controller(self, request: MrrRequest, loads: LoadRange) -> measurements.PlannedTrials:
         """Trials at the same load, as many as requested.

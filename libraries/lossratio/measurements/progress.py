@@ -5,13 +5,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from lossratio.mlrsearch import Forecast, GoalBounds, RelevantBounds
-from lossratio.results import format_loss
+from lossratio.results import format_loss, in_columns
 from lossratio.trials import TrialInput, TrialResult
 from lossratio.units import format_frame_rate, format_ratio, format_short_duration, prefix_of
 
-_LINE_WIDTH = 100
-"""Width of a line that is not on a terminal, in columns."""
-_SHORT_WIDTH = 19
+_GOAL_WIDTH = 17
 """Columns of a goal and its bounds."""
 
 
@@ -71,29 +69,21 @@ class Progress:
         """The line that is shown after a trial if the console is not a terminal, such as in the log of a CI system.
 
         Without search goals, it shows the forwarding rate. Until both bounds of a goal are proved, it shows the bounds
-        that the trials so far suggest, with a ``~`` before them. Parts that do not fit are left out.
+        that the trials so far suggest, with a ``~`` before them.
 
         Args:
             verbose: Whether the line also names the rule that chose the trial.
         """
-        goals = [f"{each.goal} {_short(each)}" for each in self.bounds]
-        forwarded = f"{_passed_in_words(self.trial)} per interface"
-        text = _filled(
-            trial_in_words(self.number, self.trial),
-            goals or [forwarded],
-            _LINE_WIDTH,
-            _SHORT_WIDTH - 2,
-        )
-        if self.time_left is None:
-            left = None
-        else:
-            left = f"{seconds_in_words(self.time_left.seconds)} left"
-
-        if left is not None and len(text) + 2 + len(left) <= _LINE_WIDTH:
-            text += f"  {left}"
+        goals = (f"{each.goal} {_short(each)}" for each in self.bounds)
+        parts = [f"{goal:<{_GOAL_WIDTH}}" for goal in goals]
+        if not parts:
+            parts = [f"{_passed_in_words(self.trial)} per interface"]
+        if self.time_left is not None:
+            parts.append(f"{seconds_in_words(self.time_left.seconds)} left")
         if verbose and self.rule is not None:
-            text += f"  {self.rule}"
-        return text.rstrip()
+            parts.append(self.rule)
+        line = "  ".join([trial_in_words(self.number, self.trial), *parts])
+        return in_columns(line.rstrip())
 
 
 OnProgress = Callable[[Progress], None]
@@ -157,22 +147,6 @@ def _of_about(progress: Progress) -> str:
         return ""
     rest = progress.time_left.seconds * progress.number / progress.elapsed
     return f" of about {progress.number + max(1, round(rest))}"
-
-
-def _filled(text: str, parts: list[str], width: int, widest: int = _SHORT_WIDTH) -> str:
-    """Appends the parts that fit, and the number of parts that do not fit."""
-    for gap, least in (("  ", widest), (" ", 0)):
-        whole = text + "".join(f"{gap}{part:<{least}}" for part in parts)
-        if len(whole.rstrip()) <= width:
-            return whole[:width]
-    for number, part in enumerate(parts):
-        rest = f"  +{len(parts) - number}"
-        if len(text) + 2 + len(part) + (len(rest) if number < len(parts) - 1 else 0) > width:
-            if len(text) + len(rest) <= width:
-                return text + rest
-            return text
-        text += f"  {part}"
-    return text
 
 
 def _short(bounds: GoalBounds) -> str:

@@ -105,7 +105,6 @@ class Reconfiguration(measurements.RequestedKind[ReconfigurationRequest, Reconfi
     keyword = "Measure Reconfiguration Loss"
     method = "reconfiguration"
     noun = "reconfiguration loss"
-    title = "Measuring the loss of a reconfiguration"
 
     def perform(
         self,

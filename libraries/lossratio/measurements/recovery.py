@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from pydantic import Field, JsonValue
 
 from lossratio.measurements import (
-    SECONDS,
     AfterThroughput,
     FoundResult,
     Measurement,
@@ -21,6 +20,7 @@ from lossratio.measurements import (
     PlannedTrials,
     SettingsOf,
     Spread,
+    TimesView,
     measure,
     resolution_lines,
     time_in_words,
@@ -34,7 +34,6 @@ from lossratio.results import (
     USUAL,
     Finding,
     MaxLoad,
-    View,
     head,
     headline,
     numbers,
@@ -83,11 +82,6 @@ class RecoveryValues(Spread):
 
     times: tuple[RecoveryTime, ...] = Field(min_length=1)
     """The repetitions; the DUT did not recover in a repetition without a time."""
-
-    @property
-    def repetitions(self) -> int:
-        """How often the DUT was overloaded."""
-        return len(self.times)
 
 
 class RecoveryRequest(AfterThroughput):
@@ -204,8 +198,6 @@ class Recovery(PlannedKind[RecoveryRequest, RecoveryResult]):
     keyword = "Measure System Recovery"
     method = "recovery"
     noun = "system recovery"
-    title = "Measuring system recovery"
-    algorithm = "system recovery"
 
     def controller(self, request: RecoveryRequest, loads: LoadRange) -> PlannedTrials:
         """Trials of two steps without a gap; no trials if there is no overload."""
@@ -320,19 +312,11 @@ def _numbers(result: RecoveryResult) -> Iterator[str]:
     yield from resolution_lines(finest, result.resolution_s)
 
 
-class RecoveryView(View[RecoveryResult]):
+class RecoveryView(TimesView[RecoveryResult]):
     """How a recovery time is shown."""
 
     quantity = "system recovery"
-    has_value = True
-    measured_in = SECONDS
     rules = (_found, _numbers, *USUAL)
-
-    def values(self, result: RecoveryResult) -> Mapping[str, Any]:
-        """The average; only a lower bound if the DUT did not recover."""
-        if result.recovery is None:
-            return {}
-        return result.recovery.values(result.settings.limit_s)
 
     def aspects(self, result: RecoveryResult, finding: Finding) -> Mapping[str, JsonValue]:
         """The overload, and its time."""

@@ -1,14 +1,15 @@
 """A search for the largest size (of a burst, of a table) at which nothing is lost, repeated several times."""
 
-from abc import ABC, abstractmethod
+import math
+import statistics
 from collections.abc import Callable, Sequence
-from typing import Generic, TypeVar
+from typing import NamedTuple
 
 from lossratio.errors import SearchError, TesterError
+from lossratio.mlrsearch import Forecast
 from lossratio.trials import TrialInput, TrialResult, missing_frames
 from lossratio.units import counted
 
-FoundT = TypeVar("FoundT")
 MOST_UNKNOWN = 5
 """The maximum number of trials in a row that may show nothing."""
 
@@ -41,33 +42,86 @@ def ending_where_unknown(reason: Callable[[TrialResult], str]) -> Callable[[Tria
     return check
 
 
-class RepeatedSearch(ABC, Generic[FoundT]):
+class SizeFound(NamedTuple):
+    """The outcome of one search."""
+
+    lossless: int
+    """The largest size without loss; 0: there is none."""
+    lossy: int | None
+    """The smallest size with loss; None: there is none."""
+    trials: int
+    """Number of trials of the search."""
+
+
+class RepeatedSearch:
     """Searches up to the largest size until two bounds are a step apart; a `lossratio.trials.Controller`.
 
-    The attribute `trials` is the number of recorded trials, and `elapsed` is the seconds that they took.
+    A search begins with the first size. Each trial without loss is followed by twice the size; once a size lost
+    something, each further size is half-way between the bounds. The attribute `trials` is the number of recorded
+    trials, and `elapsed` is the seconds that they took.
     """
 
     def __init__(
-        self, most: int, step: int, repeats: int, trial_of: Callable[[int], TrialInput]
+        self,
+        trial_of: Callable[[int], TrialInput],
+        most: int,
+        *,
+        first: int | None = None,
+        step: int = 1,
+        repeats: int = 1,
+        loss_verification: bool = False,
     ) -> None:
+        """Begins.
+
+        Args:
+            trial_of: Makes a trial of a size.
+            most: The largest size.
+            first: The first size of a search; None: the largest one.
+            step: A search ends when its bounds are this close to each other.
+            repeats: Number of searches.
+            loss_verification: Whether a size counts as lossy only if a second trial loses something, too.
+        """
+        self._trial_of = trial_of
         self._most = most
+        self._first = min(first or most, most)
         self._step = step
         self._repeats = repeats
-        self._trial_of = trial_of
-        self._ended: list[FoundT] = []
+        self._loss_verification = loss_verification
+        self._ended: list[SizeFound] = []
         self.trials, self.elapsed = 0, 0.0
         self._begin()
 
     def _begin(self) -> None:
         self._lossless, self._of_search = 0, 0
         self._lossy: int | None = None
+        self._lost_once = False
 
     @property
     def purpose(self) -> str | None:
         """Why the next size was chosen."""
         if self.next_trial() is None:
             return None
-        return f"search {len(self._ended) + 1} of {self._repeats}: {self._bounds_in_words()}"
+        again = ", once more after loss" if self._lost_once else ""
+        bounds = f"above {self._lossless:,}"
+        if self._lossy is not None:
+            bounds = f"between {self._lossless:,} and {self._lossy:,}"
+        return f"search {len(self._ended) + 1} of {self._repeats}: {bounds}{again}"
+
+    @property
+    def remaining(self) -> int:
+        """The number of remaining trials, if no loss is verified, and each search doubles its size up to the most."""
+        of_each = 1 + math.ceil(math.log2(max(2.0, self._most / self._step)))
+        of_each += math.ceil(math.log2(self._most / self._first))
+        return max(0, (self._repeats - len(self._ended)) * of_each - self._of_search)
+
+    def forecast(self) -> Forecast:
+        """The time left, if later searches need as many trials as earlier ones, or all that they may need."""
+        left = float(self.remaining)
+        if self._ended:
+            of_each = statistics.fmean(search.trials for search in self._ended)
+            left = max(0.0, (self._repeats - len(self._ended)) * of_each - self._of_search)
+        per_trial = self.elapsed / max(1, self.trials)
+        return Forecast(left * per_trial, 0.5 * left * per_trial, self.remaining * per_trial)
 
     def next_trial(self) -> TrialInput | None:
         """The next trial; None when all searches have ended."""
@@ -86,11 +140,12 @@ class RepeatedSearch(ABC, Generic[FoundT]):
         if (round(trial.load * trial.duration) if trial.frames is None else trial.frames) != size:
             return
 
-        is_lossless = self._is_lossless(result)
-        if is_lossless is None:
+        lossless = is_lossless(result)
+        self._lost_once = self._loss_verification and not self._lost_once and lossless is False
+        if lossless is None or self._lost_once:
             return
 
-        if is_lossless:
+        if lossless:
             self._lossless = size
         else:
             self._lossy = size
@@ -98,14 +153,14 @@ class RepeatedSearch(ABC, Generic[FoundT]):
         if self._lossless == self._most or (
             self._lossy is not None and self._lossy - self._lossless <= self._step
         ):
-            self._ended.append(self._ended_with(self._lossless, self._lossy, self._of_search))
+            self._ended.append(SizeFound(self._lossless, self._lossy, self._of_search))
             self._begin()
 
-    def result(self) -> tuple[FoundT, ...]:
+    def result(self) -> tuple[SizeFound, ...]:
         """The outcomes of the searches so far."""
         return tuple(self._ended)
 
-    def all_found(self, trials: Sequence[TrialResult], what: str) -> tuple[FoundT, ...]:
+    def all_found(self, trials: Sequence[TrialResult], what: str) -> tuple[SizeFound, ...]:
         """The outcomes of all searches, from their trials.
 
         Args:
@@ -124,15 +179,7 @@ class RepeatedSearch(ABC, Generic[FoundT]):
             )
         return self.result()
 
-    @abstractmethod
-    def _next_size(self) -> int: ...
-
-    @abstractmethod
-    def _is_lossless(self, result: TrialResult) -> bool | None:
-        """Whether a trial lost nothing; None: the trial does not show this."""
-
-    @abstractmethod
-    def _ended_with(self, lossless: int, lossy: int | None, trials: int) -> FoundT: ...
-
-    @abstractmethod
-    def _bounds_in_words(self) -> str: ...
+    def _next_size(self) -> int:
+        if self._lossy is None:
+            return min(self._most, 2 * self._lossless or self._first)
+        return (self._lossless + self._lossy) // 2

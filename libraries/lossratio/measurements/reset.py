@@ -26,7 +26,6 @@ from lossratio.results import (
     Finding,
     MaxLoad,
     NoteKind,
-    View,
     doubt,
     head,
     headline,
@@ -65,11 +64,6 @@ class ResetValues(measurements.Spread):
     """Mean by the frame loss method."""
     average_lost_frames: float = Field(ge=0.0)
     """Mean of the frames lost in the outages."""
-
-    @property
-    def repetitions(self) -> int:
-        """How often the DUT was reset."""
-        return len(self.times)
 
 
 DEVICES = "software reset of the devices"
@@ -297,7 +291,6 @@ class Reset(measurements.PlannedKind[ResetRequest, ResetResult]):
     keyword = "Measure Reset Time"
     method = "reset_time"
     noun = "reset time"
-    title = "Measuring the reset time"
     algorithm = "reset"
 
     def asked(
@@ -452,18 +445,10 @@ def _lost_beside(result: ResetResult) -> Iterator[str]:
         )
 
 
-class ResetView(View[ResetResult]):
+class ResetView(measurements.TimesView[ResetResult]):
     """How a reset time is shown."""
 
-    has_value = True
-    measured_in = measurements.SECONDS
     rules = (_found, _numbers, _lost_beside, *USUAL)
-
-    def values(self, result: ResetResult) -> Mapping[str, Any]:
-        """The average by time stamps; only a lower bound if the DUT did not come back."""
-        if result.reset is None:
-            return {}
-        return result.reset.values(result.settings.limit_s)
 
     def aspects(self, result: ResetResult, finding: Finding) -> Mapping[str, JsonValue]:
         """The reset."""

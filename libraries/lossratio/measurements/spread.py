@@ -1,14 +1,14 @@
 """The average and the spread of repeated times, for results, reports and consoles."""
 
 import statistics
-from abc import abstractmethod
-from collections.abc import Iterator, Sequence
-from typing import Any
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from lossratio.records import Record, Seconds
-from lossratio.results import value_line
+from lossratio.results import TestResult, View, value_line
 from lossratio.units import Unit, format_precise_time
 
+ResultT = TypeVar("ResultT", bound=TestResult)
 SECONDS = Unit("s", lower_is_better=True)
 """The unit of times; a shorter time is better."""
 
@@ -52,15 +52,14 @@ class Spread(Record):
     stdev_s: Seconds | None
     """Standard deviation (divided by N - 1; 0 if there is only one repetition)."""
 
-    @property
-    @abstractmethod
-    def repetitions(self) -> int:
-        """How many repetitions there are, with a time or without one."""
+    if TYPE_CHECKING:
+        # Each kind declares its repetitions itself: those with a time, and those without one.
+        times: tuple[Any, ...]
 
     @property
     def deviation_s(self) -> float | None:
         """The standard deviation to show; None: there are no values, or a single repetition has none."""
-        return None if self.repetitions == 1 else self.stdev_s
+        return None if len(self.times) == 1 else self.stdev_s
 
     @staticmethod
     def of(times: Sequence[float | None]) -> dict[str, Any]:
@@ -115,3 +114,18 @@ class Spread(Record):
         spread = self.in_words(finest)
         if spread:
             yield value_line("min, max, stddev", spread)
+
+
+class TimesView(View[ResultT]):
+    """How a result is shown whose numbers are a `Spread`."""
+
+    has_value = True
+    measured_in = SECONDS
+
+    def values(self, result: ResultT) -> Mapping[str, Any]:
+        """The average; only a lower bound if a repetition has no time."""
+        spread: Spread | None = getattr(result, str(result.found))
+        if spread is None:
+            return {}
+        settings: Any = getattr(result, "settings", None)
+        return spread.values(settings.limit_s)

@@ -21,9 +21,6 @@ from lossratio.mlrsearch.constancy import (
     LossUnit as LossUnit,
     inconstancy_in as inconstancy_in,
     level_loss_in as level_loss_in,
-    loads_are_close as loads_are_close,
-    loss_falls_with_load as loss_falls_with_load,
-    median_losses as median_losses,
 )
 from lossratio.mlrsearch.controller import MLRsearch as MLRsearch
 from lossratio.mlrsearch.evidence import (

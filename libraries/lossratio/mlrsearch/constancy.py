@@ -15,7 +15,6 @@ from dataclasses import dataclass
 from enum import Enum
 from itertools import accumulate, groupby, pairwise
 from operator import attrgetter
-from statistics import median
 
 import numpy as np
 from numpy.typing import NDArray
@@ -88,15 +87,6 @@ Example: 3 % of 9,000 frames are 270 lost frames, or by chance 302 or 238.
 
 OVERLOADED = 0.5
 """From this loss ratio on, a number of lost frames says nothing about smaller loads."""
-
-FARTHER = 1.1
-"""Minimum ratio of two loads that can show whether loss falls with load."""
-CLOSE = 1.5
-"""Loads within this ratio do not show whether loss falls with load: an overloaded SUT loses similar shares at all of
-them."""
-CLEAR_LOSS = 0.02
-"""From this loss ratio on, a short trial at a small load shows whether the loss is the same there. With less loss, that
-trial may pass by chance."""
 
 
 class Change(Enum):
@@ -407,34 +397,3 @@ def _frames_of(level: float, unit: LossUnit, trial: TrialResult) -> float:
         return level
     seconds = level * trial.duration if unit is LossUnit.SHARE else level
     return seconds * trial.load
-
-
-def loss_falls_with_load(results: Iterable[TrialResult]) -> bool:
-    """Whether the SUT lost a smaller share of the frames at the lowest load than at all clearly higher loads.
-
-    Only then may a search that starts at a smaller load find a load without too much loss.
-    """
-    shares = median_losses(results)
-    lowest = min(shares, default=0.0)
-    others = [share for load, share in shares.items() if load >= FARTHER * lowest]
-    if not others:
-        return False
-    share = shares[lowest]
-    return min(others) > share + LEVEL_TOLERANCE * min(share, 1.0 - share)
-
-
-def loads_are_close(results: Iterable[TrialResult]) -> bool:
-    """Whether the SUT clearly lost frames at the lowest load, and no load is far enough from it to show why."""
-    shares = median_losses(results)
-    lowest = min(shares, default=0.0)
-    return shares.get(lowest, 0.0) >= CLEAR_LOSS and max(shares) < CLOSE * lowest
-
-
-def median_losses(results: Iterable[TrialResult]) -> dict[float, float]:
-    """The median share of the frames that the SUT lost at each load, by the load in frames per second per interface."""
-    shares: dict[float, list[float]] = {}
-    for result in results:
-        # If an early verdict ended the trial, the loss is a share of the frames that were sent until then.
-        share = sut_loss_ratio(result) * result.duration / result.traffic_duration
-        shares.setdefault(result.load, []).append(share)
-    return {load: median(lost) for load, lost in shares.items()}

@@ -27,10 +27,8 @@ _LEAST_PAUSE_S, _LONG_PAUSE_S = 0.015, 0.1
 """Seconds of the shortest pause, and of the shortest one that needs no other like it."""
 _MOST_PAUSED = 0.3
 """Maximum share of the time that pauses may take: a device that is away for longer does not pause."""
-_ENOUGH, _ONLY = 4, 0.98
-"""So many pauses are enough beside other losses; if nearly all lost frames are of pauses, two are enough."""
-_ALIKE = 0.2
-"""How much the lengths of pauses may differ, as a share."""
+_ONLY = 0.98
+"""One pause is only named if at least this share of the lost frames is of it."""
 
 
 def every_nth(own: Sequence[Seen], seen: Sequence[Seen], asked: int) -> LossPattern | None:
@@ -97,6 +95,19 @@ def _pauses_in(one: Seen) -> list[tuple[int, int]]:
     return [(start, end) for start, end in edges.reshape(-1, 2).tolist()]
 
 
+def _alike_by_chance(lengths: Sequence[float], finest: float) -> float:
+    """The probability that bursts of losses, which may be of any length, are as much alike.
+
+    Args:
+        lengths: Their lengths in seconds.
+        finest: Seconds between two frames.
+    """
+    spread = max(max(lengths) - min(lengths), finest)
+    beyond = max(float(np.mean(lengths)) - _LEAST_PAUSE_S, finest)
+    # Formula: lengths without memory exceed the shortest one as if they began there.
+    return float(-np.expm1(-spread / beyond)) ** (len(lengths) - 1)
+
+
 def pauses_of(own: Sequence[Seen], seen: Sequence[Seen], asked: int) -> LossPattern | None:
     """Whether a direction loses every frame for a while, again and again, or only then.
 
@@ -119,19 +130,17 @@ def pauses_of(own: Sequence[Seen], seen: Sequence[Seen], asked: int) -> LossPatt
                 float((shares[around] - usual).sum()) / (1.0 - usual) * one.losses.step_s
             )
             explained += float(lost[around].sum())
-            # Formula: that the other steps are also lost, if steps are independent; of ten pauses at most.
-            chance *= float(shares.mean()) ** (end - start) if len(lengths) <= _ENOUGH else 1.0
+            # Formula: that the other steps of the first pause are also lost, if steps are independent.
+            chance = min(chance, float(shares.mean()) ** (end - start))
         gaps += (np.diff([start for start, _ in pauses]) * one.losses.step_s).tolist()
 
     share = min(1.0, explained / sum(one.losses.lost_frames for one in own))
     paused = sum(lengths) / sum(one.losses.duration_s for one in own)
     if not lengths or min(lengths) < _LEAST_PAUSE_S or paused > _MOST_PAUSED:
         return None
-    # A device that lacks capacity, or loses bursts, does so for different times.
-    if max(lengths) - min(lengths) > max(_ALIKE * max(lengths), own[0].losses.step_s / 2.0):
-        return None
-    enough = 2 if share >= _ONLY else _ENOUGH
-    if len(lengths) < enough and (share < _ONLY or lengths[0] < _LONG_PAUSE_S):
+    if len(lengths) > 1:
+        chance = _alike_by_chance(lengths, 1.0 / max(one.load for one in own))
+    elif share < _ONLY or lengths[0] < _LONG_PAUSE_S:
         return None
 
     words = pauses_in_words(lengths, gaps, own[0].losses.step_s)

@@ -3,6 +3,8 @@
 from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple
 
+from lossratio.results.model import TestResult
+from lossratio.results.note import NoteKind, doubt
 from lossratio.results.trials import Trial
 from lossratio.results.wording import per_interface, rate_in_words
 from lossratio.trials import STALL, MissingFrames, TrialOutput, missing_frames
@@ -77,7 +79,7 @@ def offered_by(load: float, counted: Trial | TrialOutput) -> Offered | None:
         counted: The counts of the trial.
     """
     missing = missing_frames(counted)
-    if missing is None or counted.sent_frames is None or counted.unsent_frames is None:
+    if missing is None or counted.sent_frames is None:
         return None
     return Offered(load, counted.sent_frames, missing)
 
@@ -112,6 +114,25 @@ def against_stalls(trials: Iterable[Trial]) -> str:
 def unsent_share(offered: Iterable[Offered]) -> float:
     """The largest share of frames that the generator left unsent at one load; 0: it is below `LEAST_UNSENT`."""
     return max((share for share, _ in _unsent_shares(offered)), default=0.0)
+
+
+@doubt(
+    NoteKind.UNSENT,
+    f"The generator's counters at each load that decides: more than {format_ratio(LEAST_UNSENT)} unsent.",
+)
+def unsent(result: TestResult) -> Iterator[str]:
+    """A load on which a value is based was not offered."""
+    view = result.view()
+    of_findings = (view.offered(result, finding) for finding in view.findings(result))
+    lateness = max((trial.lateness_s for trial in result.evidence), default=0.0)
+    yield from unsent_frames(
+        max(of_findings, key=unsent_share, default=()),
+        "the trials",
+        view.if_unsent,
+        lateness,
+        result.written,
+        against_stalls(result.evidence),
+    )
 
 
 def unsent_frames(

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from lossratio.results import doubts
+from lossratio.results import doubts, offered
 from lossratio.results.frame_integrity import (
     FrameIntegrity,
     changed_fields_in,
@@ -14,17 +14,11 @@ from lossratio.results.frame_integrity import (
 from lossratio.results.losses import LEVEL
 from lossratio.results.model import TestResult
 from lossratio.results.note import NoteKind, Weight, caveat, doubt, numbers, rule
-from lossratio.results.offered import (
-    LEAST_UNSENT,
-    LESS_WORK,
-    against_stalls,
-    unsent_frames,
-    unsent_share,
-)
+from lossratio.results.offered import LESS_WORK, against_stalls
 from lossratio.results.quantity import shown_in
 from lossratio.results.wording import value_line
 from lossratio.trials import LOOK_AT_DUT, LOOK_FOR_COPIES, LOOK_FOR_WAYS, STALL, changes_in_words
-from lossratio.units import counted, format_ratio, trials_counted
+from lossratio.units import counted, trials_counted
 
 
 @rule(Weight.HEADLINE, NoteKind.FAILURE)
@@ -39,25 +33,6 @@ def declared(result: TestResult) -> Iterator[str]:
     """The quantities that the class of the result declares."""
     for shown, value in shown_in(result):
         yield value_line(shown.quantity, value, shown.unit)
-
-
-@doubt(
-    NoteKind.UNSENT,
-    f"The generator's counters at each load that decides: more than {format_ratio(LEAST_UNSENT)} unsent.",
-)
-def unsent(result: TestResult) -> Iterator[str]:
-    """A load on which a value is based was not offered."""
-    view = result.view()
-    offered = (view.offered(result, finding) for finding in view.findings(result))
-    lateness = max((trial.lateness_s for trial in result.evidence), default=0.0)
-    yield from unsent_frames(
-        max(offered, key=unsent_share, default=()),
-        "the trials",
-        view.if_unsent,
-        lateness,
-        result.written,
-        against_stalls(result.evidence),
-    )
 
 
 @doubt(
@@ -145,7 +120,9 @@ def not_sent(result: TestResult) -> Iterator[str]:
 def set_aside(result: TestResult) -> Iterator[str]:
     """Trials that are no evidence."""
     reasons = [trial.set_aside for trial in result.trials if trial.set_aside is not None]
-    if reasons:
+    if len(reasons) == 1:
+        yield f"One trial is no evidence about the SUT and was set aside, because {reasons[0]}."
+    elif reasons:
         yield (
             f"Set aside because they are no evidence about the SUT: {trials_counted(len(reasons))} (the last one "
             f"because {reasons[-1]})."
@@ -218,7 +195,7 @@ def _of_the_trials(number: int) -> str:
 OF_ALL_KINDS = (
     failure,
     declared,
-    unsent,
+    offered.unsent,
     doubts.two_bands,
     doubts.late_frames,
     doubts.foreign_frames,

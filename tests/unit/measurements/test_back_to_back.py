@@ -13,10 +13,11 @@ from lossratio.measurements.back_to_back import (
     BackToBackRequest,
     BufferTime,
     BurstFound,
-    BurstSearch,
     back_to_back_values,
+    burst_search,
     measure_back_to_back,
 )
+from lossratio.measurements.repeated_search import SizeFound
 from lossratio.report import read_run, render
 from lossratio.results import Outcome, caveats_of, findings_of, message, read_result
 from lossratio.results.contradictions import contradictions_of
@@ -44,25 +45,23 @@ def drive(controller, longest):
 
 @pytest.mark.parametrize("longest", [0, 1, 2, 3, 50, 12_345, 199_998, 199_999])
 def test_the_search_finds_the_longest_burst_to_the_frame(longest):
-    (found,) = drive(BurstSearch(RATE, 200_000), longest)
-    assert (found.longest_frames, found.shortest_lossy_frames) == (longest, longest + 1)
+    (found,) = drive(burst_search(RATE, 200_000), longest)
+    assert (found.lossless, found.lossy) == (longest, longest + 1)
     assert found.trials <= 1 + math.ceil(math.log2(200_000))
 
 
 def test_a_step_ends_the_search_that_close():
-    (found,) = drive(BurstSearch(RATE, 200_000, step=100), 12_345)
-    assert found.longest_frames <= 12_345 < found.shortest_lossy_frames <= found.longest_frames + 100
+    (found,) = drive(burst_search(RATE, 200_000, step=100), 12_345)
+    assert found.lossless <= 12_345 < found.lossy <= found.lossless + 100
 
 
 def test_where_no_burst_loses_a_frame_the_search_ends_after_one_trial():
-    found = drive(BurstSearch(RATE, 200_000, repeats=3), 200_000)
-    assert [(each.longest_frames, each.shortest_lossy_frames, each.trials) for each in found] == [
-        (200_000, None, 1)
-    ] * 3
+    found = drive(burst_search(RATE, 200_000, repeats=3), 200_000)
+    assert [(each.lossless, each.lossy, each.trials) for each in found] == [(200_000, None, 1)] * 3
 
 
 def test_each_search_begins_anew():
-    controller = BurstSearch(RATE, 1000, repeats=2)
+    controller = burst_search(RATE, 1000, repeats=2)
     first = []
     while len(controller.result()) < 2:
         trial = controller.next_trial()
@@ -74,19 +73,19 @@ def test_each_search_begins_anew():
 
 
 def test_a_disturbance_costs_nothing_with_loss_verification():
-    controller = BurstSearch(RATE, 1024, loss_verification=True)
+    controller = burst_search(RATE, 1024, loss_verification=True)
     disturbed = True
     while (trial := controller.next_trial()) is not None:
         disturbed = not disturbed
         controller.record(lossy(trial) if trial.frames > 300 or disturbed else lossless(trial))
-    assert 0 < controller.result()[0].longest_frames <= 300
-    always = BurstSearch(RATE, 1024, loss_verification=True)
+    assert 0 < controller.result()[0].lossless <= 300
+    always = burst_search(RATE, 1024, loss_verification=True)
     (found,) = drive(always, 300)
-    assert found.longest_frames == 300
+    assert found.lossless == 300
 
 
 def test_trials_of_other_settings_are_one_sentence_that_names_the_measurement():
-    search = BurstSearch(1e5, 1000, step=1, repeats=3, loss_verification=False)
+    search = burst_search(1e5, 1000, step=1, repeats=3, loss_verification=False)
     with pytest.raises(SearchError) as raised:
         search.all_found([], "The back-to-back value of Suite.Bursts")
     assert str(raised.value) == (
@@ -96,14 +95,14 @@ def test_trials_of_other_settings_are_one_sentence_that_names_the_measurement():
 
 
 def test_a_trial_of_another_length_shows_nothing():
-    controller = BurstSearch(RATE, 1024)
-    other = BurstSearch(RATE, 10).next_trial()
+    controller = burst_search(RATE, 1024)
+    other = burst_search(RATE, 10).next_trial()
     controller.record(lossy(other))
     assert controller.next_trial().frames == 1024
 
 
 def test_the_forecast_is_the_number_of_trials_that_follow():
-    controller = BurstSearch(RATE, 1024, repeats=2)
+    controller = burst_search(RATE, 1024, repeats=2)
     left = controller.remaining
     drive(controller, 700)
     assert controller.trials == left
@@ -111,7 +110,7 @@ def test_the_forecast_is_the_number_of_trials_that_follow():
 
 
 def test_the_buffer_time_is_that_of_rfc_9004():
-    found = BurstFound(longest_frames=26_700, shortest_lossy_frames=26_701, trials=1)
+    found = SizeFound(26_700, 26_701, 1)
     times = back_to_back_values([found], 11_000_000.0, 14_880_952.0).buffer_time
     assert times.implied_s == pytest.approx(26_700 / 14_880_952)
     assert times.corrected_s == pytest.approx(times.implied_s * (1 - 11_000_000 / 14_880_952))
@@ -120,12 +119,12 @@ def test_the_buffer_time_is_that_of_rfc_9004():
 
 def test_the_corrected_buffer_of_a_policer_is_its_bucket():
     bucket, rate = 1000, 2 * REFILL
-    (found,) = drive(BurstSearch(rate, 200_000), math.floor((bucket - REFILL / rate) / (1 - REFILL / rate)))
+    (found,) = drive(burst_search(rate, 200_000), math.floor((bucket - REFILL / rate) / (1 - REFILL / rate)))
     assert back_to_back_values([found], REFILL, rate).buffer_time.buffer_frames == pytest.approx(bucket, abs=1.0)
 
 
 def test_the_values_are_those_of_all_searches():
-    values = back_to_back_values([drive(BurstSearch(RATE, 1000), longest)[0] for longest in (10, 20, 60)], 0.0, RATE)
+    values = back_to_back_values([drive(burst_search(RATE, 1000), longest)[0] for longest in (10, 20, 60)], 0.0, RATE)
     assert (values.average_frames, values.least_frames, values.most_frames) == (30.0, 10, 60)
     assert values.stdev_frames == pytest.approx(26.457513)
 

@@ -16,8 +16,8 @@ from lossratio.errors import DutError, SearchError, TesterError
 from lossratio.measurements import measure
 from lossratio.measurements.connection_capacity import (
     CapacityRequest,
-    CapacitySearch,
     ConnectionCapacity,
+    capacity_search,
     capacity_values,
 )
 from lossratio.nodes import CommandResult
@@ -47,22 +47,22 @@ class Table:
 @pytest.mark.whole
 @given(entries=st.integers(0, 10**6), first=st.integers(1, 10**6), step=st.integers(1, 1000))
 def test_any_capacity_is_found_to_within_the_step(entries, first, step):
-    search = CapacitySearch(1e4, first, 10**6, step=step, repeats=2)
+    search = capacity_search(1e4, first, 10**6, step=step, repeats=2)
     for found in run_search(search, Table(entries)):
-        assert found.established <= entries
-        assert found.lossy is None or entries < found.lossy <= found.established + step
+        assert found.lossless <= entries
+        assert found.lossy is None or entries < found.lossy <= found.lossless + step
     assert search.next_trial() is None
 
 
 def test_a_trial_that_the_generator_did_not_send_in_full_shows_no_capacity():
-    search = CapacitySearch(1e4, 1000, 1000)
+    search = capacity_search(1e4, 1000, 1000)
     search.record(TrialResult(search.next_trial(), TrialOutput(0.1, sent_frames=900, lost_frames=0, unsent_frames=100)))
     assert search.next_trial() == TrialInput(0.1, 1e4)
     assert search.result() == ()
 
 
 def test_the_percentiles_are_interpolated():
-    found = [run_search(CapacitySearch(1e4, 100, 10_000), Table(entries))[0] for entries in (900, 1000, 1100)]
+    found = [run_search(capacity_search(1e4, 100, 10_000), Table(entries))[0] for entries in (900, 1000, 1100)]
     values = capacity_values(found)
     assert values.median_connections == 1000
     assert values.percentile_1_connections == pytest.approx(902.0)

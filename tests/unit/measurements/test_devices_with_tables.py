@@ -39,21 +39,18 @@ from lossratio.trials import DirectionCounters
 PROFILE = load_profile("ethip4-udp-connections", frame_size=100)
 WIDTH = 0.02
 GOAL = (SearchGoal(0.0, 0.5, 0.5, 0.5, WIDTH, name="connection rate"),)
-UNEVEN = (
-    r"loses connections because of their number before .*: it has buckets, shards or blocks of ports\. "
-    r".* instead of a rate"
-)
+OF_NUMBER = r"loses connections because of their number, so their rate cannot be measured: of [\d,]+ connections"
 RATE = 2000.0
 """Connections per second of devices that limit them; a burst of ten comes first."""
 TABLES = {
-    "plain": (Plain(), r"keeps 600 connections and takes no more\. .* instead of a rate"),
-    "buckets": (Parts(128, 8), UNEVEN),
-    "large buckets": (Parts(16, 32), UNEVEN),
-    "shards": (Parts(4, 150), UNEVEN),
-    "LRU": (Lru(), r"keeps 600 connections and forgets others to make room\. .* instead of a rate"),
-    "port blocks": (PortBlocks(), UNEVEN),
-    "NAT with random ports": (RandomNat(), UNEVEN),
-    "lets pass what it has no room for": (FailingOpen(), r"keeps 600 connections and forgets others to make room"),
+    "plain": (Plain(), OF_NUMBER),
+    "buckets": (Parts(128, 8), OF_NUMBER),
+    "large buckets": (Parts(16, 32), OF_NUMBER),
+    "shards": (Parts(4, 150), OF_NUMBER),
+    "LRU": (Lru(), OF_NUMBER),
+    "port blocks": (PortBlocks(), OF_NUMBER),
+    "NAT with random ports": (RandomNat(), OF_NUMBER),
+    "lets pass what it has no room for": (FailingOpen(), OF_NUMBER),
     "a reset that does nothing": (NeverReset(), r"does not forget connections: .* over 200 of 200 earlier connections"),
     "a reset that leaves some": (HardlyReset(), r"does not forget connections: .* over 50 of 200 earlier connections"),
 }
@@ -74,7 +71,7 @@ def rate_of(device, tmp_path, **asked):
 @pytest.mark.parametrize(
     "kind", [pytest.param(kind, marks=[] if "a reset that" in kind else pytest.mark.whole) for kind in TABLES]
 )
-def test_a_table_is_no_rate_and_its_kind_is_named(tmp_path, kind):
+def test_a_table_is_no_rate(tmp_path, kind):
     device, error = TABLES[kind]
     with pytest.raises(DutError, match=re.compile(error, re.DOTALL)):
         rate_of(device, tmp_path)

@@ -455,7 +455,7 @@ def test_no_time_is_finer_than_frames_can_show(seconds, words):
 class Twice(Spread):
     """Two repetitions of something."""
 
-    repetitions = property(lambda self: 2)
+    times: tuple[None, ...] = (None, None)
 
 
 def test_a_spread_says_where_frames_cannot_show_its_ends():

@@ -8,17 +8,7 @@ from itertools import pairwise
 import pytest
 from mlrsearch_suts import measured
 
-from lossratio.mlrsearch import (
-    RFC2544,
-    Change,
-    LossUnit,
-    MLRsearch,
-    goal_result,
-    inconstancy_in,
-    level_loss_in,
-    loads_are_close,
-    loss_falls_with_load,
-)
+from lossratio.mlrsearch import RFC2544, Change, LossUnit, MLRsearch, goal_result, inconstancy_in, level_loss_in
 from lossratio.simulation import Buffer, Overload, Policer, SharpKnee, SmoothKnee
 from lossratio.trials import TrialInput, TrialResult
 from lossratio_study.algorithms import ALGORITHMS, EARLY, OURS
@@ -207,7 +197,6 @@ def test_a_share_of_more_than_half_may_be_the_same_at_all_loads_and_overload_is_
     assert level_loss_in(losing({load: 0.625 * load for load in (9e3, 90e3, 400e3)})).lost == 0.625
     overloaded = losing({load: load - 100 for load in (9e3, 90e3, 400e3)})
     assert level_loss_in(overloaded) is None
-    assert loss_falls_with_load(overloaded)
 
 
 def test_a_load_below_without_loss_shows_that_loss_is_not_at_any_load():
@@ -215,27 +204,6 @@ def test_a_load_below_without_loss_shows_that_loss_is_not_at_any_load():
     assert level_loss_in(losing({**share, 8e3: 0})) is None
     # Of so few frames, none may be lost by chance.
     assert level_loss_in(losing({**share, 20.0: 0})) is not None
-
-
-def test_loss_falls_with_load_only_if_the_lowest_load_loses_the_smallest_share():
-    assert loss_falls_with_load(losing({9e3: 4_000, 20e3: 15_000, 400e3: 395_000}))
-    assert not loss_falls_with_load(losing({9e3: 430, 16e3: 430, 400e3: 325_000}))
-    assert not loss_falls_with_load(losing({9e3: 900, 400e3: 40_000}))
-    assert not loss_falls_with_load(losing({9e3: 900}))
-    assert not loss_falls_with_load([])
-
-
-def test_close_loads_do_not_show_whether_an_overloaded_device_loses_less_at_a_smaller_load():
-    # A policer of 2000 frames/s.
-    overloaded = losing({9_001.0: 7_001, 10e3: 8_000})
-    assert loads_are_close(overloaded)
-    assert not loss_falls_with_load(overloaded)
-    assert loads_are_close(losing({9e3: 7_000}))
-    assert not loads_are_close(losing({9e3: 7_000, 18e3: 16_000}))
-    assert not loads_are_close(losing({9e3: 0, 10e3: 1_000}))
-    # One frame in a thousand: a short trial at a small load may pass by chance.
-    assert not loads_are_close(losing({9e3: 9, 10e3: 10}))
-    assert not loads_are_close([])
 
 
 @pytest.mark.whole

@@ -12,7 +12,8 @@ from lossratio.mlrsearch import NDR, PDR, TST009
 from lossratio.results.doubts import stopped_forwarding_in, time_dependence_in, two_bands_in
 from lossratio.results.findings import doubts_of, message
 from lossratio.results.note import NoteKind
-from lossratio.results.offered import Offered, unsent_frames
+from lossratio.results.offered import Offered, offered_by, unsent_frames
+from lossratio.results.rules import set_aside
 from lossratio.results.trials import describe_trials
 from lossratio.simulation.constant_capacity import SharpKnee
 from lossratio.trials.causes import MissingFrames
@@ -479,3 +480,22 @@ def test_other_work_is_only_stopped_if_a_sender_was_late():
         (text,) = unsent_frames([Offered(LOAD, 90_000, MissingFrames(unsent=10_000))], lateness=lateness)
         assert words in text
         assert ("other work" in text) is bool(lateness)
+
+
+def test_late_frames_of_a_generator_that_counts_no_unsent_frames_are_no_frames_of_the_sut():
+    output = TrialOutput(0.1, sent_frames=1000, lost_frames=100, late_frames=60)
+    assert offered_by(LOAD, output).not_by_sut == 60
+
+
+@pytest.mark.parametrize(
+    ("number", "words"),
+    [
+        (1, "One trial is no evidence about the SUT and was set aside, because it was late."),
+        (2, "Set aside because they are no evidence about the SUT: 2 trials (the last one because it was late)."),
+    ],
+)
+def test_trials_that_were_set_aside_are_counted(number, words):
+    result = mrr(trials=3)
+    aside = [trial.model_copy(update={"set_aside": "it was late"}) for trial in result.trials[:number]]
+    trials = (*aside, *result.trials[number:])
+    assert list(set_aside(result.model_copy(update={"trials": trials}))) == [words]

@@ -129,7 +129,6 @@ class Latency(RequestedKind[LatencyRequest, LatencyResult]):
 
     keyword = "Measure Latency"
     method = "latency"
-    title = "Measuring latency"
 
     def perform(
         self,

@@ -5,22 +5,24 @@ are several links, CSIT's latency covers all frames in this direction.
 """
 
 import math
-from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
 from itertools import chain, product
 from operator import mul
 from statistics import fmean
 from typing import Any
 
 from lossratio.drawing import (
+    BOTTOM,
+    LEFT,
     RIGHT,
+    TOP,
     Axis,
+    Curve,
     Mark,
     Plot,
     html_fragment,
     rates_axis,
     series_colour,
-    title,
     trial_hint,
 )
 from lossratio.measurements import CsitExportError
@@ -53,13 +55,8 @@ from lossratio.results import (
 )
 from lossratio.units import format_ratio
 
-_LEFT = 78.0
-_TOP, _BOTTOM = 30.0, 330.0
-_LINE = 18.0
-_DASHES = (None, "6 3", "2 3", "8 3 2 3")
 _ROOM = 1.2
-_LONG = 60
-"""Letters for which two columns of names have room."""
+_LATENCY = "latency, µs"
 _STEPS = 400
 _ABOUT = "One-way latency of frames that are part of the load. The percentile axis is logarithmic."
 _ABOUT_LOAD = (
@@ -69,14 +66,6 @@ _ABOUT_LOAD = (
 _MEDIAN = Mark("median", "50 % of a trial", "circle", series_colour(0), is_filled=False)
 _OF_99 = Mark("of-99", "99 % of a trial", "square", series_colour(2), is_filled=False)
 _SHARES = {"pdr_90": 0.9, "pdr_50": 0.5, "pdr_10": 0.1, "pdr_0": 0.0}
-
-
-@dataclass(frozen=True)
-class _Curve:
-    name: str
-    colour: str
-    dash: str | None
-    points: list[tuple[float, float]]
 
 
 @headline
@@ -162,8 +151,7 @@ def latency_picture(latency: Sequence[LatencyAtLoad], test_name: str) -> Picture
             points = _points(direction)
             if points:
                 name = f"{name_load(at_load)}, {direction.direction}"
-                dashes = _DASHES[way % len(_DASHES)]
-                curves.append(_Curve(name, series_colour(index), dashes, points))
+                curves.append(Curve(name, points, index, way))
 
     if not curves:
         return Picture("Latency", "", _ABOUT, table)
@@ -172,21 +160,21 @@ def latency_picture(latency: Sequence[LatencyAtLoad], test_name: str) -> Picture
     x = Axis(
         1.0,
         max(place for curve in curves for place, _ in curve.points),
-        _LEFT,
+        LEFT,
         RIGHT,
         is_logarithmic=True,
     )
     low = max(min(heights), 1e-3) / _ROOM
     high = max(heights) * _ROOM
-    plot = Plot(x, Axis(low, high, _BOTTOM, _TOP, is_logarithmic=True))
+    plot = Plot(x, Axis(low, high, BOTTOM, TOP, is_logarithmic=True))
     ticks = [
         place for place in (1.0, 2.0, *(10.0**power for power in range(1, 8))) if x.holds(place)
     ]
     plot.frame(
         ticks, plot.y.ticks(8), lambda place: f"{100.0 * (1.0 - 1.0 / place):.7g} %", "{:g}".format
     )
-    drawn = _drawn(plot, curves, "percentile", f"Latency by percentile of {test_name}.")
-
+    about = f"Latency by percentile of {test_name}."
+    drawn = plot.finished(("percentile", _LATENCY), about, curves)
     return Picture("Latency", drawn, _ABOUT, table)
 
 
@@ -198,7 +186,7 @@ def latency_over_load_picture(
     If a load was measured several times, the line goes through the mean. Marks show trials that measured the latency of
     every frame.
     """
-    curves: list[_Curve] = []
+    curves: list[Curve] = []
     ways = dict.fromkeys(
         direction.direction for at_load in latency for direction in at_load.directions
     )
@@ -212,14 +200,7 @@ def latency_over_load_picture(
 
         means = [(load, fmean(values)) for load, values in sorted(by_load.items())]
         if len(means) > 1:
-            curves.append(
-                _Curve(
-                    f"{percent:g} %, {name}",
-                    series_colour(index),
-                    _DASHES[way % len(_DASHES)],
-                    means,
-                )
-            )
+            curves.append(Curve(f"{percent:g} %, {name}", means, index, way))
 
     marks: dict[Mark, list[tuple[float, float, str]]] = {}
     for (mark, field), trial in product(
@@ -244,32 +225,14 @@ def latency_over_load_picture(
     low = max(min(heights), 1e-3) / _ROOM
     high = max(heights) * _ROOM
     plot = Plot(
-        Axis(0.0, max(loads) * 1.02, _LEFT, RIGHT),
-        Axis(low, high, _BOTTOM, _TOP, is_logarithmic=True),
+        Axis(0.0, max(loads) * 1.02, LEFT, RIGHT), Axis(low, high, BOTTOM, TOP, is_logarithmic=True)
     )
     plot.frame(plot.x.ticks(9), plot.y.ticks(8), in_words, "{:g}".format)
     for mark, points in marks.items():
         plot.marks(mark, points)
-    drawn = _drawn(plot, curves, about, f"Latency by load of {test_name}.", marks)
-
+    described = f"Latency by load of {test_name}."
+    drawn = plot.finished((about, _LATENCY), described, curves, marks)
     return Picture("Latency over load", drawn, _ABOUT_LOAD)
-
-
-def _drawn(
-    plot: Plot, curves: Sequence[_Curve], x: str, about: str, marks: Collection[Mark] = ()
-) -> str:
-    for curve in curves:
-        plot.parts.append(title(curve.name))
-        plot.line(curve.points, curve.colour, dash=curve.dash)
-    plot.titles(x, "latency, µs")
-    # Long names have a line of their own.
-    columns = 1 + (max((len(curve.name) for curve in curves), default=0) <= _LONG)
-    for number, curve in enumerate(curves):
-        row, column = divmod(number, columns)
-        left = _LEFT + column * (RIGHT - _LEFT) / 2
-        plot.line_key(left, _BOTTOM + 56.0 + _LINE * row, curve.name, curve.colour, curve.dash)
-    end = plot.legend(marks, (), _LEFT, _BOTTOM + 56.0 + _LINE * math.ceil(len(curves) / columns))
-    return plot.svg(end + _LINE * bool(marks), about)
 
 
 def _points(direction: DirectionLatency) -> list[tuple[float, float]]:

@@ -279,16 +279,24 @@ class AfterSearch:
             lambda: time.monotonic() > end,
         )
 
+    @property
+    def _smaller_trial(self) -> TrialInput:
+        duration = min(self._goal.final_trial_duration, _LONGEST_AT_SMALLER_LOAD)
+        return TrialInput(duration, _PART_OF_LOAD * self._load)
+
+    @property
+    def frames_of_smaller_load(self) -> float:
+        """Frames per interface of the trial at a smaller load."""
+        return self._smaller_trial.load * self._smaller_trial.duration
+
     def smaller_load(self) -> SmallerLoad:
         """Performs one trial at a tenth of the smallest load.
 
         Raises:
             LossRatioError: If the trial cannot be measured, or does not show what was lost.
         """
-        duration = min(self._goal.final_trial_duration, _LONGEST_AT_SMALLER_LOAD)
-        wanted = TrialInput(duration, _PART_OF_LOAD * self._load)
         step = self._testbed.load_step(self._request.profile)
-        result = self._measure(wanted.sendable(step), NO_CHANGE)
+        result = self._measure(self._smaller_trial.sendable(step), NO_CHANGE)
         passed = self._passes(result)
         return SmallerLoad(goal=str(self._goal), passed=passed, **_counted(result))
 

@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from operator import attrgetter, itemgetter
+from statistics import median
 from typing import TYPE_CHECKING, Any
 
 from lossratio.errors import LossRatioError, TesterError
 from lossratio.measurements import Request
 from lossratio.measurements.throughput.doubts import loss_at_any_load
 from lossratio.measurements.throughput.experiments import AfterSearch
+from lossratio.measurements.throughput.later_trials import LEAST_LOST
 from lossratio.measurements.throughput.limits import is_generators_limit
 from lossratio.measurements.throughput.result import (
     GoalReport,
@@ -18,15 +20,9 @@ from lossratio.measurements.throughput.result import (
     ThroughputResult,
     format_regularity,
 )
-from lossratio.mlrsearch import (
-    IrregularReason,
-    SearchGoal,
-    level_loss_in,
-    loads_are_close,
-    loss_falls_with_load,
-    median_losses,
-)
+from lossratio.mlrsearch import IrregularReason, SearchGoal
 from lossratio.results import LossPattern
+from lossratio.trials import sut_loss_ratio
 from lossratio.units import as_sentence
 
 if TYPE_CHECKING:
@@ -58,7 +54,7 @@ def tried_after(
     tried: dict[str, Any] = {}
     # The search has its result. The next measurement will report the present problem.
     with suppress(LossRatioError):
-        if _may_pass_less(result):
+        if _may_pass_less(result, search.frames_of_smaller_load):
             tried["smaller_load"] = search.smaller_load()
         if _is_unexplained(result):
             tried["experiments"] = search.experiments()
@@ -115,13 +111,26 @@ def _is_unexplained(result: ThroughputResult) -> bool:
     return max(explained, default=0.0) < _EXPLAINED
 
 
-def _may_pass_less(result: ThroughputResult) -> bool:
-    """Whether a load below the smallest load of the search may pass, judging by how the loss changes with load."""
-    evidence = [trial.as_result() for trial in result.trials if trial.is_evidence]
+def _may_pass_less(result: ThroughputResult, frames: float) -> bool:
+    """Whether a trial below the smallest load of the search can show that it is the load that makes it lose frames.
+
+    Args:
+        result: The result of the search.
+        frames: Frames of that trial per interface: so many of them must be lost if it loses the same share.
+    """
     is_explained = any(pattern.kind != "direction" for pattern in _explanations(result))
-    if is_explained or level_loss_in(evidence) is not None:
+    if is_explained or any(loss_at_any_load(result)) or _lost_everything(result):
         return False
-    return loss_falls_with_load(evidence) or loads_are_close(evidence)
+    losses = [sut_loss_ratio(trial.as_result()) for trial in result.evidence_at(result.min_load)]
+    return median(losses or [0.0]) * frames >= LEAST_LOST
+
+
+def _lost_everything(result: GoalsResult) -> bool:
+    """Whether the SUT lost every frame at all loads."""
+    return all(
+        trial.sent_frames and trial.missing.lost_by_sut == trial.sent_frames
+        for trial in result.evidence
+    )
 
 
 def require_lower_bounds(result: GoalsResult) -> None:
@@ -190,28 +199,11 @@ def _about_smaller_loads(result: GoalsResult) -> str:
     for doubt in loss_at_any_load(result):
         return f"{as_sentence(doubt)}. "
 
-    evidence = [trial.as_result() for trial in result.trials if trial.is_evidence]
-    if loss_falls_with_load(evidence):
-        return "The SUT lost a larger share at larger loads. No smaller load was tried. "
-
-    shares = median_losses(evidence)
-    lowest = shares[min(shares)]
-    if len(shares) == 1 or not lowest:
-        return ""
-    if min(shares.values()) == 1.0:
+    if result.evidence and _lost_everything(result):
         return (
             "Every frame was lost at all loads. Check the path of the frames through the device. "
         )
-    if loads_are_close(evidence):
-        return (
-            "The loads of the search are too close together to show whether a smaller one would help. "
-            "No smaller load was tried. "
-        )
-    if min(shares.values()) < lowest:
-        seen = "a smaller share at other loads"
-    else:
-        seen = "about as large a share at other loads"
-    return f"The SUT lost {seen}, and the load may not be the cause. "
+    return ""
 
 
 def refuse_generators_limit(reports: Iterable[GoalReport]) -> None:

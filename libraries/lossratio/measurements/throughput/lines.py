@@ -21,13 +21,14 @@ from lossratio.results import (
     Weight,
     format_frames_per_second,
     format_interval,
+    number_of,
     numbers,
     rate_in_words,
     rule,
     value_line,
 )
 from lossratio.trials import DirectionCounters
-from lossratio.units import format_ratio, trials_counted
+from lossratio.units import FRAMES_PER_SECOND, format_ratio, trials_counted
 
 
 @numbers
@@ -75,19 +76,19 @@ def goal_lines(report: GoalReport, result: GoalsResult) -> Iterator[str]:
         lower, upper = report.bounds
         yield _bound_line("offered load, lower", lower, result)
         yield _bound_line("offered load, upper", upper, result) + made_by(report, result)
-        yield from _value_lines(report.result, is_of_part=bool(report.goal.part))
+        yield from _value_lines(report.result, result, is_of_part=bool(report.goal.part))
         yield from _latency_at(report.result.relevant_lower_bound, result)
 
 
-def _value_lines(found: GoalOutcome, *, is_of_part: bool) -> Iterator[str]:
+def _value_lines(found: GoalOutcome, result: GoalsResult, *, is_of_part: bool) -> Iterator[str]:
     """The value of a goal, and, if only chance decides around this value, the loads of that zone."""
     rate = found.conditional_throughput
-    value = value_line("conditional throughput", rate)
+    value = _rate_line("conditional throughput", rate, result)
     if is_of_part and rate is not None:
         # The sum of all directions was offered, but nobody says that all of it passed.
         shown = f"{format_frames_per_second(rate.per_interface_fps):>14} per interface"
         value = value_line("conditional throughput", shown)
-    if found.zone is None:
+    if found.zone is None or result.unit is not FRAMES_PER_SECOND:
         yield value
         return
 
@@ -105,12 +106,19 @@ def _coin(zone: ZoneOfChance) -> str:
 
 
 def _bound_line(label: str, bound: Rate | None, result: GoalsResult) -> str:
-    line = value_line(label, bound)
+    line = _rate_line(label, bound, result)
     if bound == result.max_load.rate:
         return f"{line} (the maximum load)"
     if bound == result.min_load:
         return f"{line} (the minimum load)"
     return line
+
+
+def _rate_line(label: str, rate: Rate | None, result: GoalsResult) -> str:
+    """The line of a rate: of frames with all units, or of what else a search varies."""
+    if result.unit is FRAMES_PER_SECOND:
+        return value_line(label, rate)
+    return value_line(label, number_of(rate), result.unit)
 
 
 def _latency_at(load: Rate | None, result: GoalsResult) -> Iterator[str]:

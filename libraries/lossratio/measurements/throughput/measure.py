@@ -56,6 +56,8 @@ class GoalSearch(
 ):
     """Searches with MLRsearch; each search has an object of its own, with its hints."""
 
+    work = "Searching for the"
+
     def __init__(self) -> None:
         self._earlier: Sequence[EarlierSearch] = ()
         self._topology: dict[str, Any] = {}
@@ -255,7 +257,6 @@ class Throughput(GoalSearch[SearchRequest, ThroughputResult]):
     keyword = "Find NDR And PDR"
     method = "ndr_pdr"
     noun = "conditional throughput"
-    title = "Searching for the conditional throughput"
     algorithm = ALGORITHM
 
     def perform(

@@ -4,17 +4,24 @@ import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
-from lossratio.drawing import Axis, Mark, Plot, in_unit, rates_axis, right_end, series_colour
+from lossratio.drawing import (
+    BOTTOM,
+    LEFT,
+    TOP,
+    Axis,
+    Mark,
+    Plot,
+    in_unit,
+    rates_axis,
+    right_end,
+    series_colour,
+)
 from lossratio.measurements.throughput.result import GoalReport, GoalsResult
 from lossratio.records import Rate
 from lossratio.units import L1_OVERHEAD, format_frame_rate
 
 _SIZE = re.compile(r"(\d+B|IMIX\w*)", re.IGNORECASE)
 _CORES = re.compile(r"([1-9]\d*)c", re.IGNORECASE)
-_HEIGHT = 330.0
-_LEFT = 78.0
-_TOP = 30.0
-_BOTTOM = 262.0
 _REFERENCE = "#333333"
 _STEPS = 80
 _VALUE = 80.0
@@ -152,9 +159,9 @@ def draw_frame_sizes(sweeps: Sequence[Sweep]) -> str:
         row.at: row.theoretical_maximum.per_interface_fps for row in rows if row.theoretical_maximum
     }
     highest = max((*_rates(sweeps), *limits.values()), default=1.0)
-    right = right_end(_LEFT, len(set(sizes)), _VALUE)
-    x = Axis(min(sizes) - room, max(sizes) + room, _LEFT, right)
-    plot = _framed(x, x.ticks(8), "frame size, bytes (a mix is at its average)", highest, 1.08)
+    right = right_end(LEFT, len(set(sizes)), _VALUE)
+    x = Axis(min(sizes) - room, max(sizes) + room, LEFT, right)
+    plot, about = _framed(x, x.ticks(8), highest, 1.08)
 
     if limits:
         speeds = [rate * (size + L1_OVERHEAD) for size, rate in limits.items()]
@@ -167,15 +174,18 @@ def draw_frame_sizes(sweeps: Sequence[Sweep]) -> str:
         plot.line(line, _REFERENCE, width=1.2, dash="6 3")
 
     swatches = [("theoretical maximum of the links", _REFERENCE, 1.0)] if limits else []
-    return _finish(plot, sweeps, "B", [*swatches, *_goals(sweeps)], "frame size")
+    _draw_goals(plot, sweeps, "B")
+    titles = ("frame size, bytes (a mix is at its average)", about)
+    described = f"Rate over frame size, {sweeps[0].name}."
+    return plot.finished(titles, described, swatches=[*swatches, *_goals(sweeps)])
 
 
 def draw_cores(sweeps: Sequence[Sweep]) -> str:
     """Draws rate over cores for the goals of the same tests; dashed lines continue the rate of the fewest cores."""
     cores = sorted({row.at for sweep in sweeps for row in sweep.rows})
     highest = max(_rates(sweeps), default=1.0) or 1.0
-    x = Axis(0.0, 1.05 * cores[-1], _LEFT, right_end(_LEFT, len(cores), _VALUE))
-    plot = _framed(x, cores, "cores", highest, 1.15)
+    x = Axis(0.0, 1.05 * cores[-1], LEFT, right_end(LEFT, len(cores), _VALUE))
+    plot, about = _framed(x, cores, highest, 1.15)
     for sweep in sweeps:
         if sweep.per_core is not None:
             if sweep.per_core:
@@ -185,7 +195,9 @@ def draw_cores(sweeps: Sequence[Sweep]) -> str:
 
             plot.line([(0.0, 0.0), (end, sweep.per_core * end)], _REFERENCE, width=1.0, dash="6 3")
     swatches = [*_goals(sweeps), ("throughput per core with the fewest cores", _REFERENCE, 1.0)]
-    return _finish(plot, sweeps, "cores", swatches, "cores")
+    _draw_goals(plot, sweeps, "cores")
+    described = f"Rate over cores, {sweeps[0].name}."
+    return plot.finished(("cores", about), described, swatches=swatches)
 
 
 def _rates(sweeps: Iterable[Sweep]) -> list[float]:
@@ -194,25 +206,19 @@ def _rates(sweeps: Iterable[Sweep]) -> list[float]:
     ]
 
 
-def _framed(x: Axis, x_ticks: Sequence[float], x_label: str, highest: float, room: float) -> Plot:
-    plot = Plot(x, Axis(0.0, room * highest, _BOTTOM, _TOP))
+def _framed(x: Axis, x_ticks: Sequence[float], highest: float, room: float) -> tuple[Plot, str]:
+    """A plot of rates, and the title of their axis."""
+    plot = Plot(x, Axis(0.0, room * highest, BOTTOM, TOP))
     about, in_words = rates_axis("rate per interface", highest)
     plot.frame(x_ticks, plot.y.ticks(6), in_unit(1.0), in_words)
-    plot.titles(x_label, about, below=36.0)
-    return plot
+    return plot, about
 
 
 def _goals(sweeps: Sequence[Sweep]) -> list[tuple[str, str, float]]:
     return [(sweep.goal, series_colour(index), 1.0) for index, sweep in enumerate(sweeps)]
 
 
-def _finish(
-    plot: Plot,
-    sweeps: Sequence[Sweep],
-    unit: str,
-    keys: Sequence[tuple[str, str, float]],
-    about: str,
-) -> str:
+def _draw_goals(plot: Plot, sweeps: Sequence[Sweep], unit: str) -> None:
     for index, sweep in enumerate(sweeps):
         colour = series_colour(index)
         points = [
@@ -225,5 +231,3 @@ def _finish(
             for at, rate in points
         ]
         plot.marks(Mark(sweep.goal, sweep.goal, "circle", colour), hints)
-    end = plot.legend((), keys, _LEFT, _HEIGHT - 10.0)
-    return plot.svg(end + 10.0, f"Rate over {about}, {sweeps[0].name}.")

@@ -39,7 +39,7 @@ from lossratio.measurements.throughput.sweeps import (
     draw_frame_sizes,
     size_sweeps,
 )
-from lossratio.records import Rate, Record
+from lossratio.records import Record
 from lossratio.results import (
     OF_ALL_KINDS,
     Finding,
@@ -147,8 +147,8 @@ class ThroughputView(View[GoalsResult]):
 
         The search itself judges other unsent frames.
         """
-        bound = finding.upper_bound
-        if not (isinstance(bound, Rate) and is_generators_limit(finding.reason)):
+        _, bound = result.goal_named(finding.quantity).bounds
+        if bound is None or not is_generators_limit(finding.reason):
             return ()
         return offered_in(result.evidence_at(bound))
 
