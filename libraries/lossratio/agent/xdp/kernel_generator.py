@@ -118,7 +118,7 @@ class KernelGenerator(OwnGenerator[DirectionT]):
         if self._flowed is not None or time.monotonic_ns() >= self._until:
             return
         self._senders.stop()
-        if not self._senders.have_finished():
+        if self._plan.is_endless or not self._senders.have_finished():
             flowed = (time.monotonic_ns() - self._start) / NANOSECONDS - self._plan.ramp
             self._flowed = min(flowed, self._plan.duration)
 
