@@ -53,7 +53,6 @@ class Receivers:
         *,
         has_stamps: bool,
     ) -> None:
-        counted = [direction.flows.counted for direction in directions]
         latencies = [direction.latencies for direction in directions]
         processors = os.cpu_count() or 1
         with suppress(OSError):
@@ -62,12 +61,12 @@ class Receivers:
         self.modes: dict[str, XdpMode] = {}
         self.clocks: dict[str, CardClock] = {}
         self._opened, self._has_stamps = opened, has_stamps
-        self.reception = Reception(len(streams), processors, sum(counted), elsewhere, sum(latencies))
+        self.reception = Reception(len(streams), processors, elsewhere, sum(latencies))
         opened.callback(self.reception.close)
 
         ways_to: dict[str, list[ReceiveWay]] = {}
         for number, direction in enumerate(directions):
-            way = direction.way(self.reception, sum(counted[:number]), sum(latencies[:number]))
+            way = direction.way(self.reception, sum(latencies[:number]))
             if way is not None:
                 ways_to.setdefault(direction.receive, []).append(way)
         for name, ways in ways_to.items():
