@@ -13,7 +13,7 @@ from frame_samples import DESTINATION_MAC, SOURCE_MAC, cycle, smallest_size, spe
 from hypothesis import given, settings, strategies as st
 from xdp_bench import TAG, Bench, needs_bpf
 
-from lossratio.agent.afpacket.frames import MOST_HEADERS, FrameOrder, number_bytes, number_parts, tag_bytes
+from lossratio.agent.afpacket.frames import MOST_HEADERS, number_bytes, number_parts, tag_bytes
 from lossratio.agent.core.frames_spec import permutation
 from lossratio.agent.core.protocol import AgentError
 from lossratio.agent.xdp import histogram
