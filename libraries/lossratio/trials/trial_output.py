@@ -116,7 +116,7 @@ class DirectionCounters(Observed):
     changed_fields: tuple[ChangedField, ...] = ()
     """The first few fields of a frame that did not come back as they should; empty: not known."""
     flows_with_loss: Frames | None = None
-    """Flows that lost a frame, or had a faulty one; None: the generator does not count flows."""
+    """Flows that lost a frame, or had a faulty one, in results of earlier versions; None: not known. See `losses`."""
     displacement_frames: Frames | None = None
     """The largest number of sequence numbers by which a frame was behind an earlier frame; None: not known for every
     frame."""

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from frame_samples import DESTINATION_MAC, SOURCE_MAC, UNSCALED, cycle, smallest_size, spec
 
-from lossratio.agent.afpacket import bare
+from lossratio.agent.afpacket import bare, examination
 from lossratio.agent.afpacket.bare import BareFrames
 from lossratio.agent.afpacket.frames import number_bytes, number_parts, stream_tags, tag_bytes
 from lossratio.agent.core.configuration import Direction
@@ -59,8 +59,8 @@ def test_a_frame_beyond_the_sent_ones_is_corrupted_whatever_its_addresses(monkey
     intact, elsewhere = frames.frame(0, TAG, 0), frames.frame(5, TAG, 5)
     start, _ = described.addresses[0]
     elsewhere[start] ^= 1
-    monkeypatch.setattr(bare, "let_nothing_through", lambda _: None)
-    monkeypatch.setattr(bare, "let_sample_through", lambda *_: None)
+    monkeypatch.setattr(examination, "let_nothing_through", lambda _: None)
+    monkeypatch.setattr(examination, "let_sample_through", lambda *_: None)
     monkeypatch.setattr(bare, "overlooked", lambda _: 0)
     monkeypatch.setattr(bare, "receive_whole", lambda _: b"")
     with socket.socket() as nothing:
@@ -81,7 +81,7 @@ def test_endless_traffic_is_examined_to_its_end(monkeypatch):
     described = spec()
     frames = BareFrames(described, SOURCE_MAC, DESTINATION_MAC)
     for name in ("let_nothing_through", "let_sample_through"):
-        monkeypatch.setattr(bare, name, lambda *_: None)
+        monkeypatch.setattr(examination, name, lambda *_: None)
     monkeypatch.setattr(bare, "overlooked", lambda _: 0)
     monkeypatch.setattr(bare, "_MOST_KEPT", 32)
     arrived = []
@@ -105,7 +105,7 @@ def test_frames_that_came_before_fewer_were_chosen_are_not_in_the_sample(monkeyp
     described = spec()
     frames = BareFrames(described, SOURCE_MAC, DESTINATION_MAC)
     for name in ("let_nothing_through", "let_sample_through"):
-        monkeypatch.setattr(bare, name, lambda *_: None)
+        monkeypatch.setattr(examination, name, lambda *_: None)
     monkeypatch.setattr(bare, "overlooked", lambda _: 0)
     monkeypatch.setattr(bare, "_MOST_KEPT", 128)
     monkeypatch.setattr(bare, "receive_whole", lambda _: b"")

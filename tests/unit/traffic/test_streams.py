@@ -100,6 +100,8 @@ def test_frames_of_each_stream_are_counted_as_one_by_one(tmp_path_factory, first
     order = spec.order
     streams = [order.streams[number % len(order.streams)] for number in range(first, first + count)]
     assert order.count(first, count) == [streams.count(0), streams.count(1)]
+    for part in range(3):
+        assert order.count(first + part, len(streams[part::3]), 3) == [streams[part::3].count(name) for name in (0, 1)]
 
 
 def test_a_rate_is_a_proportion(tmp_path):

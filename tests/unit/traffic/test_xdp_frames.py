@@ -13,7 +13,7 @@ from frame_samples import DESTINATION_MAC, SOURCE_MAC, cycle, smallest_size, spe
 from hypothesis import given, settings, strategies as st
 from xdp_bench import TAG, Bench, needs_bpf
 
-from lossratio.agent.afpacket.frames import MOST_HEADERS, FrameOrder, number_bytes, number_parts, tag_bytes
+from lossratio.agent.afpacket.frames import MOST_HEADERS, number_bytes, number_parts, tag_bytes
 from lossratio.agent.core.frames_spec import permutation
 from lossratio.agent.core.protocol import AgentError
 from lossratio.agent.xdp import histogram
@@ -54,35 +54,6 @@ def test_frames_are_those_of_the_embedded_generator_and_come_back_intact(profile
             assert sent == as_afpacket_sends(description, range(40), first)
             assert bench.arrive(*sent) == [XdpAction.DROP] * 40
             assert bench.counts() == {"arrived": 40, "intact": 40}
-
-
-@pytest.mark.parametrize(("profile", "size"), [("ethip4-udp", 64), ("ethip4-udp", "IMIX_v4_1"), ("ethip4-ip4base", 64)])
-@pytest.mark.parametrize("frames", [0, 1, 100, 1524, 5000, 12345])
-def test_frames_of_each_flow_are_known_by_the_number_of_all(profile, size, frames):
-    description = spec(profile, size)
-    flows = FrameOrder(description).flow_numbers(np.arange(frames))
-    expected = np.bincount(flows, minlength=description.flows).tolist()
-    plan = FramePlan(description, SOURCE_MAC, DESTINATION_MAC)
-    assert plan.sent_by_flow(frames) == expected
-    # Three senders, of which the last one was slower.
-    parts = [(-(-frames // 3), (0, 3)), (-(-max(0, frames - 1) // 3), (1, 3)), (frames // 9, (2, 3))]
-    numbers = np.concatenate([share[0] + share[1] * np.arange(count) for count, share in parts])
-    shared = np.bincount(FrameOrder(description).flow_numbers(numbers), minlength=description.flows)
-    by_share = [plan.sent_by_flow(count, share) for count, share in parts]
-    assert [sum(column) for column in zip(*by_share, strict=True)] == shared.tolist()
-
-
-@pytest.mark.whole
-@needs_bpf
-def test_received_frames_are_counted_by_flow():
-    description = spec()
-    with Bench(description, counts_flows=True) as bench:
-        frames = [bench.send() for _ in range(300)]
-        bench.arrive(*(frame for number, frame in enumerate(frames) if number not in (3, 257)), frames[5])
-        counts = bench.reception.flows.memory[: 4 * description.flows].cast("I").tolist()
-        expected = bench.plan.sent_by_flow(300)
-        assert [flow for flow in range(254) if counts[flow] < expected[flow]] == [3]
-        assert sum(expected) - sum(counts) == 2
 
 
 @pytest.mark.whole

@@ -22,14 +22,13 @@ BURST = Segment(interval=0.0, frames=1 << 40, begin=0.0, last_call=float("inf"),
 class Bench:
     """A sender and a receiver of one stream, which are run by hand."""
 
-    def __init__(self, description, first=0, step=1, counts_flows=False):
+    def __init__(self, description, first=0, step=1):
         self.plan = FramePlan(description, SOURCE_MAC, DESTINATION_MAC)
-        self.reception = Reception(1, 64, self.plan.flows if counts_flows else 0)
+        self.reception = Reception(1, 64)
         stream = Share(share=(first, step))
         self.sender = SendProgram([(self.plan, 1, stream)], self.reception.times)
         self.template = self.sender.template
-        flows = 0 if counts_flows else None
-        way = ReceiveWay(self.plan, DESTINATION_MAC, stream, flows=flows)
+        way = ReceiveWay(self.plan, DESTINATION_MAC, stream)
         self.receiver = ReceiveProgram(self.reception, [way])
         self.begin()
 

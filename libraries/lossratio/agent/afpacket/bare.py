@@ -7,19 +7,29 @@ The bytes are those of `lossratio.agent.afpacket.frames`. Such a node sends less
 from __future__ import annotations
 
 import socket
-from collections import Counter
 from contextlib import suppress
-from dataclasses import replace
 from typing import cast
 
 from ..core.comparison import FieldChange, changed_fields, without
 from ..core.configuration import Direction
-from ..core.frames_spec import COMPENSATION_BYTES, SEQUENCE_BYTES, TAG_BYTES, FramesSpec, TagPlace, stream_tag, tag_bits
+from ..core.frames_spec import COMPENSATION_BYTES, SEQUENCE_BYTES, TAG_BYTES, FramesSpec, TagPlace, stream_tag
 from ..core.links import Link
 from ..core.packets import ETH_P_ALL, open_packets, overlooked, receive_whole
 from ..core.protocol import Message
 from ..core.wire import FCS_BYTES, LEAST_LENGTH, MACS_BYTES, TAG_ETHERTYPES, VLAN_TAG_BYTES, folded, word_sum
-from .filters import NOTHING, Sample, let_nothing_through, let_sample_through
+from .examination import (
+    CORRUPTED,
+    INTACT,
+    NOT_COMPARED,
+    OF_ALL,
+    READDRESSED,
+    STRAYED,
+    WRONG_LENGTH,
+    WRONG_MAC,
+    Sampling,
+    examined,
+)
+from .filters import NOTHING
 from .transmit import MAX_BATCH, FrameSocket, ProbeSocket, SenderSetup
 
 MOST_EXAMINED = 1 << 10
@@ -27,12 +37,6 @@ MOST_EXAMINED = 1 << 10
 _MOST_KEPT = 2 * MOST_EXAMINED
 _MOST_ONE_IN = 1 << 31
 _MOST_CACHED_BYTES = 1 << 25
-_MOST_CHANGES = 8
-_OF_ALL = ("wrong_length", "wrong_mac", "strayed")
-"""Faults for which all frames are looked at, not only chosen ones."""
-_INTACT, _STRAYED = "intact", "strayed"
-_LONG = 60.0
-"""Seconds of endless traffic for whose frames there is room."""
 _SO_RCVBUFFORCE = 33
 _ROOM_BYTES = 1 << 24
 
@@ -124,36 +128,19 @@ class BareOutput(FrameSocket):
         return min(count, MAX_BATCH)
 
 
-class BareExaminer:
+class BareExaminer(Sampling):
     """Keeps some arriving frames of a direction, and compares them with the frames that were sent.
 
     See `lossratio.agent.afpacket.examination.Examiner`. Losses are not located.
     """
 
     def __init__(self, direction: Direction, frames: BareFrames, sink: Link) -> None:
-        spec = direction.arriving
-        self._direction, self._frames = direction, frames
-        self._place = direction.arriving_tag
-        grown = tuple(sorted(length + direction.growth for length in direction.arriving_lengths))
-        self._sample = Sample(0, 1, b"" if spec.has_macs else sink.mac, grown, tag_bits(spec))
-        self._socket = open_packets(sink, ETH_P_ALL, NOTHING)
+        super().__init__(direction, sink, open_packets(sink, ETH_P_ALL, NOTHING), MOST_EXAMINED)
+        self._frames = frames
         with suppress(PermissionError):
             self._socket.setsockopt(socket.SOL_SOCKET, _SO_RCVBUFFORCE, _ROOM_BYTES)
         self._kept: list[bytes] = []
         self._overlooked = 0
-
-    def watch(self, tag: int, load: float, duration: float | None) -> None:
-        """Chooses frames from now on, for a load in frames per second and its duration; None: not known."""
-        self.end()
-        self.make_room()
-        overlooked(self._socket)
-        self._kept, self._overlooked = [], 0
-        frames = load * (_LONG if duration is None else duration)
-        one_in = 1
-        while frames / one_in > MOST_EXAMINED:
-            one_in *= 2
-        self._sample = replace(self._sample, tag=tag, one_in=one_in)
-        let_sample_through(self._socket, self._place, self._sample)
 
     def make_room(self) -> None:
         """Takes the frames that have arrived; call it now and then while traffic flows."""
@@ -167,12 +154,11 @@ class BareExaminer:
 
     def _choose_fewer(self) -> None:
         """From now on, chooses half as many frames, and of the kept ones only keeps those and what is wrong at once."""
-        self._sample = replace(self._sample, one_in=2 * self._sample.one_in)
-        let_sample_through(self._socket, self._place, self._sample)
+        self._choose(self._sample.tag, 2 * self._sample.one_in)
         kept = []
         for arrived in self._kept:
             frame, number = self._seen(arrived)
-            if self._chooses(frame, number) or self._obvious_fault(arrived, frame) is not None:
+            if self._chooses(frame, number) or self._obvious_fault(arrived, frame):
                 kept.append(arrived)
         self._kept = kept
 
@@ -180,16 +166,11 @@ class BareExaminer:
         """See `make_room`: frames are compared when all have arrived."""
         self.make_room()
 
-    def end(self) -> None:
-        """Ignores all frames that come from now on; frames that have already come remain to be examined."""
-        let_nothing_through(self._socket)
-
     def examine(self, first: int, sent: int) -> Message:
         """Counts of faults in the sample, and the fields that differ; see `Examiner.examine`."""
         self.make_room()
-        kept, unseen = len(self._kept), self._overlooked + overlooked(self._socket)
-        faults: Counter[str] = Counter()
-        examined = 0
+        found = [0] * (CORRUPTED + 1)
+        chosen = 0
         intact: list[int] = []
         changes: list[FieldChange] = []
 
@@ -198,29 +179,34 @@ class BareExaminer:
             wanted = bytes(self._frames.frame(first + number, self._sample.tag, number))
             fault = self._fault_of(arrived, frame, wanted, is_beyond=number >= sent)
             is_chosen = self._place.is_numbered and self._chooses(frame, number)
-            if not is_chosen and fault not in _OF_ALL:
+            if not is_chosen and fault not in OF_ALL.values():
                 # It came before fewer frames were chosen.
                 continue
-            faults[fault] += 1
-            examined += is_chosen and fault != _STRAYED
-            if fault == _INTACT:
+            found[fault] += 1
+            chosen += is_chosen and fault != STRAYED
+            if fault == INTACT:
                 intact.append(number)
-            elif fault != _STRAYED:
+            elif fault != STRAYED:
                 changes = changes or self._changes(arrived, frame, wanted)
 
-        # Frames for which there was no more room are assumed to be like the earlier ones.
-        of_all = {name: -(-faults[name] * (kept + unseen) // max(1, kept)) for name in _OF_ALL}
-        counts = {"duplicated": len(intact) - len(set(intact)), "reordered": _reordered(intact)}
-        of_sample = {name: faults[name] for name in ("corrupted", "readdressed")}
-        changed = [vars(change) for change in changes[:_MOST_CHANGES]]
-        return {"examined": examined, **counts, **of_sample, **of_all, "changed": changed}
+        return examined(
+            found,
+            len(self._kept),
+            self._overlooked + overlooked(self._socket),
+            changes,
+            examined=chosen,
+            duplicated=len(intact) - len(set(intact)),
+            reordered=_reordered(intact),
+        )
 
     def fates(self, _: int) -> None:
         """None: which frames were lost is not known."""
 
-    def close(self) -> None:
-        """Closes the socket."""
-        self._socket.close()
+    def _forget(self) -> None:
+        self.make_room()
+        overlooked(self._socket)
+        self._kept = []
+        self._overlooked = 0
 
     def _seen(self, arrived: bytes) -> tuple[bytes, int]:
         """A frame as the filter sees it: without a VLAN tag that it was sent without. Also its number."""
@@ -232,34 +218,32 @@ class BareExaminer:
     def _chooses(self, frame: bytes, number: int) -> bool:
         return len(frame) >= self._place.offset + TAG_BYTES and bool(self._sample.chooses(number))
 
-    def _obvious_fault(self, arrived: bytes, frame: bytes) -> str | None:
-        """A fault for which all frames are looked at; None: there is none."""
+    def _obvious_fault(self, arrived: bytes, frame: bytes) -> int:
+        """A fault for which all frames are looked at, or `NOT_COMPARED`."""
         sample, start = self._sample, self._place.offset
         tag = int.from_bytes(frame[start : start + TAG_BYTES // 2], "big")
         if (tag ^ sample.tag) & sample.own_bits:
-            return _STRAYED
+            return STRAYED
         if len(arrived) not in sample.lengths or len(frame) < len(arrived):
-            return "wrong_length"
+            return WRONG_LENGTH
         if frame[: len(sample.mac)] != sample.mac:
-            return "wrong_mac"
-        return None
+            return WRONG_MAC
+        return NOT_COMPARED
 
-    def _fault_of(self, arrived: bytes, frame: bytes, wanted: bytes, *, is_beyond: bool) -> str:
+    def _fault_of(self, arrived: bytes, frame: bytes, wanted: bytes, *, is_beyond: bool) -> int:
         obvious = self._obvious_fault(arrived, frame)
-        if obvious is not None:
+        if obvious or not self._place.is_numbered:
             return obvious
-        if not self._place.is_numbered:
-            return "not compared"
 
         got = self._aligned(frame)
         if self._direction.may_be_padded and len(got) == LEAST_LENGTH:
             got = got[: len(wanted)]
         if is_beyond:
-            return "corrupted"
+            return CORRUPTED
         if self._is_same(got, wanted):
-            return _INTACT
+            return INTACT
         is_readdressed = self._has_other_addresses(got, wanted) and self._has_same_number(got, wanted)
-        return "readdressed" if is_readdressed else "corrupted"
+        return READDRESSED if is_readdressed else CORRUPTED
 
     def _aligned(self, frame: bytes) -> bytes:
         """A frame without the bytes by which devices on the way have made it longer."""

@@ -207,25 +207,21 @@ class ReceivingEnd:
         if self._examiner is not None and self._is_examined:
             examination = self._examiner.examine(sent.first, sent.frames)
 
+        by_stream = []
+        if self._order is not None:
+            by_stream = self._order.counted(self._order.count(sent.first, sent.frames), self._arrived_by_stream)
         return {
             "received_frames": received,
             "generator_drop_frames": dropped,
             **self.returns.counted(sent.frames, received, self._foreign.read()),
             "examination": examination,
             "losses": None if dropped or received >= sent.frames else self._losses(sent),
-            "by_stream": self._by_stream(sent),
+            "by_stream": by_stream,
         }
 
     def _begin_counter(self, tag: int) -> StreamsCounter:
         self._counter = self._counters.counter_of(tag)
         return self._counter
-
-    def _by_stream(self, sent: Sent) -> list[Message]:
-        """How many frames of each stream left and came back: see `lossratio.trials.StreamFrames`."""
-        if self._order is None:
-            return []
-        frames = zip(self._order.names, self._order.count(sent.first, sent.frames), self._arrived_by_stream)
-        return [{"name": name, "sent_frames": count, "received_frames": arrived} for name, count, arrived in frames]
 
     def reception(self) -> Reception | None:
         """When frames arrived; None: this was not noted."""

@@ -3,8 +3,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields, replace
-from typing import Sequence
+import socket
+from dataclasses import replace
+from typing import NamedTuple, Sequence
 
 from ..core.arrays import NDArray, np
 from ..core.comparison import FieldChange, changed_fields
@@ -16,7 +17,7 @@ from ..core.protocol import Message
 from ..core.wire import FCS_BYTES, LEAST_LENGTH, MACS_BYTES
 from .filters import RUN_FRAMES, Sample, let_nothing_through, let_sample_through
 from .frames import Bytes, FrameCycle, Numbers, folded_sums, number_bytes, number_parts, stream_tags, word_sums
-from .receive import CapturedFrames, ReceiveRing, ring_slot_bytes, words_at
+from .receive import CapturedFrames, ReceiveRing, overtaken_in, ring_slot_bytes, words_at
 
 MOST_EXAMINED = 1 << 14
 """The approximate maximum number of frames of a trial and direction that are chosen for examination, which takes
@@ -33,41 +34,95 @@ longer than a trial should."""
 _WORD_BYTES = 8
 _CACHED_BYTES = 1 << 20
 _MOST_CHANGES = 8
+NOT_COMPARED, INTACT, STRAYED, WRONG_LENGTH, WRONG_MAC, READDRESSED, CORRUPTED = range(7)
+"""What is found of a frame: it belongs to another direction, has a length that no frame has, another destination MAC
+address, other IP addresses, or anything else is different. Contents are compared only of frames in the sample."""
+OF_ALL = {"wrong_length": WRONG_LENGTH, "wrong_mac": WRONG_MAC, "strayed": STRAYED}
+"""Faults for which all frames are looked at, not only chosen ones."""
 
 Flags = NDArray[np.bool_]
 
 
-class Examiner:
-    """Keeps some arriving frames of a direction and, after the traffic, compares them with the frames that were sent.
+class Sampling:
+    """The frames of a direction that are chosen for examination among those that arrive on a packet socket.
 
     Frames are chosen by their sequence numbers, in runs of neighbours. So all copies of a chosen frame are seen, as are
-    frames that overtake each other. The longer endless traffic flows, the smaller is the share that is chosen. In
-    addition, it keeps every frame that belongs to another direction of the trial, has a length that was not sent, or
-    has a destination MAC address other than the port's.
+    frames that overtake each other. In addition, there is every frame that belongs to another direction of the trial,
+    has a length that was not sent, or has a destination MAC address other than the port's. About `most` are chosen.
     """
 
-    def __init__(self, direction: Direction, cycle: FrameCycle, sink: Link) -> None:
+    def __init__(self, direction: Direction, sink: Link, packets: socket.socket, most: float) -> None:
         frames = direction.arriving
-        self._expected = _ExpectedFrames(direction, cycle)
+        self._direction, self._socket, self._most = direction, packets, most
         self._place = direction.arriving_tag
-        self._mac = b"" if frames.has_macs else sink.mac
-        self._lengths = tuple(sorted(length + direction.growth for length in self._expected.lengths))
-        self._sample = Sample(0, 1, self._mac, self._lengths, tag_bits(frames))
-        slot = ring_slot_bytes(max(self._lengths))
-        self._ring = ReceiveRing(sink, slot, min(_ROOM * MOST_EXAMINED, _RING_BYTES // slot))
-        self._kept: CapturedFrames | None = None
-        self._looked: list[_Seen] = []
-        self._intact: Numbers | None = None
+        lengths = tuple(sorted(length + direction.growth for length in direction.arriving_lengths))
+        self._sample = Sample(0, 1, b"" if frames.has_macs else sink.mac, lengths, tag_bits(frames))
 
     def watch(self, tag: int, load: float, duration: float | None) -> None:
         """Chooses frames from now on, for a load in frames per second and its duration; None: not known."""
-        self._stop()
+        self.end()
+        self._forget()
         frames = load * (_LONG if duration is None else duration)
         one_in = 1
-        while frames / one_in > self._ring.slots / _ROOM:
+        while frames / one_in > self._most:
             one_in *= 2
+        self._choose(tag, one_in)
+
+    def end(self) -> None:
+        """Ignores all frames that come from now on; frames that have already come remain to be examined."""
+        let_nothing_through(self._socket)
+
+    def close(self) -> None:
+        """Closes the socket."""
+        self._socket.close()
+
+    def _forget(self) -> None:
+        """Drops all frames that have come."""
+        raise NotImplementedError
+
+    def _choose(self, tag: int, one_in: int) -> None:
         self._sample = replace(self._sample, tag=tag, one_in=one_in)
-        let_sample_through(self._ring.socket, self._place, self._sample)
+        let_sample_through(self._socket, self._place, self._sample)
+
+
+def examined(
+    found: Sequence[int], arrived: int, overlooked: int, changes: Sequence[FieldChange], **others: int
+) -> Message:
+    """The counts of an examination: the attributes of `lossratio.trials.counters.Examination`.
+
+    Args:
+        found: How many frames there are of each fault.
+        arrived: How many frames there are.
+        overlooked: How many others found no room.
+        changes: What differs in one of them.
+        others: Further counts.
+    """
+    # Frames for which there was no more room are assumed to be like the earlier ones.
+    of_all = {name: -(-found[fault] * (arrived + overlooked) // max(1, arrived)) for name, fault in OF_ALL.items()}
+    # Record: the counts of an examination.
+    return {
+        **others,
+        "corrupted": found[CORRUPTED],
+        "readdressed": found[READDRESSED],
+        **of_all,
+        "changed": [vars(change) for change in changes[:_MOST_CHANGES]],
+    }
+
+
+class Examiner(Sampling):
+    """Keeps some arriving frames of a direction and, after the traffic, compares them with the frames that were sent.
+
+    The longer endless traffic flows, the smaller is the share that is chosen.
+    """
+
+    def __init__(self, direction: Direction, cycle: FrameCycle, sink: Link) -> None:
+        self._expected = _ExpectedFrames(direction, cycle)
+        slot = ring_slot_bytes(max(direction.arriving_lengths) + direction.growth)
+        self._ring = ReceiveRing(sink, slot, min(_ROOM * MOST_EXAMINED, _RING_BYTES // slot))
+        super().__init__(direction, sink, self._ring.socket, self._ring.slots / _ROOM)
+        self._kept: CapturedFrames | None = None
+        self._looked: list[_Seen] = []
+        self._intact: Numbers | None = None
 
     def make_room(self) -> None:
         """Halves the sample if the ring is half full; call it now and then while endless traffic flows.
@@ -77,13 +132,12 @@ class Examiner:
         is_half_full = self._ring.has(self._ring.slots // 2 + 1)
         if not is_half_full or (self._kept is not None and len(self._kept) >= self._ring.slots):
             return
-        self._sample = replace(self._sample, one_in=2 * self._sample.one_in)
-        let_sample_through(self._ring.socket, self._place, self._sample)
+        self._choose(self._sample.tag, 2 * self._sample.one_in)
         captured = self._ring.captured()
         all_kept = captured if self._kept is None else self._kept.followed_by(captured)
         # The rest of these frames is not compared yet.
         seen = _look_at_all(all_kept, self._sample, self._expected, None)
-        self._kept = all_kept[seen.is_chosen | seen.strayed | seen.wrong_length | seen.wrong_mac]
+        self._kept = all_kept[seen.is_chosen | (seen.faults != NOT_COMPARED)]
         self._ring.release(len(captured))
 
     def look(self, first: int, least: int) -> None:
@@ -96,50 +150,32 @@ class Examiner:
             self._looked.append(_look_at_all(captured, self._sample, self._expected, first))
             self._ring.release(len(captured))
 
-    def end(self) -> None:
-        """Ignores all frames that come from now on; frames that have already come remain to be examined."""
-        let_nothing_through(self._ring.socket)
-
     def examine(self, first: int, sent: int) -> Message:
         """Counts of faults in the sample; call it when the frames have had their time to come back.
 
-        `first` is the number of the frame with sequence number 0, in the order of all frames. The counts are the
-        attributes of `lossratio.trials.counters.Examination`.
+        `first` is the number of the frame with sequence number 0, in the order of all frames.
         """
         overlooked = self._ring.overlooked()
         parts = [part for part in (self._kept, self._ring.captured()) if part is not None]
         looked = [_look_at_all(part, self._sample, self._expected, first) for part in parts]
         # The kept frames came first.
-        seen = _joined([*looked[:-1], *self._looked, looked[-1]]).of(sent)
-        captured = len(seen.numbers)
-        of_all = {"wrong_length": seen.wrong_length, "wrong_mac": seen.wrong_mac, "strayed": seen.strayed}
-        in_order = seen.numbers[seen.is_intact]
+        seen = _joined([*looked[:-1], *self._looked, looked[-1]])
+        # No frame with such a number was sent.
+        seen.faults[np.isin(seen.faults, (INTACT, READDRESSED)) & (seen.numbers >= sent)] = CORRUPTED
+        in_order = seen.numbers[seen.faults == INTACT]
         numbers, firsts = np.unique(in_order, return_index=True)
         self._intact = None if overlooked or not self._place.is_numbered else numbers
-        once = in_order[np.sort(firsts)]
-        reordered = 0
-        if len(once):
-            reordered = int(np.count_nonzero(once < np.maximum.accumulate(once)))
-
-        # Frames for which there was no more room are assumed to be like the earlier ones.
-        whole = {}
-        for name, flags in of_all.items():
-            found = int(np.count_nonzero(flags))
-            whole[name] = -(-found * (captured + overlooked) // max(1, captured))
-
-        # Record: the counts of an examination.
-        answer = {
-            "examined": int(np.count_nonzero(seen.is_chosen)),
-            "duplicated": len(in_order) - len(numbers),
-            "reordered": reordered,
-            "corrupted": int(np.count_nonzero(seen.corrupted)),
-            "readdressed": int(np.count_nonzero(seen.readdressed)),
-            **whole,
-            "changed": [vars(change) for change in seen.changes[:_MOST_CHANGES]],
-        }
-        self._stop()
-
-        return answer
+        self.end()
+        self._forget()
+        return examined(
+            np.bincount(seen.faults, minlength=CORRUPTED + 1).tolist(),
+            len(seen.numbers),
+            overlooked,
+            seen.changes,
+            examined=int(np.count_nonzero(seen.is_chosen)),
+            duplicated=len(in_order) - len(numbers),
+            reordered=overtaken_in(in_order[np.sort(firsts)]),
+        )
 
     def fates(self, sent: int) -> Fates | None:
         """Which of the frames chosen for `examine` were lost, of this many that were sent; None: not known."""
@@ -155,46 +191,24 @@ class Examiner:
         lost = np.setdiff1d(everything.numbers(), self._intact, assume_unique=True)
         return Fates(sent, starts, run, lost)
 
-    def close(self) -> None:
-        """Closes the socket."""
-        self._ring.close()
-
-    def _stop(self) -> None:
-        let_nothing_through(self._ring.socket)
+    def _forget(self) -> None:
         self._ring.overlooked()
         self._ring.release(self._ring.filled())
         self._kept = None
         self._looked = []
 
 
-@dataclass(frozen=True)
-class _Seen:
-    """Findings about captured frames, one row for each; a frame has at most one of these faults."""
+class _Seen(NamedTuple):
+    """Findings about captured frames, one row for each."""
 
     numbers: Numbers
     """Its sequence number."""
+    faults: NDArray[np.uint8]
+    """What was found."""
     is_chosen: Flags
-    """Whether that number was chosen for the sample."""
-    is_intact: Flags
-    """Whether it was chosen, and has no fault."""
-    strayed: Flags
-    """Whether it belongs to another direction."""
-    wrong_length: Flags
-    """Whether it has a length that no frame has."""
-    wrong_mac: Flags
-    """Whether it has another destination MAC address."""
-    readdressed: Flags
-    """Whether it was chosen, and has other IP addresses."""
-    corrupted: Flags
-    """Whether it was chosen, and anything else is different."""
-    changes: tuple[FieldChange, ...] = ()
-    """What differs in the first frame with such a fault, if that is known."""
-
-    def of(self, sent: int) -> _Seen:
-        """The same findings if this many frames were sent: frames with a higher number are corrupted."""
-        beyond = (self.is_intact | self.readdressed) & (self.numbers >= sent)
-        intact, readdressed = self.is_intact & ~beyond, self.readdressed & ~beyond
-        return replace(self, is_intact=intact, readdressed=readdressed, corrupted=self.corrupted | beyond)
+    """Whether its number was chosen for the sample."""
+    changes: tuple[FieldChange, ...]
+    """What differs in the first frame with a fault, if that is known."""
 
 
 class _ExpectedFrames:
@@ -252,17 +266,14 @@ class _ExpectedFrames:
             flags |= folded_sums(word_sums(got[:, start:end])) != 0xFFFF
         return flags
 
-    def compare(self, got: Bytes, wanted: Bytes, lengths: Numbers, sizes: Numbers) -> tuple[Flags, Flags]:
-        """Of the frames that differ: which are corrupted, and which have other addresses."""
+    def have_other_addresses(self, got: Bytes, wanted: Bytes, sizes: Numbers) -> Flags:
+        """Which of the frames that differ have other IP addresses."""
         different = (got != wanted) & self.matters & (np.arange(self.end) < sizes[:, np.newaxis])
         is_readdressed: Flags = different[:, self.is_address].any(axis=1)
         for start, width in number_parts(self.place):
             # It is another frame's number, and the addresses also belong to that frame.
             is_readdressed &= ~different[:, start : start + width].any(axis=1)
-        wrong = (lengths != sizes) | different.any(axis=1)
-        for start, end in self.checksums:
-            wrong |= folded_sums(word_sums(got[:, start:end])) != 0xFFFF
-        return wrong & ~is_readdressed, is_readdressed
+        return is_readdressed
 
     def changes(self, frame: CapturedFrames, number: int, tag: int, first: int, mac: bytes) -> tuple[FieldChange, ...]:
         """What differs in a single frame with this sequence number; nothing if the number may be another frame's."""
@@ -278,10 +289,9 @@ class _ExpectedFrames:
 
 
 def _joined(parts: Sequence[_Seen]) -> _Seen:
-    columns = [field.name for field in fields(_Seen) if field.name != "changes"]
-    joined = {name: np.concatenate([getattr(part, name) for part in parts]) for name in columns}
-    changes = next((part.changes for part in parts if part.changes), ())
-    return _Seen(**joined, changes=changes)
+    numbers, faults, is_chosen, changes = zip(*parts)
+    first_changes = next((part for part in changes if part), ())
+    return _Seen(np.concatenate(numbers), np.concatenate(faults), np.concatenate(is_chosen), first_changes)
 
 
 def _look_at_all(captured: CapturedFrames, sample: Sample, expected: _ExpectedFrames, first: int | None) -> _Seen:
@@ -299,34 +309,36 @@ def _look(captured: CapturedFrames, sample: Sample, expected: _ExpectedFrames, f
     offset = expected.place.offset
     tags = words_at(contents, offset)
     numbers = words_at(contents, offset + 4)
+    faults = np.full(len(numbers), NOT_COMPARED, dtype=np.uint8)
     ours = (tags ^ sample.tag) & sample.own_bits == 0
-    strayed = ~ours & ((tags ^ sample.tag) & ~DIRECTIONS == 0)
-    wrong_length = ours & ~np.isin(lengths, sorted(expected.lengths))
+    faults[~ours & ((tags ^ sample.tag) & ~DIRECTIONS == 0)] = STRAYED
+    has_length = np.isin(lengths, sorted(expected.lengths))
     if not has_vlan:
         # It may be as long as a frame that a link has padded.
-        wrong_length |= ours & captured.has_lost_tag
+        has_length &= ~captured.has_lost_tag
 
     mac = np.frombuffer(sample.mac, dtype=np.uint8)
-    wrong_mac = ours & ~wrong_length & (captured.contents(len(mac), with_tags=False) != mac).any(axis=1)
+    has_mac = (captured.contents(len(mac), with_tags=False) == mac).all(axis=1)
+    faults[ours & ~has_mac] = WRONG_MAC
+    faults[ours & ~has_length] = WRONG_LENGTH
     is_chosen = ours & sample.chooses(numbers) & (lengths >= offset + TAG_BYTES)
-    if not expected.place.is_numbered:
-        is_chosen = np.zeros(len(numbers), dtype=bool)
-    left = is_chosen & ~wrong_length & ~wrong_mac
-    readdressed, corrupted = np.zeros(len(left), dtype=bool), np.zeros(len(left), dtype=bool)
+    is_chosen &= expected.place.is_numbered
     if first is None:
-        left[:] = False
-    rows = np.flatnonzero(left)
-    wanted, sizes = expected.frames(sample.tag, numbers[rows], first or 0)
+        return _Seen(numbers, faults, is_chosen, ())
+
+    rows = np.flatnonzero(is_chosen & (faults == NOT_COMPARED))
+    faults[rows] = INTACT
+    wanted, sizes = expected.frames(sample.tag, numbers[rows], first)
     got = contents if len(rows) == len(contents) else contents[rows]
     own_lengths = expected.without_padding(lengths[rows], sizes)
     # Few frames differ in bytes that no router may change, and only these frames are compared byte by byte.
     odd = np.flatnonzero(expected.differ(got, wanted, sizes) | (own_lengths != sizes))
-    corrupted[rows[odd]], readdressed[rows[odd]] = expected.compare(got[odd], wanted[odd], own_lengths[odd], sizes[odd])
-    is_intact = left & ~readdressed & ~corrupted
-    faulty = np.flatnonzero(readdressed | corrupted | wrong_mac | wrong_length)
+    is_readdressed = expected.have_other_addresses(got[odd], wanted[odd], sizes[odd])
+    faults[rows[odd]] = np.where(is_readdressed, READDRESSED, CORRUPTED)
+    faulty = np.flatnonzero(faults > STRAYED)
     changes: tuple[FieldChange, ...] = ()
-    if len(faulty) and first is not None and expected.place.is_numbered:
+    if len(faulty) and expected.place.is_numbered:
         row = int(faulty[0])
         changes = expected.changes(captured[row : row + 1], int(numbers[row]), sample.tag, first, sample.mac)
 
-    return _Seen(numbers, is_chosen, is_intact, strayed, wrong_length, wrong_mac, readdressed, corrupted, changes)
+    return _Seen(numbers, faults, is_chosen, changes)

@@ -9,15 +9,15 @@ from contextlib import ExitStack
 from dataclasses import replace
 from functools import partial
 from multiprocessing.connection import wait
-from typing import Any, Sequence
+from typing import Any, Mapping, Sequence
 
 from ..core.arrays import HAS_NUMPY, WITHOUT_NUMPY
 from ..core.configuration import Configuration
-from ..core.early_verdict import LOOK_SECONDS, Lookout
+from ..core.early_verdict import Lookout
 from ..core.frames_spec import DIRECTIONS
 from ..core.generator import Tags, integrity_of
 from ..core.own_generator import OwnGenerator
-from ..core.pacing import CATCH_UP, COUNTING, Transmission, free_processors, pause, raise_priority
+from ..core.pacing import CATCH_UP, COUNTING, Transmission, free_processors, raise_priority
 from ..core.passes import check_openable, established
 from ..core.plan import ABILITIES, CONNECTIONS, LATENCY, PLACES, SCHEDULES, Answer, Control, Exchange, Plan
 from ..core.protocol import AgentError, Message, unsupported
@@ -27,7 +27,6 @@ from .direction import FAR, MOST_EARLIER, ActiveDirection
 from .latency import MOST_FRAMES, NUMBERS, Probe
 from .sender import SENDING, Sender, SenderReport, SendOrder
 
-_NOTE_SECONDS = 0.05
 _TAG_MASK = 0xFFFFFFFF
 _OF_NUMPY = (CONNECTIONS, LATENCY, SCHEDULES, PLACES)
 """What needs numpy."""
@@ -44,12 +43,10 @@ class AfPacketGenerator(OwnGenerator[ActiveDirection]):
     ) -> None:
         super().__init__(configuration)
         self._catch_up = catch_up
-        # The link to a port may go down when a device is reset.
-        self._links_may_change = False
         self._earlier_tags: list[int] = []
         self._probe_tags: list[int] = []
         self._probe_tag = Tags(configuration.first_tag).last & ~NUMBERS
-        self._probes: list[Probe] = []
+        self._pending: dict[Any, Sender] = {}
         self._reports: dict[Sender, SenderReport] = {}
         cpus = free_processors(device_cpus)
 
@@ -84,32 +81,26 @@ class AfPacketGenerator(OwnGenerator[ActiveDirection]):
             facts["way_out"] = WITHOUT_NUMPY
         return facts
 
-    def _perform(self, plan: Plan, control: Control) -> Answer:
-        if plan.exchange is not None:
-            return Answer(self._connect(plan.load, plan.connections, plan.exchange, control))
+    def _ended_after(self, plan: Plan, lookout: Lookout | None) -> float | None:
+        if self._configuration.has_other_end:
+            self._exchange("sent", dict(way.departures(self._reports) for way in self._directions if way.sends_here))
+            self._stopped = time.monotonic()
+        elapsed = max(direction.sent(self._reports).elapsed for direction in self._directions)
+        # All due frames may have been sent before the senders noticed the end.
+        ended = lookout is not None and plan.ends and plan.above is not None and elapsed < plan.duration
+        return elapsed if ended else None
 
-        self._probes = self._open_probes(plan) if plan.latency else []
-        if plan.is_watched:
-            return self._watch(plan, control)
-
-        self._send(plan, control, None)
-        counters = self._counters(None)
+    def _observed(self, plan: Plan, counters: list[Message]) -> Answer:
         if not plan.latency:
             return Answer(counters)
         latency = {way.name: way.latency() for way in self._directions if way.receives_here}
         counters = [_with_latency_frames(counted, latency.get(counted["name"])) for counted in counters]
         return Answer(counters, list(latency.values()))
 
-    def _send(self, plan: Plan, control: Control, lookout: Lookout | None) -> float | None:
-        self._begin(_order(plan), self._probes)
-        if plan.is_endless:
-            self._links_may_change = plan.locates
-            control.has_begun()
-        self._reports = self._finish(self._senders(), control, lookout, is_endless=plan.is_endless)
-        elapsed = max(direction.sent(self._reports).elapsed for direction in self._directions)
-        # All due frames may have been sent before the senders noticed the end.
-        ended = lookout is not None and plan.ends and plan.above is not None and elapsed < plan.duration
-        return elapsed if ended else None
+    def _perform(self, plan: Plan, control: Control) -> Answer:
+        if plan.exchange is not None:
+            return Answer(self._connect(plan.load, plan.connections, plan.exchange, control))
+        return super()._perform(plan, control)
 
     def _connect(self, load: float, count: int, exchange: Exchange, control: Control) -> list[Message]:
         """Opens connections in the only direction, and answers over each connection that arrives."""
@@ -125,9 +116,10 @@ class AfPacketGenerator(OwnGenerator[ActiveDirection]):
             )
             own_sender = direction.both_ends("Opening connections")[0].sender
             sender = conversation.opener or own_sender
-            self._begin(opening)
-            report = self._finish([sender], control)[sender]
-            self._reports = {own_sender: report}
+            self._flow(partial(self._give, opening), control)
+            self._settle(control)
+            report = self._reports[sender]
+            self._reports[own_sender] = report
             (counters,) = self._counters(None)
             unsent = 0
             unseen: int | None = None
@@ -150,8 +142,9 @@ class AfPacketGenerator(OwnGenerator[ActiveDirection]):
         return [{**established(counters, conversation.left, unsent, overlooked, unseen or 0), **seen}]
 
     def _transmit(self, sender: Sender, order: SendOrder, control: Control) -> Transmission:
-        sender.start(order)
-        return self._finish([sender], control)[sender].transmission
+        self._flow(partial(self._start, {sender: order}), control)
+        self._settle(control)
+        return self._reports[sender].transmission
 
     def close(self) -> None:
         """See `Generator.close`."""
@@ -159,11 +152,15 @@ class AfPacketGenerator(OwnGenerator[ActiveDirection]):
             direction.close()
         self._directions = []
 
-    def _begin(self, wanted: SendOrder, probes: Sequence[Probe] = ()) -> None:
+    def _begin(self, plan: Plan) -> None:
+        probes = self._open_probes(plan) if plan.latency else []
+        self._give(_order(plan), probes)
+        self._links_may_change = plan.is_endless and plan.locates
+
+    def _give(self, wanted: SendOrder, probes: Sequence[Probe] = ()) -> None:
         """Starts all directions; `wanted` is the order for a direction that has the whole load, with any tags."""
         self._links_may_change = False
         self._ports.mark()
-        started: list[Sender] = []
         tag_before = self._tags.last
         ramp_tag, tag = self._tags.next(), self._tags.next()
         orders: dict[Sender, SendOrder] = {}
@@ -187,66 +184,48 @@ class AfPacketGenerator(OwnGenerator[ActiveDirection]):
             for direction, part in parts:
                 direction.watch(part, tags)
             self._meeting.ready(tag)
-
-            for sender, order in orders.items():
-                sender.start(order)
-                started.append(sender)
-        except AgentError:
-            for sender in started:
-                sender.drain()
-            raise
+            self._start(orders)
         except OSError as error:
             raise _socket_error(error) from error
         finally:
             raise_priority(COUNTING)
 
-    def _finish(
-        self, senders: Sequence[Sender], control: Control, lookout: Lookout | None = None, *, is_endless: bool = False
-    ) -> dict[Sender, SenderReport]:
-        """Waits until all senders have ended, or something ends them, and then for frames in flight."""
-        pending: dict[Any, Sender] = {sender.connection: sender for sender in senders}
-        reports: dict[Sender, SenderReport] = {}
-        ended = time.monotonic()
-        is_over = not pending and lookout is None and not is_endless
+    def _start(self, orders: Mapping[Sender, SendOrder]) -> None:
+        """Gives orders to senders."""
+        self._reports = {}
+        self._stopped = time.monotonic()
+        for sender, order in orders.items():
+            sender.start(order)
+            self._pending[sender.connection] = sender
 
-        try:
-            while not is_over:
-                for connection in wait(list(pending), _NOTE_SECONDS if lookout is None else LOOK_SECONDS):
-                    sender = pending.pop(connection)
-                    reports[sender] = sender.report()
-                    ended = time.monotonic()
+    def _wait(self, seconds: float) -> bool:
+        for connection in wait(list(self._pending), seconds):
+            sender = self._pending.pop(connection)
+            self._reports[sender] = sender.report()
+            self._stopped = time.monotonic()
+        return not self._pending
 
-                # This comes first because reading the links may wait for a lock of the kernel.
-                for sender in pending.values():
-                    sender.renew()
-                links = self._ports.after(may_go_down=self._links_may_change)
-                is_over = not pending
-                must_end = is_endless and control.wants_end()
-                if is_endless:
-                    is_over = is_over and must_end
-                if lookout is not None:
-                    is_over, must_end = self._sees_end(lookout, links, has_ended=is_over)
-                if must_end:
-                    for sender in pending.values():
-                        sender.stop()
+    def _renew(self) -> None:
+        for sender in self._pending.values():
+            sender.renew()
+        for direction in self._directions:
+            direction.note_arrivals()
 
-                control.check()
-                for direction in self._directions:
-                    direction.note_arrivals()
+    def _stop(self) -> None:
+        for sender in self._pending.values():
+            sender.stop()
 
-            if self._configuration.has_other_end:
-                self._exchange("sent", dict(way.departures(reports) for way in self._directions if way.sends_here))
-                ended = time.monotonic()
-            # Frames in flight need this time anyway, so it costs nothing.
-            for direction in self._directions:
-                direction.note_arrivals(least=1)
-            pause(max(0.0, ended + self._settle_time - time.monotonic()), control.check)
-        finally:
-            # Senders are still running only after an error.
-            for sender in pending.values():
-                sender.drain()
+    def _rest(self) -> None:
+        # Senders are still running only after an error.
+        for sender in self._pending.values():
+            sender.drain()
+        self._pending = {}
 
-        return reports
+    def _settle(self, control: Control) -> None:
+        # Frames in flight need this time anyway, so it costs nothing.
+        for direction in self._directions:
+            direction.note_arrivals(least=1)
+        super()._settle(control)
 
     def _counters(self, ended_after: float | None) -> list[Message]:
         received = [direction.count() for direction in self._directions]

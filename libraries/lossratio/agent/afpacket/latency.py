@@ -17,7 +17,7 @@ from ..core.pacing import MICROSECOND_NS, frames_within
 from ..core.protocol import AgentError, Message
 from .clocks import ClockState, clock_state, clocks_error
 from .filters import let_probes_through
-from .receive import ReceiveRing, ring_slot_bytes, words_at
+from .receive import ReceiveRing, overtaken_in, ring_slot_bytes, words_at
 
 _ROOM = 2
 _SPARE = 64
@@ -217,11 +217,7 @@ def started_as() -> str:
 def summarize(name: str, left: Stamps, arrived: Stamps) -> Message:
     """The latency of one direction, as in a reply to ``latency``. Each frame was sent once."""
     numbers, first = np.unique(arrived.numbers, return_index=True)
-    firsts = arrived.numbers[np.sort(first)]
-    overtaken = 0
-    if len(firsts):
-        overtaken = int(np.count_nonzero(firsts < np.maximum.accumulate(firsts)))
-
+    overtaken = overtaken_in(arrived.numbers[np.sort(first)])
     error = _fault(left, arrived)
     answer: Message = {
         **unknown_latency(name, RESOLUTION_NS / MICROSECOND_NS, error),

@@ -54,6 +54,11 @@ def words_at(contents: Bytes, offset: int) -> Numbers:
     return words
 
 
+def overtaken_in(numbers: Numbers) -> int:
+    """How many frames came after one with a higher number, in the order of their arrival."""
+    return int(np.count_nonzero(numbers < np.maximum.accumulate(numbers)))
+
+
 class ReceiveRing:
     """A packet socket whose frames the kernel writes into memory; nothing passes until it gets a filter.
 

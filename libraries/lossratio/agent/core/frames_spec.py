@@ -7,10 +7,10 @@ import random
 from dataclasses import dataclass, replace
 from functools import reduce
 from math import gcd
-from typing import Sequence
+from typing import Iterable, Sequence
 
 from .headers import TCP, headers_of
-from .protocol import unsupported
+from .protocol import Message, unsupported
 from .wire import (
     ETHERNET_HEADER_BYTES,
     FCS_BYTES,
@@ -144,12 +144,20 @@ class StreamOrder:
     sizes: tuple[int, ...]
     """The size of each of these frames, by its index in `FramesSpec.sizes`."""
 
-    def count(self, first: int, frames: int) -> list[int]:
-        """How many frames each stream has among this many successive frames, which begin at this place in the order."""
-        rounds, rest = divmod(frames, len(self.streams))
-        first %= len(self.streams)
-        of_rest = (self.streams[first:] + self.streams[:first])[:rest]
-        return [rounds * self.streams.count(number) + of_rest.count(number) for number in range(len(self.names))]
+    def count(self, first: int, frames: int, step: int = 1) -> list[int]:
+        """How many frames each stream has among this many frames, beginning with a place in the order.
+
+        They are successive frames, or (`step`) every second one, every third one and so on.
+        """
+        length = len(self.streams)
+        turn = (self.streams * (step + 1))[first % length :: step][:length]
+        rounds, rest = divmod(frames, length)
+        return [rounds * turn.count(number) + turn[:rest].count(number) for number in range(len(self.names))]
+
+    def counted(self, sent: Iterable[int], received: Iterable[int]) -> list[Message]:
+        """How many frames of each stream left and came back: see `lossratio.trials.StreamFrames`."""
+        frames = zip(self.names, sent, received)
+        return [{"name": name, "sent_frames": left, "received_frames": arrived} for name, left, arrived in frames]
 
 
 def stream_tag(tag: int, stream: int) -> int:

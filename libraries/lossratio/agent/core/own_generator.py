@@ -3,13 +3,17 @@
 
 from __future__ import annotations
 
-from typing import Generic, Mapping, TypeVar
+import time
+from abc import ABC, abstractmethod
+from functools import partial
+from typing import Callable, Generic, Mapping, TypeVar
 
 from .configuration import Configuration, Direction
-from .early_verdict import Lookout, ReceivedSoFar, SentSoFar, wait_for_held_frames
+from .early_verdict import LOOK_SECONDS, Lookout, ReceivedSoFar, SentSoFar, wait_for_held_frames
 from .generator import Tags
 from .links import Link
 from .meeting import Alone, Meeting, Sight
+from .pacing import pause
 from .plan import Answer, Control, Plan
 from .ports import Ports
 from .protocol import Message
@@ -68,12 +72,15 @@ class OwnDirection:
 
 DirectionT = TypeVar("DirectionT", bound=OwnDirection)
 """A kind of direction."""
+CHECK_SECONDS = 0.1
+"""Seconds between two looks at the ports while traffic flows."""
 
 
-class OwnGenerator(Generic[DirectionT]):
+class OwnGenerator(ABC, Generic[DirectionT]):
     """A generator that sends and counts by itself, at one end of a path or at both.
 
-    Its kinds differ in how frames leave and arrive (`_perform`, `_send` and `_counters`).
+    Its kinds differ in how frames leave (`_begin`, `_wait`, `_renew`, `_stop`, `_rest`), in what they count
+    (`_counters`), and in what they observe besides (`_observed`).
     """
 
     def __init__(self, configuration: Configuration) -> None:
@@ -83,6 +90,9 @@ class OwnGenerator(Generic[DirectionT]):
         self._directions: list[DirectionT] = []
         self._meeting = Alone()
         self._tags = Tags(configuration.first_tag)
+        # The link to a port may go down when a device is reset.
+        self._links_may_change = False
+        self._stopped = 0.0
 
     def run(self, plan: Plan, control: Control) -> Answer:
         """See `Generator.run`."""
@@ -98,28 +108,93 @@ class OwnGenerator(Generic[DirectionT]):
 
     def _perform(self, plan: Plan, control: Control) -> Answer:
         """Performs a plan that has steps."""
-        raise NotImplementedError
+        if not plan.is_watched:
+            return self._observed(plan, self._counters(self._send(plan, control)))
 
-    def _send(self, plan: Plan, control: Control, lookout: Lookout | None) -> float | None:
-        """Sends what a plan says, and waits for frames in flight.
-
-        Returns:
-            The seconds of traffic if it ended before the plan's end; None: everything was sent.
-        """
-        raise NotImplementedError
-
-    def _counters(self, ended_after: float | None) -> list[Message]:
-        """The counters of all directions after `_send`."""
-        raise NotImplementedError
-
-    def _watch(self, plan: Plan, control: Control) -> Answer:
-        """Performs a plan whose counters are watched, and which may end early."""
         rates = {direction.name: direction.load(plan.load) for direction in self._directions}
         lookout = Lookout(plan, rates, control.note)
         ended_after = self._send(plan, control, lookout)
         if ended_after is not None:
             wait_for_held_frames(self._arrived, plan.duration - ended_after, self._settle_time, control.check)
         return lookout.answer(self._counters(ended_after), ended_after)
+
+    def _send(self, plan: Plan, control: Control, lookout: Lookout | None = None) -> float | None:
+        """Sends what a plan says, and waits for frames in flight.
+
+        Returns:
+            The seconds of traffic if it ended before the plan's end; None: everything was sent.
+        """
+        self._flow(partial(self._begin, plan), control, lookout, is_endless=plan.is_endless)
+        ended_after = self._ended_after(plan, lookout)
+        self._settle(control)
+        return ended_after
+
+    def _flow(
+        self, begin: Callable[[], None], control: Control, lookout: Lookout | None = None, *, is_endless: bool = False
+    ) -> None:
+        """Begins traffic, and waits until everything has left, or something ends it."""
+        looked = 0.0
+        must_end = not is_endless
+        try:
+            begin()
+            if is_endless:
+                control.has_begun()
+            is_over = self._wait(0.0) and must_end and lookout is None
+            while not is_over:
+                has_left = self._wait(LOOK_SECONDS)
+                # This comes first because reading the links may wait for a lock of the kernel.
+                self._renew()
+                control.check()
+                must_end = must_end or control.wants_end()
+                is_over = has_left and must_end
+                if is_over or lookout is not None or time.monotonic() > looked + CHECK_SECONDS:
+                    looked = time.monotonic()
+                    links = self._ports.after(may_go_down=self._links_may_change)
+                    if lookout is not None:
+                        is_over, is_certain = self._sees_end(lookout, links, has_ended=has_left)
+                        if is_certain:
+                            self._stop()
+                if is_endless and must_end:
+                    self._stop()
+        finally:
+            # Even an interrupt ends the traffic.
+            self._rest()
+
+    def _settle(self, control: Control) -> None:
+        """Waits for frames in flight."""
+        pause(max(0.0, self._stopped + self._settle_time - time.monotonic()), control.check)
+
+    def _begin(self, plan: Plan) -> None:
+        """Starts the traffic of a plan."""
+        raise NotImplementedError
+
+    @abstractmethod
+    def _wait(self, seconds: float) -> bool:
+        """Waits at most this long until everything has left, and returns whether it has."""
+
+    @abstractmethod
+    def _renew(self) -> None:
+        """Lets the senders continue, and takes what has arrived; called several times a second while traffic flows."""
+
+    @abstractmethod
+    def _stop(self) -> None:
+        """Ends the traffic before its end."""
+
+    @abstractmethod
+    def _rest(self) -> None:
+        """Makes sure that nothing is sent any more."""
+
+    def _ended_after(self, plan: Plan, lookout: Lookout | None) -> float | None:
+        """Tells the other end that everything has left; see `_send` for the answer."""
+        raise NotImplementedError
+
+    def _counters(self, ended_after: float | None) -> list[Message]:
+        """The counters of all directions after `_send`."""
+        raise NotImplementedError
+
+    def _observed(self, plan: Plan, counters: list[Message]) -> Answer:
+        """The counters of a plan, with what else it observes."""
+        raise NotImplementedError
 
     def _sees_end(self, lookout: Lookout, now: Mapping[str, Link], *, has_ended: bool) -> tuple[bool, bool]:
         """Looks at running traffic, together with the other end; `now` are all interfaces.

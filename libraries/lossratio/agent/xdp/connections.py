@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass
+from functools import partial
 from typing import Sequence
 
 from lossratio.bpf import Attachment, BpfError
@@ -31,10 +32,9 @@ from .attachment import attach, check_can_send, is_sending_unknown
 from .cards import batch_at, described, refused_frames, transmitted
 from .connection_programs import MOST_EARLIER, MOST_PASSES, ArriveProgram, ConnectProgram, ExchangeMemory
 from .frames import FramePlan
-from .generator import CHECK_SECONDS, PERMIT_SECONDS, POLL_SECONDS
 from .kernel_generator import KernelGenerator
 from .send_program import Segment, SentSegment
-from .sender import CPU_SHARE, WAKE_SECONDS, Sender, check_end
+from .sender import CPU_SHARE, Sender, Senders
 
 _LEAST_ROOM = 1 << 17
 """Connections for which there is memory from the beginning: 2 MB."""
@@ -164,7 +164,7 @@ class ConnectingGenerator(KernelGenerator[OwnDirection]):
         with self._opening():
             self._claim(1, None if cpus is None else cpus[:1], device_cpus)
             source, sink = (self._ports.before[name] for name in self._names)
-            self._plan = FramePlan(self._direction.frames, *self._direction.macs(source.mac, sink.mac))
+            self._frames = FramePlan(self._direction.frames, *self._direction.macs(source.mac, sink.mac))
             self._memory = ExchangeMemory(self._tags.next(), _LEAST_ROOM)
             self._opened.callback(self._memory.close)
             self._late_ones = _LateConnections(self._memory)
@@ -180,30 +180,30 @@ class ConnectingGenerator(KernelGenerator[OwnDirection]):
         """See `Generator.run`; without an exchange, frames open connections, and nobody answers."""
         exchange = plan.exchange
         if exchange is not None:
-            return Answer([self._connect(plan.load, plan.connections, exchange, control.check)])
-        return Answer([self._open(plan.load, frames_within(plan.duration, plan.load), _Counts(), control.check)])
+            return Answer([self._connect(plan.load, plan.connections, exchange, control)])
+        return Answer([self._open(plan.load, frames_within(plan.duration, plan.load), _Counts(), control)])
 
-    def _connect(self, load: float, count: int, exchange: Exchange, check: Check) -> Message:
+    def _connect(self, load: float, count: int, exchange: Exchange, control: Control) -> Message:
         """Opens connections, and answers over each connection that arrives."""
         check_openable(self._configuration, exchange)
         passes = passes_of(exchange, is_tcp=False)
         if len(passes) > MOST_PASSES:
             raise unsupported(f"At most {MOST_PASSES} frames can go over each connection. Use fewer data_frames.")
         if exchange.answers != "opened":
-            return self._answer_again(load, exchange, check)
+            return self._answer_again(load, exchange, control)
 
         opening = _Counts(is_patient=exchange.is_complete)
         later = _Counts(is_patient=exchange.is_complete)
-        counters = self._open(load, count, opening, check)
+        counters = self._open(load, count, opening, control)
         left = [self._alive]
         for each in passes[1:]:
             if not self._alive:
                 break
             answers = self._alive
-            self._pass(load * exchange.answer_ratio, answers, later, check, is_forward=each.is_forward)
+            self._pass(load * exchange.answer_ratio, answers, later, control, is_forward=each.is_forward)
             left.append(self._alive)
             is_silent = len(left) == 2 and not self._alive and not later.dropped
-            if is_silent and answers >= LEAST_SILENT and not self._late_ones.come(check):
+            if is_silent and answers >= LEAST_SILENT and not self._late_ones.come(control.check):
                 raise silence(self._direction.transmit, answers, later.strangers)
 
         overlooked = opening.dropped + later.dropped
@@ -237,7 +237,7 @@ class ConnectingGenerator(KernelGenerator[OwnDirection]):
         for name in self._names:
             link = self._ports.before[name]
             is_forward = name == self._direction.transmit
-            end = _End(link, self._memory, self._plan, self._cpus[0], self._cpu_share, is_forward=is_forward)
+            end = _End(link, self._memory, self._frames, self._cpus[0], self._cpu_share, is_forward=is_forward)
             self._ends.append(end)
             if name in self._attachments:
                 self._attachments[name].replace(end.program)
@@ -245,7 +245,7 @@ class ConnectingGenerator(KernelGenerator[OwnDirection]):
                 self._attachments[name], self._modes[name] = attach(end.program, link)
                 self._opened.callback(self._attachments[name].close)
 
-    def _open(self, load: float, count: int, counts: _Counts, check: Check) -> Message:
+    def _open(self, load: float, count: int, counts: _Counts, control: Control) -> Message:
         """Opens connections; the counters are those of their first frames."""
         if count > self._memory.room:
             self._make_room(count)
@@ -256,7 +256,7 @@ class ConnectingGenerator(KernelGenerator[OwnDirection]):
         self._passes = 0
         self._late_ones.begin(missing)
 
-        sent = self._pass(load, count, counts, check, is_forward=True, tag=tag)
+        sent = self._pass(load, count, counts, control, is_forward=True, tag=tag)
         if self._memory.shared.other_macs:
             raise unsupported(
                 f"Connections came to {self._direction.receive} from several MAC addresses, but programs inside "
@@ -282,14 +282,14 @@ class ConnectingGenerator(KernelGenerator[OwnDirection]):
             "examination": None,
         }
 
-    def _answer_again(self, load: float, exchange: Exchange, check: Check) -> Message:
+    def _answer_again(self, load: float, exchange: Exchange, control: Control) -> Message:
         """Repeats the answers over the connections of the previous exchange; see `Exchange.answers`."""
         count = self._alive
         counts = _Counts(is_patient=exchange.is_complete)
         began = time.monotonic()
         if count:
             is_unasked = exchange.answers == "unasked"
-            self._pass(load, count, counts, check, is_forward=False, is_unasked=is_unasked)
+            self._pass(load, count, counts, control, is_forward=False, is_unasked=is_unasked)
         elapsed = time.monotonic() - began
         return answered_again(self._direction.name, count - counts.unsent, count, self._alive, counts.dropped, elapsed)
 
@@ -298,7 +298,7 @@ class ConnectingGenerator(KernelGenerator[OwnDirection]):
         load: float,
         count: int,
         counts: _Counts,
-        check: Check,
+        control: Control,
         *,
         is_forward: bool,
         is_unasked: bool = False,
@@ -327,8 +327,12 @@ class ConnectingGenerator(KernelGenerator[OwnDirection]):
             tag=tag,
             is_patient=counts.is_patient,
         )
-        self._flow(sending.sender, segment, load, check)
-        pause(self._settle_time, check)
+        self._plan = Plan(((load, count / load),))
+        self._senders = Senders([sending.sender])
+        sending.sender.wake(batch_at(load, self._cards["transmit_rings"].values()))
+        grace = max(0.0, last_call - self._plan.duration)
+        self._flow(partial(self._schedule, [[[segment]]], grace), control)
+        self._settle(control)
 
         self._memory.end_pass()
         shared = self._memory.shared
@@ -346,31 +350,6 @@ class ConnectingGenerator(KernelGenerator[OwnDirection]):
         self._alive = int(shared.arrived)
         self._missing = self._opened_connections - self._alive
         return sent
-
-    def _flow(self, sender: Sender, segment: Segment, load: float, check: Check) -> None:
-        """Sends the frames of a pass."""
-        sender.wake(batch_at(load, self._cards["transmit_rings"].values()))
-        try:
-            sender.wait_until_awake()
-            start = time.monotonic_ns() + round(WAKE_SECONDS * NANOSECONDS)
-            end = start + segment.last_call
-            sender.program.schedule(start, [[segment]])
-
-            looked = 0.0
-            while not sender.program.has_finished():
-                if time.monotonic() > looked + CHECK_SECONDS:
-                    looked = time.monotonic()
-                    self._ports.after()
-                    check()
-                    sender.check()
-                    sender.program.renew(time.monotonic_ns() + round(PERMIT_SECONDS * NANOSECONDS))
-                now = time.monotonic_ns()
-                check_end((now - end) / NANOSECONDS)
-                left = (start + segment.interval * segment.frames - now) / NANOSECONDS
-                time.sleep(min(CHECK_SECONDS, max(POLL_SECONDS, left)))
-        finally:
-            # Even an interrupt ends the traffic.
-            sender.rest()
 
     def _make_room(self, count: int) -> None:
         """Gets memory for this many connections."""

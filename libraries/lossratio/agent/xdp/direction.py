@@ -15,7 +15,7 @@ from ..core.own_generator import OwnDirection
 from ..core.pacing import MICROSECOND_NS, NANOSECONDS
 from ..core.plan import Plan
 from ..core.ports import Ports
-from ..core.protocol import AgentError, Message, unsupported
+from ..core.protocol import AgentError, Message
 from ..core.returns import Returns
 from . import latency_answers
 from .cards import CardClock
@@ -29,9 +29,6 @@ from .sender import Senders
 if TYPE_CHECKING:
     from .fates import FateLog
 
-MOST_COUNTED_FLOWS = 1 << 16
-"""The maximum number of flows for which lost frames are counted by flow: more flows would take longer to compare than
-trials should. If senders share a direction, also the maximum number of frames after which flows and sizes repeat."""
 _EXAMINED = ("duplicated", "reordered", "corrupted", "readdressed", "wrong_length", "wrong_mac")
 _NO_TIMES = (
     "Another node has sent the frames, and the generator xdp keeps the times of sending there. Use 'kind: "
@@ -39,73 +36,11 @@ _NO_TIMES = (
 )
 
 
-class FlowCounts:
-    """How many frames of each flow of a direction left, and how many came back.
-
-    Attributes:
-        counted: How many flows of its streams are counted: all, or none if there is only one flow or very many.
-    """
-
-    def __init__(self, plan: FramePlan, streams: Sequence[Share]) -> None:
-        self._plan, self._streams = plan, streams
-        self._order = plan.spec.order
-        self._first = 0
-        self._reception: Reception
-        until_all_repeats = plan.flows if len(streams) == 1 else plan.period
-        is_counted = plan.flows > 1 and until_all_repeats <= MOST_COUNTED_FLOWS
-        self.counted = plan.flows * len(streams) if is_counted else 0
-        if self._order is not None and not self.counted:
-            raise unsupported(
-                f"The streams of this traffic profile repeat only after {plan.period} frames, but the generator xdp "
-                f"can count at most {MOST_COUNTED_FLOWS} of them. Use fewer flows in each stream, or 'kind: "
-                "afpacket'."
-            )
-
-    def begin(self, reception: Reception, first: int) -> None:
-        """Finds the counts in a reception, from a place on."""
-        self._reception, self._first = reception, first
-
-    def with_loss(self, sent: Sequence[int]) -> int | None:
-        """How many flows did not come back completely, of this many frames of each share; None: it is not known."""
-        if not self.counted:
-            return None
-        return sum(1 for came, left in zip(*self._arrived_and_sent(sent)) if came < left)
-
-    def by_stream(self, sent: Sequence[int]) -> list[Message]:
-        """How many frames of each of the profile's streams left and came back: see `lossratio.trials.StreamFrames`."""
-        if self._order is None:
-            return []
-        sums = [[0, 0] for _ in self._order.names]
-        for stream, came, went in zip(self._order.streams, *self._arrived_and_sent(sent)):
-            sums[stream][0] += went
-            sums[stream][1] += came
-        return [
-            {"name": name, "sent_frames": went, "received_frames": came}
-            for name, (went, came) in zip(self._order.names, sums)
-        ]
-
-    def _arrived_and_sent(self, sent: Sequence[int]) -> tuple[list[int], list[int]]:
-        """How many frames of each flow came back, and how many of them left."""
-        flows = self._plan.flows
-        all_counts = self._reception.flows.memory.cast("I")
-        arrived, left = [0] * flows, [0] * flows
-        for place, stream in enumerate(self._streams):
-            first = self._first + place * flows
-            counts = all_counts[first : first + flows]
-            wanted = self._plan.sent_by_flow(sent[place], stream.share)
-            for flow, count in enumerate(counts):
-                arrived[flow] += min(count, wanted[flow])
-                left[flow] += wanted[flow]
-
-        return arrived, left
-
-
 class ActiveDirection(OwnDirection):
     """A direction that is sent in streams, by some of the senders. The senders may be made later.
 
     Attributes:
         sending: What leaves.
-        flows: The counts of its flows.
         clock: The clock of the card that it comes back to, if that stamps its frames.
         receive: The interface that it comes back to.
     """
@@ -119,7 +54,6 @@ class ActiveDirection(OwnDirection):
         self._examines = examines
         self._plan = FramePlan(direction.frames, *self._macs)
         self.sending = SendingEnd(direction, streams, ports, senders)
-        self.flows = FlowCounts(self._plan, streams)
         self._order = direction.frames.order
         self.clock: CardClock | None = None
         self._reception: Reception
@@ -132,19 +66,17 @@ class ActiveDirection(OwnDirection):
         """How many of the profile's streams have separate latencies in it."""
         return 0 if self._order is None else len(self._order.names)
 
-    def way(self, reception: Reception, first_flow: int, first_latencies: int) -> ReceiveWay | None:
+    def way(self, reception: Reception, first_latencies: int) -> ReceiveWay | None:
         """How it comes back; None: to another node.
 
         Args:
             reception: Where it is counted.
-            first_flow: The place there at which counts of its flows begin.
             first_latencies: The place there at which latencies of the profile's streams begin.
         """
         self._latencies = range(first_latencies, first_latencies + self.latencies)
         self._reception = reception
         counter_of = partial(StreamCounter, reception, self._numbers)
         self._returns = Returns(counter_of, MOST_TRAFFIC - 1)
-        self.flows.begin(reception, first_flow)
         if not self.receives_here:
             return None
         # This generator only needs numpy for the places of losses.
@@ -163,7 +95,6 @@ class ActiveDirection(OwnDirection):
             mac,
             self.streams[0],
             len(self.streams),
-            first_flow if self.flows.counted else None,
             is_elsewhere=not self.sends_here,
             streams_of_flows=() if self._order is None else self._order.streams,
             first_latencies=first_latencies,
@@ -241,9 +172,9 @@ class ActiveDirection(OwnDirection):
             "lateness_s": max(part.lateness for part in parts),
             "load_ratio": direction.load_share,
             "losses": losses,
-            "by_stream": self.flows.by_stream(self._left(sent + refused)),
+            "by_stream": self._by_stream(sent + refused),
             "examination": self._examination(strayed) if self._examines else None,
-            **(self._of_every_frame(sent) if direction.frames.is_numbered else {}),
+            **(self._of_every_frame() if direction.frames.is_numbered else {}),
         }
 
     def latency(self, counters: Message) -> Message:
@@ -275,7 +206,7 @@ class ActiveDirection(OwnDirection):
             frames = {
                 "stream": stream["name"],
                 "sent_frames": stream["sent_frames"],
-                "received_frames": sum(latencies.histogram),
+                "received_frames": stream["received_frames"],
                 "out_of_order_frames": latencies.reordered,
                 "duplicate_frames": latencies.duplicated,
             }
@@ -314,9 +245,15 @@ class ActiveDirection(OwnDirection):
             return None
         return self._loss_tables.of(fates, 0, duration)
 
-    def _left(self, sent: int) -> list[int]:
-        """How many of its frames left in each share; the shares of refused frames are not known."""
-        return [sent] if len(self.streams) == 1 else self.sending.by_stream()
+    def _by_stream(self, sent: int) -> list[Message]:
+        """How many frames of each of the profile's streams left, of this many, and came back."""
+        if self._order is None:
+            return []
+        # The shares of refused frames are not known.
+        of_shares = [sent] if len(self.streams) == 1 else self.sending.by_stream()
+        counts = [self._order.count(one.share[0], left, one.share[1]) for one, left in zip(self.streams, of_shares)]
+        received = (sum(latencies.histogram) for latencies in self._received.by_stream)
+        return self._order.counted(map(sum, zip(*counts)), received)
 
     def _examination(self, strayed: int) -> Message:
         """See `Answer`. Strayed frames belong to other streams at its port."""
@@ -328,14 +265,13 @@ class ActiveDirection(OwnDirection):
             "strayed": strayed,
         }
 
-    def _of_every_frame(self, sent: int) -> Message:
+    def _of_every_frame(self) -> Message:
         """Findings about time and order that each trial has: times in microseconds, and how far frames were behind."""
         received = self._received
         found: Message = {
             "displacement_frames": received.displacement,
             "extent_frames": received.extent,
             "late_offset_us": received.late_offset / MICROSECOND_NS,
-            "flows_with_loss": self.flows.with_loss(self._left(sent)),
             **latency_answers.in_short(received),
         }
         if self.clock is None:

@@ -8,7 +8,6 @@ made of constant bytes, stepping fields, and checksums over these, so that a pro
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import gcd
 
 from ..core.frames_spec import ChecksumField, FramesSpec
 from ..core.protocol import AgentError, unsupported
@@ -95,29 +94,6 @@ class FramePlan:
             raise unsupported(
                 "The generator xdp cannot compute a checksum over another checksum that changes. Use 'kind: afpacket'."
             )
-
-    def sent_by_flow(self, frames: int, share: tuple[int, int] = (0, 1)) -> list[int]:
-        """How many of the first frames of a share belong to each flow; see `Share.share`."""
-        if share != (0, 1):
-            return self._shared_by_flow(frames, *share)
-
-        rounds, rest = divmod(frames, self.round)
-        # Flows slip by one each time both patterns return together.
-        slip = rounds % (self.period // self.round)
-        whole = rounds * (self.round // self.flows) + rest // self.flows
-        return [whole + ((flow - slip) % self.flows < rest % self.flows) for flow in range(self.flows)]
-
-    def _shared_by_flow(self, frames: int, first: int, step: int) -> list[int]:
-        """How many of the first frames of a share belong to each flow, by going through them until they repeat."""
-        until_all_repeats = self.period // gcd(self.period, step)
-        rounds, rest = divmod(frames, until_all_repeats)
-        counts = [0] * self.flows
-        for number in range(min(frames, until_all_repeats)):
-            place = (first + number * step) % self.period
-            flow = (place + place // self.round) % self.flows
-            counts[flow] += rounds + (number < rest)
-
-        return counts
 
     def _covered(self, checksum: ChecksumField) -> tuple[int, ...]:
         regions = [(checksum.start, max(self.lengths) if checksum.end is None else checksum.end)]

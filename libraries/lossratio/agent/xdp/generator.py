@@ -11,9 +11,10 @@ from typing import Any, Sequence
 from lossratio.bpf import XdpMode, possible_cpus
 
 from ..core.configuration import Configuration
-from ..core.early_verdict import LOOK_SECONDS, Lookout
+from ..core.early_verdict import Lookout
 from ..core.links import Link
-from ..core.pacing import CATCH_UP, NANOSECONDS, pause
+from ..core.own_generator import CHECK_SECONDS
+from ..core.pacing import CATCH_UP
 from ..core.plan import ABILITIES, CONNECTIONS, PLACES, Answer, Control, Plan
 from ..core.ports import Ports
 from ..core.protocol import AgentError, Message, unsupported
@@ -25,20 +26,13 @@ from .kernel_generator import WAY_OUT, KernelGenerator
 from .plan import check_schedule
 from .receive_program import ReceiveProgram, ReceiveWay, Reception
 from .send_program import SendProgram
-from .sender import CPU_SHARE, WAKE_SECONDS, Sender, Senders, check_end, share_out
+from .sender import CPU_SHARE, Sender, share_out
 
-PERMIT_SECONDS = 10.0
-"""Seconds for which endless traffic continues without a sign of life from the agent, which may get no processor. Other
-traffic has its end in the program. The senders are threads of the agent, so they end or stop with it."""
 _PROOF = Plan(((1000.0, 0.02),), is_burst=True)
 """A sender that stalls for a moment still sends this burst, because a driver that is given nothing proves nothing."""
 _MOST_PROOFS = 5
 _COUNTING_SECONDS = 2.0
 """Seconds within which a driver counts what its card has sent."""
-CHECK_SECONDS = 0.1
-"""Seconds between two looks at senders and ports while traffic flows."""
-POLL_SECONDS = 0.0005
-"""Seconds between two questions whether the senders have finished, once everything is due."""
 
 
 class Receivers:
@@ -59,7 +53,6 @@ class Receivers:
         *,
         has_stamps: bool,
     ) -> None:
-        counted = [direction.flows.counted for direction in directions]
         latencies = [direction.latencies for direction in directions]
         processors = os.cpu_count() or 1
         with suppress(OSError):
@@ -68,12 +61,12 @@ class Receivers:
         self.modes: dict[str, XdpMode] = {}
         self.clocks: dict[str, CardClock] = {}
         self._opened, self._has_stamps = opened, has_stamps
-        self.reception = Reception(len(streams), processors, sum(counted), elsewhere, sum(latencies))
+        self.reception = Reception(len(streams), processors, elsewhere, sum(latencies))
         opened.callback(self.reception.close)
 
         ways_to: dict[str, list[ReceiveWay]] = {}
         for number, direction in enumerate(directions):
-            way = direction.way(self.reception, sum(counted[:number]), sum(latencies[:number]))
+            way = direction.way(self.reception, sum(latencies[:number]))
             if way is not None:
                 ways_to.setdefault(direction.receive, []).append(way)
         for name, ways in ways_to.items():
@@ -119,8 +112,6 @@ class XdpGenerator(KernelGenerator[ActiveDirection]):
         super().__init__(configuration, (one.receive for one in directions if one.receives_here), catch_up, cpu_share)
         self._batch = batch
         self._has_card_stamps = card_stamps
-        self._plan = Plan(((1.0, None),))
-        self._senders = Senders()
         with self._opening():
             self._open(cpus, device_cpus, cpus_per_direction)
             used = dict.fromkeys(one.transmit for one in directions if one.sends_here)
@@ -132,20 +123,8 @@ class XdpGenerator(KernelGenerator[ActiveDirection]):
         # The kernel or a card removes the tag before a program sees the frame; the DUT might also have removed it.
         return {"not_checked": ["whether frames came back without their VLAN's tag"] if has_vlan else []}
 
-    def _perform(self, plan: Plan, control: Control) -> Answer:
-        # Arriving frames leave no times, so courses have no outages and silences. Every frame measures its latency.
-        if plan.locates and not plan.is_burst:
-            if self._configuration.has_other_end:
-                raise unsupported(
-                    "It is only known when frames are lost if both ends of a path are on one "
-                    "node, but this TG has its ends on two nodes. Give both ports to the TG's "
-                    "first node."
-                )
-            check_schedule(plan, self._configuration.directions, len(self._directions[0].streams))
-        if plan.is_watched:
-            return self._watch(plan, control)
-
-        counters = self._counters(self._send(plan, control, None))
+    def _observed(self, plan: Plan, counters: list[Message]) -> Answer:
+        # Every frame measures its latency.
         here = [(counted, way) for counted, way in zip(counters, self._directions) if way.receives_here]
         if plan.locates:
             courses = {way.name: way.course(self._start, counted) for counted, way in here}
@@ -154,11 +133,7 @@ class XdpGenerator(KernelGenerator[ActiveDirection]):
         return Answer(counters, [way.latency(counted) for counted, way in here] if plan.latency else None)
 
     def _renew(self) -> None:
-        """Lets the senders continue; called several times a second while traffic flows."""
-        until = max(time.monotonic_ns(), self._permitted) + round(PERMIT_SECONDS * NANOSECONDS)
-        for sender in self._senders:
-            sender.check()
-            sender.program.renew(until)
+        super()._renew()
         for clock in self._clocks.values():
             clock.renew()
         for direction in self._directions:
@@ -214,7 +189,7 @@ class XdpGenerator(KernelGenerator[ActiveDirection]):
             return
 
         for _ in range(_MOST_PROOFS):
-            self._send(_PROOF, Control(), None)
+            self._send(_PROOF, Control())
             stalled = [one for one in unknown if not one.given()]
             if not stalled:
                 break
@@ -238,21 +213,17 @@ class XdpGenerator(KernelGenerator[ActiveDirection]):
                 f"The driver of {silent[0].port} accepts frames of XDP programs, but sends none of them. {WAY_OUT}",
             )
 
-    def _send(self, plan: Plan, control: Control, lookout: Lookout | None) -> float | None:
-        self._begin(plan)
-        if plan.is_endless:
-            control.has_begun()
-        ended_after = self._finish(control, lookout)
-        others = self._meeting.tell("sent", {"ended_after": {"seconds": ended_after}})
-        if others:
-            self._stopped = time.monotonic()
-            theirs = others["ended_after"]["seconds"]
-            ended_after = None if ended_after is None or theirs is None else max(ended_after, theirs)
-        # From then on, devices under test on this machine may run.
-        pause(max(0.0, self._stopped + self._settle_time - time.monotonic()), control.check)
-        return ended_after
-
     def _begin(self, plan: Plan) -> None:
+        # Arriving frames leave no times, so courses have no outages and silences.
+        if plan.locates and not plan.is_burst:
+            if self._configuration.has_other_end:
+                raise unsupported(
+                    "It is only known when frames are lost if both ends of a path are on one "
+                    "node, but this TG has its ends on two nodes. Give both ports to the TG's "
+                    "first node."
+                )
+            check_schedule(plan, self._configuration.directions, len(self._directions[0].streams))
+
         self._ports.mark()
         ramp_tag, tag = self._tags.next(), self._tags.next()
         for direction in self._directions:
@@ -269,54 +240,16 @@ class XdpGenerator(KernelGenerator[ActiveDirection]):
             schedules.append([direction.segments(one, (ramp_tag, tag), self._catch_up) for direction, one in own])
             rate = sum(direction.load(plan.load) / len(direction.streams) for direction, _ in own)
             sender.wake(self._batch or batch_at(rate, self._cards["transmit_rings"].values()))
+        self._schedule(schedules)
 
-        for sender in self._senders:
-            sender.wait_until_awake()
-        self._start = time.monotonic_ns() + round(WAKE_SECONDS * NANOSECONDS)
-        self._until = self._start + (plan.ramp + plan.duration) * NANOSECONDS
-        self._permitted = self._start if plan.is_endless else round(self._until)
-        for sender, schedule in zip(self._senders, schedules):
-            sender.program.schedule(self._start, schedule)
-        self._renew()
-
-    def _finish(self, control: Control, lookout: Lookout | None) -> float | None:
-        """Waits until all is sent, or something ends the traffic; it then returns the seconds of traffic."""
-        looked = 0.0
-        is_endless = self._plan.is_endless
-        between = LOOK_SECONDS if is_endless or lookout is not None else CHECK_SECONDS
-        is_over = self._senders.have_finished() and lookout is None and not is_endless
-        try:
-            while not is_over:
-                has_finished = self._senders.have_finished()
-                if has_finished or time.monotonic() > looked + between:
-                    looked = time.monotonic()
-                    links = self._ports.after()
-                    control.check()
-
-                    must_end = is_endless and control.wants_end()
-                    if lookout is not None and not lookout.has_ended:
-                        has_finished, must_end = self._sees_end(lookout, links, has_ended=has_finished)
-                    # When everything is due, the senders need only a moment to end by themselves.
-                    if must_end and time.monotonic_ns() < self._until:
-                        self._senders.stop()
-                        flowed = (time.monotonic_ns() - self._start) / NANOSECONDS - self._plan.ramp
-                        if self._senders.have_finished() and not is_endless:
-                            return None
-                        return min(flowed, self._plan.duration)
-
-                    self._renew()
-                is_over = has_finished and not is_endless
-
-                left = (self._until - time.monotonic_ns()) / NANOSECONDS
-                if not is_over:
-                    time.sleep(min(between, max(POLL_SECONDS, left)))
-                check_end(-left)
-        finally:
-            # Even an interrupt ends the traffic.
-            self._senders.rest()
+    def _ended_after(self, plan: Plan, lookout: Lookout | None) -> float | None:
+        ended_after = self._flowed
+        others = self._meeting.tell("sent", {"ended_after": {"seconds": ended_after}})
+        if others:
             self._stopped = time.monotonic()
-
-        return None
+            theirs = others["ended_after"]["seconds"]
+            ended_after = None if ended_after is None or theirs is None else max(ended_after, theirs)
+        return ended_after
 
     def _counters(self, ended_after: float | None) -> list[Message]:
         for direction in self._directions:

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import sys
+import time
 from contextlib import ExitStack, contextmanager
 from typing import Any, ClassVar, Iterable, Iterator, Sequence
 
@@ -12,13 +13,20 @@ from lossratio.bpf import BpfError, XdpMode, why_impossible
 from ..core.configuration import Configuration
 from ..core.generator import integrity_of
 from ..core.own_generator import DirectionT, OwnGenerator
-from ..core.pacing import SWITCH_SECONDS, free_processors, raise_priority
+from ..core.pacing import NANOSECONDS, SWITCH_SECONDS, free_processors, raise_priority
+from ..core.plan import Plan
 from ..core.protocol import AgentError, Message
 from .attachment import check_may_attach
-from .sender import claim_cpus
+from .send_program import Segment
+from .sender import WAKE_SECONDS, Senders, check_end, claim_cpus
 
 WAY_OUT = "Use 'kind: afpacket' for this TG, or 'kind: auto', which does so automatically."
 """What a user can do if there can be no programs."""
+PERMIT_SECONDS = 10.0
+"""Seconds for which endless traffic continues without a sign of life from the agent, which may get no processor. Other
+traffic has its end in the program. The senders are threads of the agent, so they end or stop with it."""
+POLL_SECONDS = 0.0005
+"""Seconds between two questions whether the senders have finished, once everything is due."""
 _AGENT_PRIORITY = 20
 """Priority (SCHED_FIFO) of the agent's own thread, which reads counters in time even if all processors are busy."""
 
@@ -43,6 +51,13 @@ class KernelGenerator(OwnGenerator[DirectionT]):
         self._modes: dict[str, XdpMode] = {}
         self._cpus: tuple[int, ...] = ()
         self._cards: Message = {}
+        self._senders = Senders()
+        self._plan = Plan(((1.0, None),))
+        # Of the kernel's clock: when the traffic begins, when everything is due, and when the last frame may leave.
+        self._start = self._last_call = 0
+        self._until = 0.0
+        self._flowed: float | None = None
+        """Seconds of traffic that was stopped before its end."""
         # Senders need Python between two pieces of their work.
         sys.setswitchinterval(SWITCH_SECONDS)
         raise_priority(_AGENT_PRIORITY)
@@ -70,6 +85,46 @@ class KernelGenerator(OwnGenerator[DirectionT]):
     def close(self) -> None:
         """See `Generator.close`."""
         self._opened.close()
+
+    def _schedule(self, schedules: Iterable[Sequence[Sequence[Segment]]], grace: float = 0.0) -> None:
+        """Gives all senders, which were woken, their schedules for the plan; frames may leave late by `grace`."""
+        for sender in self._senders:
+            sender.wait_until_awake()
+        self._flowed = None
+        self._start = time.monotonic_ns() + round(WAKE_SECONDS * NANOSECONDS)
+        self._until = self._start + (self._plan.ramp + self._plan.duration) * NANOSECONDS
+        self._last_call = self._start
+        if not self._plan.is_endless:
+            self._last_call = round(self._until + grace * NANOSECONDS)
+        for sender, schedule in zip(self._senders, schedules):
+            sender.program.schedule(self._start, schedule)
+        self._renew()
+
+    def _wait(self, seconds: float) -> bool:
+        left = (self._until - time.monotonic_ns()) / NANOSECONDS
+        check_end((time.monotonic_ns() - max(self._until, self._last_call)) / NANOSECONDS)
+        if seconds and self._flowed is None:
+            time.sleep(min(seconds, max(POLL_SECONDS, left)))
+        return self._flowed is not None or self._senders.have_finished()
+
+    def _renew(self) -> None:
+        until = max(time.monotonic_ns(), self._last_call) + round(PERMIT_SECONDS * NANOSECONDS)
+        for sender in self._senders:
+            sender.check()
+            sender.program.renew(until)
+
+    def _stop(self) -> None:
+        # When everything is due, the senders need only a moment to end by themselves.
+        if self._flowed is not None or time.monotonic_ns() >= self._until:
+            return
+        self._senders.stop()
+        if self._plan.is_endless or not self._senders.have_finished():
+            flowed = (time.monotonic_ns() - self._start) / NANOSECONDS - self._plan.ramp
+            self._flowed = min(flowed, self._plan.duration)
+
+    def _rest(self) -> None:
+        self._senders.rest()
+        self._stopped = time.monotonic()
 
     @contextmanager
     def _opening(self) -> Iterator[None]:

@@ -79,7 +79,6 @@ extern struct counters counters[];
 extern struct latencies stream_latencies[];
 /* The latest gaps of each queue of each stream. There are many, since a queue misses the frames of all other queues. */
 extern struct gap gaps[];
-extern u32 flow_counts[];
 extern struct card_clock card_clock;
 
 /* Reads when the card received a frame, by its own clock. The result is not 0 if that is unknown. The kernel offers
@@ -96,8 +95,6 @@ struct way {
     /* The number of its first stream; how many streams there are; the first stream's frames, as first number and
        step. */
     u32 number, streams, first, step;
-    /* Where flows of its first stream are counted, if `counts_flows`; the other streams follow. */
-    u32 flow_counts, counts_flows;
     /* Whether another node sends them. Then the times of sending are at that node's agent. */
     u32 is_elsewhere;
     /* The place in `contents` of a table that says which of the profile's streams each flow belongs to; whether there
@@ -449,8 +446,6 @@ PART int take(struct xdp_md *context, const struct way *way, u32 lost, u64 numbe
         return XDP_DROP;
     u64 queue = context->rx_queue_index % QUEUES;
     note_order(&stream->orders[queue], number, queue, here, latencies, sequence, now);
-    if (KNOWN(way->counts_flows) && flow < frames->flows && number - way->number < way->streams)
-        __sync_fetch_and_add(&flow_counts[way->flow_counts + (number - way->number) * frames->flows + flow], 1);
     return XDP_DROP;
 wrong_length:
     here->wrong_length++;

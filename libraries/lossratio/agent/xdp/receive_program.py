@@ -39,7 +39,7 @@ _MANY = 1 << 16
 """In place of the end of a MAC address, if frames have several."""
 _Way = structure(
     ("frames", Frames),
-    "u32 mac, mac_end, number, streams, first, step, flow_counts, counts_flows, is_elsewhere",
+    "u32 mac, mac_end, number, streams, first, step, is_elsewhere",
     "u32 streams_of_flows, has_streams, first_latencies",
     f"u64 lengths[{LONGEST_FRAME // 64}]",
 )
@@ -121,9 +121,6 @@ class ReceiveWay:
     """Its first stream. Others follow."""
     streams: int = 1
     """How many streams it has."""
-    flows: int | None = None
-    """Where the flows of its first stream, followed by those of the others, are counted in `Reception.flows`; None:
-    they are not counted."""
     is_elsewhere: bool = False
     """Whether another node sends it."""
     streams_of_flows: Sequence[int] = ()
@@ -135,14 +132,12 @@ class ReceiveWay:
 class Reception:
     """Memory that all programs of the receiving ports share: tags, and counters for each stream and processor.
 
-    `flows` are counts of received frames by flow, four bytes each; and `times` say when each of the latest frames of a
-    stream was sent: see `RING_BITS` and `WRAP_BITS`. If another node sends a stream (`elsewhere`), `times` say which
-    of its frames came back: the lower bits of an entry are the round of the latest one.
+    `times` say when each of the latest frames of a stream was sent: see `RING_BITS` and `WRAP_BITS`. If another node
+    sends a stream (`elsewhere`), `times` say which of its frames came back: the lower bits of an entry are the round of
+    the latest one.
     """
 
-    def __init__(
-        self, streams: int, cpus: int, flows: int = 0, elsewhere: Sequence[int] = (), latencies: int = 0
-    ) -> None:
+    def __init__(self, streams: int, cpus: int, elsewhere: Sequence[int] = (), latencies: int = 0) -> None:
         shared = structure("u64 family, latest", ("streams", _Stream * streams))
         self.streams, self.cpus = streams, cpus
         self._control = Array(ctypes.sizeof(shared), "lossratio_tags")
@@ -156,7 +151,6 @@ class Reception:
         for block in self._latencies:
             block.least = FOREVER
         self._gaps = Array(ctypes.sizeof(_Gap) * MOST_GAPS * _QUEUES * streams, "lossratio_gaps")
-        self.flows = Array(max(8, 4 * flows), "lossratio_flows")
         self.times = Array(streams * 8 << RING_BITS, "lossratio_times")
         self._shared.family = self._shared.latest = _NO_TAG
         self._in_time: OrderedDict[int, Sequence[int]] = OrderedDict()
@@ -164,12 +158,12 @@ class Reception:
 
     def close(self) -> None:
         """Gives the memory back."""
-        for one in (self._control, self._counters, self._stream_latencies, self._gaps, self.flows, self.times):
+        for one in (self._control, self._counters, self._stream_latencies, self._gaps, self.times):
             one.close()
 
     def maps(self) -> dict[str, Array]:
         """The memory by its names in the program."""
-        counts = {"counters": self._counters, "stream_latencies": self._stream_latencies, "flow_counts": self.flows}
+        counts = {"counters": self._counters, "stream_latencies": self._stream_latencies}
         return {"reception": self._control, "times": self.times, "gaps": self._gaps, **counts}
 
     def watch(self, tag: int) -> None:
@@ -194,7 +188,6 @@ class Reception:
             if block.least != FOREVER or block.duplicated:
                 ctypes.memset(ctypes.addressof(block), 0, ctypes.sizeof(block))
                 block.least = FOREVER
-        self.flows.memory[:] = bytes(len(self.flows.memory))
         for number in self._elsewhere:
             ring = self.ring(number).cast("B")
             ring[:] = bytes(len(ring))
@@ -338,8 +331,7 @@ def _place(tag: int) -> int:
 def _way(way: ReceiveWay, frames: Any, streams_of_flows: int) -> Any:
     mac, mac_end = (int.from_bytes(part, sys.byteorder) for part in (way.mac[:4], way.mac[4:]))
     mac_end = _MANY if way.plan.spec.has_macs else mac_end
-    place = (0, 0) if way.flows is None else (way.flows, 1)
-    packed = _Way(frames, mac, mac_end, way.stream.number, way.streams, *way.stream.share, *place, way.is_elsewhere)
+    packed = _Way(frames, mac, mac_end, way.stream.number, way.streams, *way.stream.share, way.is_elsewhere)
     packed.has_streams = bool(way.streams_of_flows)
     packed.streams_of_flows = streams_of_flows
     packed.first_latencies = way.first_latencies
