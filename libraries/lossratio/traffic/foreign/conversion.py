@@ -90,6 +90,8 @@ class _Way:
     """The streams of a direction, as in a profile's file."""
 
     def __init__(self, streams: Sequence[ForeignStream], remarks: dict[str, None]) -> None:
+        self.line = streams[0].line
+        """Where its first stream is described."""
         self._streams = streams
         self.headers = [_headers(stream, remarks) for stream in streams]
         """The headers of each stream."""
@@ -98,11 +100,6 @@ class _Way:
         self.sizes = [self._size(stream, remarks) for stream in streams]
         """The frame size of each stream, or the name of its mix."""
         self._frames = _proportions(streams, remarks)
-
-    @property
-    def line(self) -> int | None:
-        """Where its first stream is described."""
-        return self._streams[0].line
 
     @property
     def described(self) -> object:
