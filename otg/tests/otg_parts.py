@@ -1,6 +1,7 @@
 """A server of the Open Traffic Generator that sends no frames, and a client of it."""
 
 import json
+import socket
 import threading
 from contextlib import contextmanager
 from http.client import HTTPConnection
@@ -34,7 +35,7 @@ def serving(monkeypatch, context=None):
     """A server with the ports tg0 and tg1, in a thread; with a context of TLS it speaks TLS alone."""
     monkeypatch.setattr("lossratio_otg.tester.OwnGenerator", Generator)
     tester = Tester({"tg0": "tg0", "tg1": "tg1"}, "afpacket", 0.1, print)
-    with OtgServer(tester, ("127.0.0.1", 0), context) as server:
+    with OtgServer(tester, socket.create_server(("127.0.0.1", 0)), context) as server:
         thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
         thread.start()
         yield server

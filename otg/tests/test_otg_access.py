@@ -146,7 +146,7 @@ def test_an_interface_that_is_not_there_is_refused_at_the_start():
 def test_without_snappi_the_error_names_the_extra(monkeypatch):
     monkeypatch.setitem(sys.modules, "snappi", None)
     with pytest.raises(TopologyError, match=r"Install the extra 'otg': pip install 'robotframework-lossratio\[otg\]'"):
-        OtgServer(Tester({}, "afpacket", 0.1, print), ("127.0.0.1", 0))
+        OtgServer(Tester({}, "afpacket", 0.1, print), socket.socket())
 
 
 def test_an_address_that_is_taken_is_an_error_of_the_command(server):

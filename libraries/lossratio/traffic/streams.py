@@ -171,18 +171,22 @@ def weights_of_streams(streams: Sequence[StreamFields]) -> list[int]:
     Raises:
         ValueError: If a round would be too long.
     """
-    shares = [Fraction(repr(stream.share or stream.rate)) for stream in streams]
-    whole = lcm(*(share.denominator for share in shares))
-    weights = [int(share * whole) for share in shares]
-    divisor = gcd(*weights)
-
-    weights = [weight // divisor for weight in weights]
+    weights = whole_shares([stream.share or stream.rate or 0.0 for stream in streams])
     if sum(weights) > LONGEST_ROUND:
         raise ValueError(
             f"streams: these shares repeat after {sum(weights)} frames; the limit is {LONGEST_ROUND}. Round them, e.g. "
             "to whole percentages"
         )
     return weights
+
+
+def whole_shares(shares: Sequence[float]) -> list[int]:
+    """The smallest whole numbers with these proportions."""
+    exact = [Fraction(repr(share)) for share in shares]
+    whole = lcm(*(share.denominator for share in exact))
+    weights = [int(share * whole) for share in exact]
+    divisor = gcd(*weights)
+    return [weight // divisor for weight in weights]
 
 
 def check_layout(streams: Sequence[TrafficStream]) -> None:

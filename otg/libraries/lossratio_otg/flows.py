@@ -11,7 +11,7 @@ from typing import Any
 
 from lossratio.agent import FCS_BYTES, MAC, TAG_BYTES, Configuration, Direction, HeaderField
 from lossratio.traffic import SMALLEST_FRAME
-from lossratio.traffic.otg import HEADERS, MOST_LISTED
+from lossratio.traffic.otg import HEADERS, MOST_LISTED, checked
 from lossratio.units import L1_OVERHEAD
 from lossratio_otg.packets import FieldError, Packet, read_packet
 
@@ -26,20 +26,19 @@ _LARGEST_WEIGHT = 1000
 _FASTEST = 1e10
 _MOST_VALUES = 16 * MOST_LISTED
 _MOST_ENTRIES = 64
-_MOST_PARTS = 2048
-_MOST_DEPTH = 32
-_ENTRIES = {"flows": MOST_FLOWS, "values": MOST_LISTED}
+_MOST_HEADERS = 8
+_ENTRIES = {"flows": MOST_FLOWS, "packet": _MOST_HEADERS, "values": MOST_LISTED}
 ANY, IGNORED = object(), object()
 """Words of the table: any value that the models allow; a field that is accepted with a warning."""
 _LAYER1 = ("media", "promiscuous", "mtu", "ieee_media_defaults", "auto_negotiate", "auto_negotiation", "flow_control")
 _SPEED = re.compile(r"speed_(\d+)_(?:[fh]d_)?([mg])bps")
 _COUNTER = {"start": ANY, "step": ANY, "count": ANY}
-_PATTERN = {"choice": ANY, "value": ANY, "values": ANY, "increment": _COUNTER, "decrement": _COUNTER}
-_ADDRESS = {"choice": {"value", "auto"}, "value": ANY, "auto": ANY}
-_COMPUTED = {"choice": {"auto", "generated"}, "auto": ANY, "generated": {"good"}}
-_NEXT = {"choice": {"auto", "value"}, "auto": ANY, "value": ANY}
+_PATTERN = {"choice": ANY, "value": ANY, "values": [ANY], "increment": _COUNTER, "decrement": _COUNTER}
+_ADDRESS = {"choice": ("auto", "value"), "value": ANY, "auto": ANY}
+_COMPUTED = {"choice": ("auto", "generated"), "auto": ANY, "generated": ("good",)}
+_NEXT = {"choice": ("auto", "value"), "auto": ANY, "value": ANY}
 _NO_MAC = "00:00:00:00:00:00"
-_GAPS = {"gap": {12}, "delay": {"choice": ANY, "bytes": {0}, "nanoseconds": {0}, "microseconds": {0}}}
+_GAPS = {"gap": (12,), "delay": {"choice": ANY, "bytes": (0,), "nanoseconds": (0,), "microseconds": (0,)}}
 
 
 def _header(fields: Iterable[tuple[str, HeaderField]]) -> dict[str, Any]:
@@ -57,20 +56,20 @@ CONFIG: Mapping[str, Any] = {
     "ports": [{"name": ANY, "location": ANY}],
     "layer1": [{"name": ANY, "port_names": ANY, "speed": ANY, **dict.fromkeys(_LAYER1, IGNORED)}],
     "captures": [{"name": ANY, "port_names": ANY, "format": ANY, "overwrite": ANY, "packet_size": ANY}],
-    "options": {"port_options": {"location_preemption": IGNORED, "data_integrity": {False}}},
+    "options": {"port_options": {"location_preemption": IGNORED, "data_integrity": (False,)}},
     "flows": [
         {
             "name": ANY,
-            "tx_rx": {"choice": {"port"}, "port": {"tx_name": ANY, "rx_name": ANY, "rx_names": ANY}},
+            "tx_rx": {"choice": ("port",), "port": {"tx_name": ANY, "rx_name": ANY, "rx_names": ANY}},
             "packet": [{"choice": ANY, **{kind: _header(model.fields) for kind, model in HEADERS.items()}}],
             "size": {
-                "choice": {"fixed", "weight_pairs"},
+                "choice": ("fixed", "weight_pairs"),
                 "fixed": ANY,
-                "weight_pairs": {"choice": {"custom"}, "custom": [{"size": ANY, "weight": ANY}]},
+                "weight_pairs": {"choice": ("custom",), "custom": [{"size": ANY, "weight": ANY}]},
             },
-            "rate": {"choice": {"pps", "percentage"}, "pps": ANY, "percentage": ANY},
+            "rate": {"choice": ("percentage", "pps"), "pps": ANY, "percentage": ANY},
             "duration": {
-                "choice": {"fixed_packets", "fixed_seconds", "continuous"},
+                "choice": ("continuous", "fixed_packets", "fixed_seconds"),
                 "fixed_packets": {"packets": ANY, **_GAPS},
                 "fixed_seconds": {"seconds": ANY, **_GAPS},
                 "continuous": _GAPS,
@@ -78,17 +77,17 @@ CONFIG: Mapping[str, Any] = {
             "metrics": {
                 "enable": ANY,
                 "loss": ANY,
-                "timestamps": {False},
-                "latency": {"enable": ANY, "mode": {"store_forward"}},
+                "timestamps": (False,),
+                "latency": {"enable": ANY, "mode": ("store_forward",)},
             },
         }
     ],
 }
 """The fields of a configuration."""
 CONTROL_STATE: Mapping[str, Any] = {
-    "choice": {"traffic", "port"},
-    "traffic": {"choice": {"flow_transmit"}, "flow_transmit": {"state": {"start", "stop"}, "flow_names": ANY}},
-    "port": {"choice": {"capture"}, "capture": {"state": {"start", "stop"}, "port_names": ANY}},
+    "choice": ("port", "traffic"),
+    "traffic": {"choice": ("flow_transmit",), "flow_transmit": {"state": ("start", "stop"), "flow_names": ANY}},
+    "port": {"choice": ("capture",), "capture": {"state": ("start", "stop"), "port_names": ANY}},
 }
 """The fields of a request that starts or stops flows or captures."""
 CAPTURE: Mapping[str, Any] = {
@@ -97,41 +96,24 @@ CAPTURE: Mapping[str, Any] = {
 }
 """The fields of a request for captured frames."""
 METRICS: Mapping[str, Any] = {
-    "choice": {"port", "flow"},
+    "choice": ("flow", "port"),
     "port": {"port_names": ANY, "column_names": ANY},
     "flow": {"flow_names": ANY, "metric_names": ANY},
 }
 """The fields of a request for metrics."""
 
 
-def check_counts(data: Any) -> None:
-    """Limits the number and the depth of a request's parts, before the models examine each of them.
+def read_request(kind: str, sent: Any, table: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:
+    """A request in the form of a model, e.g. ``Config``, and a warning of each field that changes nothing.
 
     Raises:
-        FieldError: If it has too many, or is nested too deep.
+        FieldError: If the table does not have a field, or does not allow its value.
+        ModelError: If it does not fit the model.
     """
-    parts = 0
-    todo: list[tuple[str, int, Any]] = [("", 0, data)] if isinstance(data, dict | list) else []
-    while todo:
-        where, depth, part = todo.pop()
-        parts += 1
-        most = _ENTRIES.get(where.rpartition(".")[2], _MOST_ENTRIES)
-        if len(part) > most:
-            raise FieldError(where or "the request", f"there are {len(part)}, but there may be at most {most}")
-        if parts > _MOST_PARTS or depth > _MOST_DEPTH:
-            raise FieldError(
-                where, f"a request may have at most {_MOST_PARTS} objects and lists, nested at most {_MOST_DEPTH} deep"
-            )
-
-        entries = part.items() if isinstance(part, dict) else enumerate(part)
-        for key, entry in entries:
-            if isinstance(entry, dict | list):
-                if isinstance(part, list):
-                    place = f"{where}[{key}]"
-                else:
-                    place = f"{where}.{str(key)[:100]}".lstrip(".")
-
-                todo.append((place, depth + 1, entry))
+    # The models need long for many parts, and are silent about unknown fields.
+    list(check_fields(sent, table))
+    model = checked(kind, sent)
+    return model, list(check_fields(model, table))
 
 
 def check_fields(data: Any, table: Any, where: str = "") -> Iterator[str]:
@@ -140,22 +122,20 @@ def check_fields(data: Any, table: Any, where: str = "") -> Iterator[str]:
     Raises:
         FieldError: If a field or a value is not supported.
     """
-    if table is ANY:
-        return
-
     if table is IGNORED:
         yield f"{where}: accepted with a warning because it has no effect here"
-    elif isinstance(table, set):
+    elif isinstance(table, tuple):
         if data not in table:
-            raise FieldError(
-                where, f"{str(data)[:100]!r} is not supported; possible: {', '.join(sorted(map(str, table)))}"
-            )
-    elif not isinstance(data, type(table)):
+            raise FieldError(where, f"{str(data)[:100]!r} is not supported; possible: {', '.join(map(str, table))}")
+    elif table is not ANY and not isinstance(data, type(table)):
         raise FieldError(where or "the request", f"it must be {'a list' if isinstance(table, list) else 'an object'}")
     elif isinstance(table, list):
+        most = _ENTRIES.get(where.rpartition(".")[2], _MOST_ENTRIES)
+        if len(data) > most:
+            raise FieldError(where, f"there are {len(data)}, but there may be at most {most}")
         for number, part in enumerate(data):
             yield from check_fields(part, table[0], f"{where}[{number}]")
-    else:
+    elif isinstance(table, dict):
         for name, part in data.items():
             place = f"{where}.{name}".lstrip(".")
             if part == []:
@@ -163,18 +143,6 @@ def check_fields(data: Any, table: Any, where: str = "") -> Iterator[str]:
             if name not in table:
                 raise FieldError(place[:200], "this is not supported")
             yield from check_fields(part, table[name], place)
-
-
-def check_request(table: Any, *requests: Any) -> list[str]:
-    """Checks a request, as it was sent and as the models read it; returns warnings about the latter.
-
-    Raises:
-        FieldError: If a field or a value is not supported.
-    """
-    warnings: list[str] = []
-    for each in requests:
-        warnings = list(check_fields(each, table))
-    return warnings
 
 
 @dataclass(frozen=True)

@@ -43,34 +43,29 @@ def is_loopback(address: str) -> bool:
 class LocalServer(ThreadingHTTPServer):
     """A server with a thread for each connection, in which a `LocalHandler` answers.
 
-    It listens at an address and port (0: any free port), or on a socket that already listens, which it closes. With
-    a TLS context, it speaks only TLS.
+    It takes over a socket that already listens, and closes it. With a TLS context, it speaks only TLS.
 
     If there are too many connections, the connection that has waited longest for its client is closed. So slow clients
     cannot keep others out.
     """
 
     daemon_threads = True
-    request_queue_size = MOST_CONNECTIONS
-    # Some versions of Python let two servers share a port.
-    allow_reuse_port = False
 
     def __init__(
-        self,
-        place: tuple[str, int] | socket.socket,
-        handler: "Callable[..., LocalHandler]",
-        tls: ssl.SSLContext | None = None,
+        self, listener: socket.socket, handler: "Callable[..., LocalHandler]", tls: ssl.SSLContext | None = None
     ) -> None:
-        self._listener = place if isinstance(place, socket.socket) else None
-        address = place.getsockname() if isinstance(place, socket.socket) else place
+        super().__init__(listener.getsockname(), handler, bind_and_activate=False)
+        self.socket.close()
+        self.socket = listener
+        self.server_port = self.server_address[1]
         self._tls = tls
-        self._address = address[0].lower()
+        self._address = str(self.server_address[0]).lower()
+        self._names = {socket.gethostname().lower(), socket.getfqdn(self._address).lower()}
         self._room = threading.BoundedSemaphore(MOST_CONNECTIONS)
         self._lock = threading.Lock()
         # Connections that wait for their clients, the longest wait first, and the time by which a request must be
         # complete.
         self._waiting: dict[socket.socket, float] = {}
-        super().__init__(address, handler)
 
     def is_own(self, host: str) -> bool:
         """Whether a name or an address can be this machine's, and nobody else's.
@@ -88,7 +83,7 @@ class LocalServer(ThreadingHTTPServer):
         except ValueError:
             own = {"localhost", self._address}
             if not on_loopback:
-                own |= {socket.gethostname().lower(), self.server_name.lower()}
+                own |= self._names
             return host.removesuffix(".") in own
         return asked.is_loopback or not on_loopback
 
@@ -113,43 +108,24 @@ class LocalServer(ThreadingHTTPServer):
         finally:
             self.wait_for(connection)
 
-    def server_bind(self) -> None:
-        """Binds to its address, or takes over the socket that already listens."""
-        if self._listener is None:
-            super().server_bind()
-            return
-        self.socket.close()
-        self.socket = self._listener
-        self.server_address = self.socket.getsockname()
-        self.server_name, self.server_port = socket.getfqdn(self._address), self.server_address[1]
-
     def get_request(self) -> tuple[socket.socket, Any]:
-        """Accepts a connection."""
+        """Accepts a connection, if there is room for it."""
         connection, client = super().get_request()
-        if self._tls is None:
-            return connection, client
-        # The connection's own thread makes the handshake while reading, so that no client keeps others waiting.
-        secured = self._tls.wrap_socket(connection, server_side=True, do_handshake_on_connect=False)
-        return secured, client
-
-    def process_request(self, request: Any, client_address: Any) -> None:
-        """Serves a connection in a thread of its own."""
+        if self._tls is not None:
+            # The connection's own thread makes the handshake while reading, so that no client keeps others waiting.
+            connection = self._tls.wrap_socket(connection, server_side=True, do_handshake_on_connect=False)
         if not self._has_room():
-            self.shutdown_request(request)
-            return
-        self.wait_for(request)
-        try:
-            super().process_request(request, client_address)
-        except BaseException:
-            self._forget(request)
-            raise
+            connection.close()
+            raise ConnectionAbortedError("all connections are being answered")
+        self.wait_for(connection)
+        return connection, client
 
-    def process_request_thread(self, request: Any, client_address: Any) -> None:
-        """Serves a connection."""
-        try:
-            super().process_request_thread(request, client_address)
-        finally:
-            self._forget(request)
+    def shutdown_request(self, request: Any) -> None:
+        """Ends a connection, which makes room for another one."""
+        super().shutdown_request(request)
+        with self._lock:
+            self._waiting.pop(request, None)
+        self._room.release()
 
     def service_actions(self) -> None:
         """Ends requests that take too long. It is called about twice a second."""
@@ -175,11 +151,6 @@ class LocalServer(ThreadingHTTPServer):
             return False
         _shut(longest, socket.SHUT_RDWR)
         return self._room.acquire(timeout=_ROOM_SECONDS)
-
-    def _forget(self, connection: socket.socket) -> None:
-        with self._lock:
-            self._waiting.pop(connection, None)
-        self._room.release()
 
 
 def _shut(connection: socket.socket, how: int) -> None:

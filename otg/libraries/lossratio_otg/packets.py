@@ -64,24 +64,26 @@ def _add(headers: FrameHeaders, kind: str, model: Mapping[str, Any], behind: str
     """Adds a header from its model; `behind` is the kind of the next one."""
     header = HEADERS[kind].header
     start = len(headers.data)
-    bits = 0
+    constant: dict[str, int] = {}
     stepping = []
 
     for path, field in HEADERS[kind].fields:
-        place = f"{where}.{path}"
-        pattern = _at(model, path)
-        values: Sequence[int] = (field.default if "." not in path else 0,)
+        pattern: Any = model
+        for name in path.split("."):
+            pattern = pattern.get(name, {})
         if field.computed == "next" and behind is not None:
-            values = (HEADERS[behind].header.number,)
-        if pattern is not None and pattern["choice"] != "auto" and is_given(field):
-            values = _values(field, pattern, place)
+            constant[field.name] = HEADERS[behind].header.number
+        if pattern.get("choice", "auto") == "auto" or not is_given(field):
+            continue
 
+        place = f"{where}.{path}"
+        values = _values(field, pattern, place)
+        constant[field.name] = values[0]
         if len(values) > 1:
+            constant[field.name] = 0
             stepping.append((field, values, place))
-        else:
-            bits |= values[0] << (8 * header.length - field.start - field.bits)
 
-    data = bytearray(bits.to_bytes(header.length, "big"))
+    data = bytearray(header.packed(constant))
     for field, values, place in stepping:
         try:
             headers.fields.append(_stepping(field, values, data, start, headers.fields))
@@ -92,14 +94,6 @@ def _add(headers: FrameHeaders, kind: str, model: Mapping[str, Any], behind: str
         if own.offset >= start:
             data[own.offset - start : own.offset - start + own.width] = bytes(own.width)
     headers.add(header, bytes(data))
-
-
-def _at(model: Mapping[str, Any], path: str) -> Any:
-    for name in path.split("."):
-        if name not in model:
-            return None
-        model = model[name]
-    return model
 
 
 def _values(field: HeaderField, pattern: Mapping[str, Any], where: str) -> Sequence[int]:

@@ -3,15 +3,13 @@
 import json
 import socket
 import ssl
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from http import HTTPStatus
 from typing import Any
 
 from lossratio.errors import LossRatioError
 from lossratio.input_file import parse_json
 from lossratio.traffic.otg import ModelError, checked, load_snappi
-from lossratio.version import __version__
-from lossratio_otg.flows import check_counts
 from lossratio_otg.http_server import TOO_SLOW, LocalHandler, LocalServer
 from lossratio_otg.packets import FieldError
 from lossratio_otg.tester import BusyError, Tester
@@ -20,37 +18,17 @@ MOST_BYTES = 1 << 20
 """The maximum number of bytes of a request."""
 
 
-def _version(_tester: Tester, _model: Any, _sent: Any) -> dict[str, Any]:
-    local = load_snappi().api().get_local_version()
-    versions = {"api_spec_version": local.api_spec_version, "sdk_version": local.sdk_version}
-    return {**versions, "app_version": f"lossratio {__version__}"}
-
-
-def _config(tester: Tester, _model: Any, _sent: Any) -> Any:
-    return tester.config
-
-
-def _set_config(tester: Tester, model: Any, sent: Any) -> dict[str, Any]:
-    return {"warnings": tester.set_config(model, sent)}
-
-
-def _set_state(tester: Tester, model: Any, sent: Any) -> dict[str, Any]:
-    return {"warnings": tester.set_state(model, sent)}
-
-
 # Table: one row for each request.
-ROUTES: Mapping[tuple[str, str], tuple[Callable[[Tester, Any, Any], Any], str | None, str | None]] = {
-    ("GET", "/capabilities/version"): (_version, "Version", None),
-    ("GET", "/config"): (_config, "Config", None),
-    ("POST", "/config"): (_set_config, "Warning", "Config"),
-    ("POST", "/control/state"): (_set_state, "Warning", "ControlState"),
-    ("POST", "/monitor/metrics"): (Tester.metrics, "MetricsResponse", "MetricsRequest"),
-    ("POST", "/monitor/capture"): (Tester.capture, None, "CaptureRequest"),
+ROUTES: Mapping[tuple[str, str], tuple[str, str | None]] = {
+    ("GET", "/capabilities/version"): ("version", "Version"),
+    ("GET", "/config"): ("get_config", "Config"),
+    ("POST", "/config"): ("set_config", "Warning"),
+    ("POST", "/control/state"): ("set_state", "Warning"),
+    ("POST", "/monitor/metrics"): ("metrics", "MetricsResponse"),
+    ("POST", "/monitor/capture"): ("capture", None),
 }
-"""How a request is answered, by method and path: the function, the model of its answer, and the model of the request.
-
-None: the answer is a file, or the request has no contents. The function gets the tester, the request as read by the
-models, and the raw request."""
+"""How a request is answered, by method and path: the tester's method, which gets the contents of a POST, and the model
+of its answer; None: the answer is a file."""
 EARLIER: Mapping[str, tuple[str, tuple[str, ...]]] = {
     "/control/transmit": ("/control/state", ("traffic", "flow_transmit")),
     "/control/capture": ("/control/state", ("port", "capture")),
@@ -59,6 +37,9 @@ EARLIER: Mapping[str, tuple[str, tuple[str, ...]]] = {
 }
 """Paths of requests in earlier models (snappi 0.9): the present path, and the parts of its request that contain the
 contents."""
+
+
+_STATUS = {FieldError: HTTPStatus.BAD_REQUEST, ModelError: HTTPStatus.BAD_REQUEST, BusyError: HTTPStatus.CONFLICT}
 
 
 class _RefusalError(Exception):
@@ -76,15 +57,10 @@ class _Handler(LocalHandler):
             answer = self._answer()
         except _RefusalError as error:
             self.send_error(error.status, str(error))
-        except (FieldError, ModelError) as error:
-            self._refuse(HTTPStatus.BAD_REQUEST, error)
-        except BusyError as error:
-            self._refuse(HTTPStatus.CONFLICT, error)
-        except LossRatioError as error:
-            self._refuse(HTTPStatus.INTERNAL_SERVER_ERROR, error, "internal")
         except Exception as error:
-            self._refuse(HTTPStatus.INTERNAL_SERVER_ERROR, error, "internal")
-            raise
+            self._refuse(_STATUS.get(type(error), HTTPStatus.INTERNAL_SERVER_ERROR), error)
+            if not isinstance(error, LossRatioError):
+                raise
         else:
             self._send(HTTPStatus.OK, answer)
 
@@ -97,7 +73,8 @@ class _Handler(LocalHandler):
         self._refuse(status, message or explain or status.phrase)
         self.discard_contents()
 
-    def _refuse(self, status: HTTPStatus, error: object, kind: str = "validation") -> None:
+    def _refuse(self, status: HTTPStatus, error: object) -> None:
+        kind = "internal" if status is HTTPStatus.INTERNAL_SERVER_ERROR else "validation"
         self._send(status, checked("Error", {"code": int(status), "kind": kind, "errors": [str(error)]}))
 
     def _send(self, status: HTTPStatus, answer: Mapping[str, Any] | bytes) -> None:
@@ -122,16 +99,14 @@ class _Handler(LocalHandler):
             raise _RefusalError(
                 HTTPStatus.NOT_FOUND, f"{self.command} {path[:100]} is not supported; possible: {there}"
             )
-        answer, returns, takes = ROUTES[self.command, path]
+        name, model = ROUTES[self.command, path]
 
-        sent = None if takes is None else self._contents()
+        contents = [] if self.command == "GET" else [self._contents()]
         for part in reversed(parts):
-            sent = {"choice": part, part: sent}
+            contents = [{"choice": part, part: contents[0]}]
         with self.server.at_work(self.connection):
-            check_counts(sent)
-            model = None if takes is None else checked(takes, sent)
-            made = answer(self.server.tester, model, sent)
-            return checked(returns, made) if returns is not None else bytes(made)
+            made = getattr(self.server.tester, name)(*contents)
+            return bytes(made) if model is None else checked(model, made)
 
     def _contents(self) -> Any:
         # Pages in a browser cannot send this type to another server without asking it.
@@ -157,18 +132,16 @@ class _Handler(LocalHandler):
 
 
 class OtgServer(LocalServer):
-    """The server; as a context manager, it is closed at the end, with its tester. TCP port 0: any free port.
+    """The server on a socket that listens; as a context manager, it is closed at the end, with its tester.
 
     Raises:
         TopologyError: If snappi is not there.
     """
 
-    def __init__(
-        self, tester: Tester, place: tuple[str, int] | socket.socket, tls: ssl.SSLContext | None = None
-    ) -> None:
+    def __init__(self, tester: Tester, listener: socket.socket, tls: ssl.SSLContext | None = None) -> None:
         load_snappi()
         self.tester = tester
-        super().__init__(place, _Handler, tls)
+        super().__init__(listener, _Handler, tls)
 
     def server_close(self) -> None:
         """Stops all traffic, and listens no more."""

@@ -8,6 +8,8 @@ from typing import Any
 from lossratio.errors import LossRatioError, NodeError
 from lossratio.input_file import shown_name
 from lossratio.traffic import AgentRefusalError
+from lossratio.traffic.otg import load_snappi
+from lossratio.version import __version__
 from lossratio_otg.captures import PortCaptures, read_captures
 from lossratio_otg.flows import (
     CAPTURE,
@@ -15,10 +17,10 @@ from lossratio_otg.flows import (
     CONTROL_STATE,
     METRICS,
     Flow,
-    check_request,
     configuration_of,
     groups_of,
     read_flows,
+    read_request,
 )
 from lossratio_otg.metrics import columns, flow_metric, no_counts, port_metric, report_of
 from lossratio_otg.packets import FieldError
@@ -88,13 +90,24 @@ class Tester:
         self._problem: LossRatioError | None = None
         self._generators: list[OwnGenerator] = []
 
-    def set_config(self, config: Mapping[str, Any], sent: Mapping[str, Any]) -> list[str]:
+    def version(self) -> dict[str, Any]:
+        """The versions of the models and of lossratio."""
+        local = load_snappi().api().get_local_version()
+        versions = {"api_spec_version": local.api_spec_version, "sdk_version": local.sdk_version}
+        return {**versions, "app_version": f"lossratio {__version__}"}
+
+    def get_config(self) -> Mapping[str, Any]:
+        """The configuration."""
+        return self.config
+
+    def set_config(self, sent: Any) -> dict[str, Any]:
         """Sets the tester's configuration, prepares the generator for it, and returns warnings.
 
         After an error, there is no configuration, unless the error is a `BusyError`: flows are being sent.
 
         Raises:
             FieldError: If something in it is not supported, or there is no such port.
+            ModelError: If it does not fit the models.
         """
         with self._lock:
             self._check_idle()
@@ -104,7 +117,7 @@ class Tester:
             self._problem = None
             self._captures.end()
             self._captures = PortCaptures({}, {}, self._told.tell)
-            warnings = check_request(CONFIG, sent, config)
+            config, warnings = read_request("Config", sent, CONFIG)
             flows = read_flows(config)
             settings = read_captures(config)
 
@@ -120,52 +133,57 @@ class Tester:
                 self._ready(flows, config)
             self.config, self._flows = config, flows
             self._counts = no_counts(flows)
-            return [*self._told.take(), *warnings]
+            return {"warnings": [*self._told.take(), *warnings]}
 
-    def set_state(self, state: Mapping[str, Any], sent: Mapping[str, Any]) -> list[str]:
+    def set_state(self, sent: Any) -> dict[str, Any]:
         """Starts or stops flows or captures: all, unless some are named. If flows are still sent, raises `BusyError`.
 
         Returns warnings about ended flows and captures that were not reported to any client yet.
 
         Raises:
             FieldError: If something in it is not supported.
+            ModelError: If it does not fit the models.
         """
-        check_request(CONTROL_STATE, sent, state)
+        state, _ = read_request("ControlState", sent, CONTROL_STATE)
+        runs: list[Run] = []
         with self._lock:
             if state.get("choice") == "port":
                 self._captures.set_state(state.get("port", {}).get("capture", {}))
-                return self._told.take()
+            else:
+                wanted = state.get("traffic", {}).get("flow_transmit", {})
+                if "state" not in wanted:
+                    raise FieldError("traffic.flow_transmit.state", "it must be start or stop")
+                flows = self._named(wanted.get("flow_names"))
+                if wanted["state"] == "start":
+                    self._start(flows)
+                else:
+                    runs = self._together(flows)
+            if not runs:
+                return {"warnings": self._told.take()}
 
-            wanted = state.get("traffic", {}).get("flow_transmit", {})
-            if "state" not in wanted:
-                raise FieldError("traffic.flow_transmit.state", "it must be start or stop")
-            flows = self._named(wanted.get("flow_names"))
-            if wanted["state"] == "start":
-                self._start(flows)
-                return self._told.take()
-            runs = [run for run in self._runs if set(run.flows) & set(flows)]
-
-        self._stop(runs, flows)
+        # A run that ends needs the lock.
+        for run in runs:
+            run.stop()
         with self._lock:
-            return self._told.take()
+            return {"warnings": self._told.take()}
 
-    def capture(self, request: Mapping[str, Any], sent: Mapping[str, Any]) -> bytes:
+    def capture(self, sent: Any) -> bytes:
         """Stops the capture of a port, and returns its frames as a file.
 
         Raises:
             FieldError: If no capture was started there.
         """
-        check_request(CAPTURE, sent, request)
+        request, _ = read_request("CaptureRequest", sent, CAPTURE)
         with self._lock:
             return self._captures.file(request)
 
-    def metrics(self, request: Mapping[str, Any], sent: Mapping[str, Any]) -> dict[str, Any]:
+    def metrics(self, sent: Any) -> dict[str, Any]:
         """The metrics of ports or flows. Frames are counted when the traffic has ended.
 
         Raises:
             FieldError: If there is no such port or flow.
         """
-        check_request(METRICS, sent, request)
+        request, _ = read_request("MetricsRequest", sent, METRICS)
         with self._lock:
             for run in self._runs:
                 run.heard = time.monotonic()
@@ -264,14 +282,15 @@ class Tester:
         self._counts |= no_counts(flows)
         self._runs = [Run(generator, self._ended) for generator in generators]
 
-    def _stop(self, runs: Sequence[Run], flows: Sequence[Flow]) -> None:
+    def _together(self, flows: Sequence[Flow]) -> list[Run]:
+        """The runs of these flows, which have no other flows."""
+        runs = [run for run in self._runs if set(run.flows) & set(flows)]
         if not all(set(run.flows) <= set(flows) for run in runs):
             raise FieldError(
                 "traffic.flow_transmit.flow_names",
                 "other flows were started together with these, and last equally long: stop all of them together",
             )
-        for run in runs:
-            run.stop()
+        return runs
 
     def _ended(self, run: Run, counters: Sequence[Counted]) -> None:
         with self._lock:

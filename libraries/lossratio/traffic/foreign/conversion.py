@@ -5,8 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from fractions import Fraction
-from math import gcd, lcm
+from math import gcd
 from typing import Any
 
 from pydantic import ValidationError
@@ -15,7 +14,6 @@ from lossratio.agent import FCS_BYTES, TAG_BYTES
 from lossratio.traffic.foreign.packets import (
     LAYERS,
     MOST_LISTED,
-    STEPPING,
     ForeignFieldError,
     ForeignProfile,
     ForeignStream,
@@ -26,7 +24,7 @@ from lossratio.traffic.foreign.packets import (
 from lossratio.traffic.frame_sizes import MOST_SIZES
 from lossratio.traffic.headers import LARGEST_FRAME, SMALLEST_FRAME, SMALLEST_IPV6_FRAME, TCP_FLAGS
 from lossratio.traffic.profile import TrafficProfile
-from lossratio.traffic.streams import LONGEST_ROUND, StreamError
+from lossratio.traffic.streams import LONGEST_ROUND, StreamError, whole_shares
 from lossratio.units import L1_OVERHEAD
 from lossratio.wrong_values import in_words
 
@@ -92,6 +90,8 @@ class _Way:
     """The streams of a direction, as in a profile's file."""
 
     def __init__(self, streams: Sequence[ForeignStream], remarks: dict[str, None]) -> None:
+        self.line = streams[0].line
+        """Where its first stream is described."""
         self._streams = streams
         self.headers = [_headers(stream, remarks) for stream in streams]
         """The headers of each stream."""
@@ -100,11 +100,6 @@ class _Way:
         self.sizes = [self._size(stream, remarks) for stream in streams]
         """The frame size of each stream, or the name of its mix."""
         self._frames = _proportions(streams, remarks)
-
-    @property
-    def line(self) -> int | None:
-        """Where its first stream is described."""
-        return self._streams[0].line
 
     @property
     def described(self) -> object:
@@ -204,12 +199,9 @@ def _proportions(streams: Sequence[ForeignStream], remarks: dict[str, None]) -> 
         raise ForeignFieldError("mode", problem, streams[0].line)
     if not streams[0].is_of_bits:
         frames = [stream.frames for stream in streams]
-        exact = [Fraction(repr(one)) for one in frames]
-        whole = lcm(*(one.denominator for one in exact))
-        parts = [int(one * whole) for one in exact]
-        divisor = gcd(*parts)
-        if sum(parts) <= LONGEST_ROUND * divisor:
-            return [part // divisor for part in parts]
+        parts = whole_shares(frames)
+        if sum(parts) <= LONGEST_ROUND:
+            return parts
     else:
         frames = [
             stream.frames / (stream.average_length + FCS_BYTES + L1_OVERHEAD) for stream in streams
@@ -227,21 +219,11 @@ def _proportions(streams: Sequence[ForeignStream], remarks: dict[str, None]) -> 
 def _headers(stream: ForeignStream, remarks: dict[str, None]) -> dict[str, Any]:
     """The headers of a stream, as in a profile's file."""
     try:
-        return _described_headers(stream, remarks)
+        return _with_inner(list(enumerate(stream.packet.layers)), stream, remarks)
     except ForeignFieldError as error:
         if error.line is not None:
             raise
         raise error.at(error.what, stream.line) from error
-
-
-def _described_headers(stream: ForeignStream, remarks: dict[str, None]) -> dict[str, Any]:
-    layers = list(enumerate(stream.packet.layers))
-    for place, field in stream.steps:
-        layer = stream.packet.layers[place]
-        if field not in STEPPING:
-            problem = "only addresses and ports can change from frame to frame"
-            raise ForeignFieldError(f"{layer.name}.{field}", problem, layer.line)
-    return _with_inner(layers, stream, remarks)
 
 
 def _with_inner(
@@ -271,15 +253,11 @@ def _with_inner(
 
     if "ipv4" not in headers and "ipv6" not in headers:
         raise ForeignFieldError("the packet", "it has no IP header", stream.line)
-    _without_protocol(headers)
-    return headers
-
-
-def _without_protocol(headers: dict[str, Any]) -> None:
-    """Leaves out the protocol number if a header implies it."""
     if "udp" in headers or "tcp" in headers:
+        # The header implies the protocol number.
         headers.get("ipv4", {}).pop("protocol", None)
         headers.get("ipv6", {}).pop("next_header", None)
+    return headers
 
 
 def _refuse_others(layer: Layer) -> None:

@@ -291,9 +291,8 @@ def _audited(event: str, given: tuple[Any, ...]) -> None:
 
 
 def _end(answer: Mapping[str, Any]) -> NoReturn:
-    data = json.dumps(answer).encode()
-    while data:
-        data = data[os.write(1, data) :]
+    sys.stdout.write(json.dumps(answer, default=_plain))
+    sys.stdout.flush()
     os._exit(0)
 
 
@@ -324,25 +323,16 @@ def _accepted(function: Any, given: dict[str, Any]) -> dict[str, Any]:
 
 
 def _plain(value: Any) -> Any:
-    """A value for JSON."""
+    """What stands for a value that JSON does not have."""
     if isinstance(value, Made):
-        parts = {name: _plain(part) for name, part in vars(value).items() if name != "named"}
-        return {**parts, "named": _pairs(value.named)}
+        return {**vars(value), "named": [*value.named.items()]}
     if isinstance(value, Layers):
-        layers = [(name, _pairs(fields), line) for name, fields, line in value.layers]
+        layers = [(name, [*fields.items()], line) for name, fields, line in value.layers]
         return {"layers": layers, "payload": value.payload}
-    if isinstance(value, (list, tuple)):
-        return [_plain(part) for part in value]
     if isinstance(value, bytes):
         return value.decode("latin-1")
-    if value is None or isinstance(value, (int, float, str)):
-        return value
     kind = value.kind if isinstance(value, Name) else type(value).__name__
     return {"kind": kind, "line": 1, "arguments": [], "named": [], "calls": []}
-
-
-def _pairs(values: Mapping[str, Any]) -> list[tuple[str, Any]]:
-    return [(name, _plain(value)) for name, value in values.items()]
 
 
 def _failed(error: BaseException, text: str) -> dict[str, Any]:
@@ -386,7 +376,7 @@ def main() -> None:
     try:
         enclose(request["seconds"])
         found = eval(_compiled(text, request["mode"]), scope)  # noqa: S307 (that is what this process is for)
-        _end({"value": _plain(_ways(scope) if request["mode"] == "exec" else found)})
+        _end({"value": _ways(scope) if request["mode"] == "exec" else found})
     except BaseException as error:  # noqa: BLE001 (a user is told of any)
         _end(_failed(error, text))
 

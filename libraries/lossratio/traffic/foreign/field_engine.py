@@ -18,27 +18,6 @@ from lossratio.traffic.foreign.packets import (
     number_of,
 )
 
-# Table: the arguments of each instruction in their order; methods of STLVM have short names.
-_ARGUMENTS: Mapping[str, tuple[str, ...]] = {
-    "STLVmFlowVar": ("name", "init_value", "min_value", "max_value", "size", "step", "op"),
-    "var": ("name", "min_value", "max_value", "size", "op", "step"),
-    "STLVmTupleGen": ("name", "ip_min", "ip_max", "port_min", "port_max", "limit_flows", "flags"),
-    "tuple_var": ("name", "ip_min", "ip_max", "port_min", "port_max", "limit_flows"),
-    "STLVmFlowVarRepeatableRandom": ("name", "size", "limit", "seed", "min_value", "max_value"),
-    "repeatable_random_var": ("name", "size", "limit", "seed", "min_value", "max_value"),
-    "STLVmWrFlowVar": ("fv_name", "pkt_offset", "offset_fixup", "add_val", "is_big"),
-    "write": ("fv_name", "pkt_offset", "offset_fixup", "add_val", "byte_order"),
-    "STLVmWrMaskFlowVar": (
-        *("fv_name", "pkt_offset", "pkt_cast_size", "mask"),
-        *("shift", "add_val", "offset_fixup", "is_big"),
-    ),
-    "write_mask": (
-        *("fv_name", "pkt_offset", "pkt_cast_size", "mask"),
-        *("shift", "offset_fixup", "add_val", "byte_order"),
-    ),
-    "STLVmTrimPktSize": ("fv_name",),
-    "trim": ("fv_name",),
-}
 _OTHER_NAMES = {"add_value": "add_val", "is_big_endian": "is_big"}
 _BIG_ENDIAN = (None, True, "big")
 _FIXES = frozenset(
@@ -91,32 +70,15 @@ class FieldEngine:
         Raises:
             ForeignFieldError: If something in it cannot be used here.
         """
-        # Table: how each instruction is read.
-        known: Mapping[str, Callable[[Made, Mapping[str, Any]], None]] = {
-            "STLVmFlowVar": self._add_variable,
-            "var": self._add_variable,
-            "STLVmTupleGen": self._add_tuple,
-            "tuple_var": self._add_tuple,
-            "STLVmFlowVarRepeatableRandom": self._add_repeated,
-            "repeatable_random_var": self._add_repeated,
-            "STLVmWrFlowVar": self._write,
-            "write": self._write,
-            "STLVmWrMaskFlowVar": self._write_masked,
-            "write_mask": self._write_masked,
-            "STLVmTrimPktSize": self._trim,
-            "trim": self._trim,
-        }
-
         for each in _instructions(machine, line):
             if each.kind in _FIXES:
                 continue
-            if each.kind not in known:
+            if each.kind not in _INSTRUCTIONS:
                 problem = "the field engine's instruction is not supported"
                 raise ForeignFieldError(each.kind, problem, each.line)
-            given = each.values(*_ARGUMENTS[each.kind])
-            known[each.kind](
-                each, {_OTHER_NAMES.get(name, name): value for name, value in given.items()}
-            )
+            read, arguments = _INSTRUCTIONS[each.kind]
+            given = each.values(*arguments)
+            read(self, each, {_OTHER_NAMES.get(name, name): given[name] for name in given})
 
     def _add_variable(self, made: Made, fields: Mapping[str, Any]) -> None:
         listed = fields.get("value_list")
@@ -172,26 +134,10 @@ class FieldEngine:
         return self._variables[str(name)]
 
     def _write(self, made: Made, fields: Mapping[str, Any]) -> None:
-        variable = self._variable(fields.get("fv_name"), made)
-        target = self._target(made, fields, variable.width)
-        if target is None:
-            return
-        added = _number(fields.get("add_val", 0), made)
-        numbers = variable.steps.numbers
-
-        modulus = 1 << 8 * variable.width
-        base = target.base & ~((modulus - 1) << target.shift)
-        first, last = (number + added for number in (numbers[0], numbers[-1]))
-        if isinstance(numbers, range) and 0 <= min(first, last) <= max(first, last) < modulus:
-            step = numbers.step << target.shift
-            begin = base + (first << target.shift)
-            written: Sequence[int] = range(begin, begin + step * len(numbers), step)
-        else:
-            written = [
-                base + ((number + added) % modulus << target.shift)
-                for number in numbers[:MOST_LISTED]
-            ]
-        self.steps[target.key] = Steps(written, variable.steps.is_random)
+        """Writes a whole variable."""
+        width = self._variable(fields.get("fv_name"), made).width
+        whole = {"pkt_cast_size": width, "mask": (1 << 8 * width) - 1, "is_whole": True}
+        self._write_masked(made, {**fields, **whole})
 
     def _write_masked(self, made: Made, fields: Mapping[str, Any]) -> None:
         """Writes those bits of a shifted variable that a mask has."""
@@ -206,10 +152,18 @@ class FieldEngine:
 
         base = target.base & ~(mask << target.shift)
         left, right = max(0, shift), max(0, -shift)
-        written = [
-            base + (((number + added) << left >> right & mask) << target.shift)
-            for number in variable.steps.numbers[:MOST_LISTED]
-        ]
+        numbers = variable.steps.numbers
+        first, last = (number + added for number in (numbers[0], numbers[-1]))
+        fits = "is_whole" in fields and 0 <= min(first, last) <= max(first, last) <= mask
+        if fits and isinstance(numbers, range):
+            step = numbers.step << target.shift
+            begin = base + (first << target.shift)
+            written: Sequence[int] = range(begin, begin + step * len(numbers), step)
+        else:
+            written = [
+                base + ((number + added << left >> right & mask) << target.shift)
+                for number in numbers[:MOST_LISTED]
+            ]
         self.steps[target.key] = Steps(written, variable.steps.is_random)
 
     def _target(self, made: Made, fields: Mapping[str, Any], width: int) -> _Target | None:
@@ -270,6 +224,58 @@ class FieldEngine:
     def _trim(self, made: Made, fields: Mapping[str, Any]) -> None:
         numbers = self._variable(fields.get("fv_name"), made).steps.numbers
         self.sizes = dict.fromkeys(numbers, 1)
+
+
+# Table: how each instruction is read, and its arguments in their order; methods of STLVM have short names.
+_INSTRUCTIONS: Mapping[
+    str, tuple[Callable[[FieldEngine, Made, Mapping[str, Any]], None], tuple[str, ...]]
+] = {
+    "STLVmFlowVar": (
+        FieldEngine._add_variable,
+        ("name", "init_value", "min_value", "max_value", "size", "step", "op"),
+    ),
+    "var": (FieldEngine._add_variable, ("name", "min_value", "max_value", "size", "op", "step")),
+    "STLVmTupleGen": (
+        FieldEngine._add_tuple,
+        ("name", "ip_min", "ip_max", "port_min", "port_max", "limit_flows", "flags"),
+    ),
+    "tuple_var": (
+        FieldEngine._add_tuple,
+        ("name", "ip_min", "ip_max", "port_min", "port_max", "limit_flows"),
+    ),
+    "STLVmFlowVarRepeatableRandom": (
+        FieldEngine._add_repeated,
+        ("name", "size", "limit", "seed", "min_value", "max_value"),
+    ),
+    "repeatable_random_var": (
+        FieldEngine._add_repeated,
+        ("name", "size", "limit", "seed", "min_value", "max_value"),
+    ),
+    "STLVmWrFlowVar": (
+        FieldEngine._write,
+        ("fv_name", "pkt_offset", "offset_fixup", "add_val", "is_big"),
+    ),
+    "write": (
+        FieldEngine._write,
+        ("fv_name", "pkt_offset", "offset_fixup", "add_val", "byte_order"),
+    ),
+    "STLVmWrMaskFlowVar": (
+        FieldEngine._write_masked,
+        (
+            *("fv_name", "pkt_offset", "pkt_cast_size", "mask"),
+            *("shift", "add_val", "offset_fixup", "is_big"),
+        ),
+    ),
+    "write_mask": (
+        FieldEngine._write_masked,
+        (
+            *("fv_name", "pkt_offset", "pkt_cast_size", "mask"),
+            *("shift", "offset_fixup", "add_val", "byte_order"),
+        ),
+    ),
+    "STLVmTrimPktSize": (FieldEngine._trim, ("fv_name",)),
+    "trim": (FieldEngine._trim, ("fv_name",)),
+}
 
 
 def _no_field(made: Made, offset: Any) -> ForeignFieldError:

@@ -114,7 +114,7 @@ class _Hlt:
         self._remarks = remarks
         self._given = dict(made.values())
         self._known: set[str] = set()
-        if int(self._value("direction", 0)):
+        if int(self._value("direction")):
             self._swap()
 
     def stream(self) -> ForeignStream:
@@ -137,17 +137,15 @@ class _Hlt:
             frames=frames,
             is_of_bits=is_of_bits,
             is_burst=is_burst,
-            name=self._value("name", None),
+            name=self._value("name"),
             line=self._made.line,
         )
 
-    def _value(self, name: str, usual: Any) -> Any:
+    def _value(self, name: str, usual: Any = None) -> Any:
+        """The value of an argument, or else what is usual, in this stream or in general."""
         self._known.add(name)
         value = self._given.get(name)
-        return usual if value is None else value
-
-    def _general(self, name: str) -> Any:
-        return self._value(name, _GENERAL[name])
+        return _GENERAL.get(name, usual) if value is None else value
 
     def _refused(self, name: str, problem: str) -> ForeignFieldError:
         return ForeignFieldError(f"{self._made.kind}.{name}", problem, self._made.line)
@@ -160,7 +158,7 @@ class _Hlt:
             else name: value
             for name, value in self._given.items()
         }
-        version = _IP.get(self._general("l3_protocol"), {})
+        version = _IP.get(self._value("l3_protocol"), {})
         ends = [name for name in version if name.endswith("_addr")]
         for name, other in zip(ends, reversed(ends), strict=True):
             self._given.setdefault(name, version[other][1])
@@ -170,7 +168,7 @@ class _Hlt:
         for tag in self._tags():
             yield Layer("Dot1Q", tag, self._made.line)
         for argument, table in (("l3_protocol", _IP), ("l4_protocol", _TRANSPORT)):
-            protocol = self._general(argument)
+            protocol = self._value(argument)
             if protocol is None:
                 continue
             if protocol not in table:
@@ -217,7 +215,7 @@ class _Hlt:
 
     def _sizes(self, least: int) -> dict[int, int]:
         """Lengths without FCS, with their weights."""
-        mode = self._general("length_mode")
+        mode = self._value("length_mode")
         if mode == "imix":
             weights = {}
             for number, (size, weight) in _IMIX.items():
@@ -231,7 +229,7 @@ class _Hlt:
 
         if mode == "fixed":
             is_of_ip = "frame_size" not in self._given and "l3_length" in self._given
-            length = int(self._general("l3_length" if is_of_ip else "frame_size"))
+            length = int(self._value("l3_length" if is_of_ip else "frame_size"))
             return {length + (ETHERNET_HEADER_BYTES if is_of_ip else -FCS_BYTES): 1}
         if mode not in ("increment", "decrement", "random"):
             raise self._refused("length_mode", f"{mode!r} is not supported")
@@ -239,9 +237,7 @@ class _Hlt:
         kind, more = (
             ("l3_length", ETHERNET_HEADER_BYTES) if is_of_ip else ("frame_size", -FCS_BYTES)
         )
-        first, last, step = (
-            int(self._general(f"{kind}_{part}")) for part in ("min", "max", "step")
-        )
+        first, last, step = (int(self._value(f"{kind}_{part}")) for part in ("min", "max", "step"))
         return dict.fromkeys(range(first + more, last + more + 1, step), 1)
 
     def _steps(self, layers: Sequence[Layer]) -> Iterator[tuple[tuple[int, str], Steps]]:
@@ -279,12 +275,12 @@ class _Hlt:
 
     def _rate(self, sizes: Mapping[int, int]) -> tuple[float, bool, bool]:
         """The proportion, whether it refers to bits on the line, and whether it is of frames until the end."""
-        mode = self._general("transmit_mode")
-        bursts = {"single_burst": 1, "multi_burst": int(self._general("burst_loop_count"))}
+        mode = self._value("transmit_mode")
+        bursts = {"single_burst": 1, "multi_burst": int(self._value("burst_loop_count"))}
         given = [name for name in _RATES if self._given.get(name) is not None]
         self._known |= _RATES.keys()
         if mode in bursts:
-            return float(bursts[mode] * int(self._general("pkts_per_burst"))), False, True
+            return float(bursts[mode] * int(self._value("pkts_per_burst"))), False, True
         if mode != "continuous" or len(given) > 1:
             raise self._refused("transmit_mode", f"{mode!r} with {given} is not supported")
 

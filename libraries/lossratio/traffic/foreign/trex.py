@@ -122,7 +122,10 @@ def _stream(made: Made, folder: Path, remarks: dict[str, None]) -> ForeignStream
             problem = "continuous streams have no such field here, as all of them are sent at once"
             raise ForeignFieldError(f"STLStream.{name}", problem, made.line)
 
-    builder = _builder(fields.get("packet"), made.line)
+    builder = fields.get("packet")
+    if not isinstance(builder, Made) or builder.kind != "STLPktBuilder":
+        kind = getattr(builder, "kind", "packet")
+        raise ForeignFieldError(kind, "only packets of STLPktBuilder can be read", made.line)
     packet = _packet(builder, folder)
     engine = FieldEngine(packet, remarks)
     engine.run(builder.values(*_BUILDER).get("vm"), builder.line)
@@ -172,13 +175,6 @@ def _frames_of_burst(mode: Made) -> float:
             raise ForeignFieldError(f"{mode.kind}.{name}", f"{number!r} is no number", mode.line)
         frames *= number
     return frames
-
-
-def _builder(made: Any, line: int) -> Made:
-    if not isinstance(made, Made) or made.kind != "STLPktBuilder":
-        kind = made.kind if isinstance(made, Made) else "packet"
-        raise ForeignFieldError(kind, "only packets of STLPktBuilder can be read", line)
-    return made
 
 
 def _packet(builder: Made, folder: Path) -> Packet:

@@ -67,33 +67,23 @@ class AfPacket(_OfAgent[AfPacketGenerator]):
 class _InKernel(_OfAgent[SettingsT]):
     locates_running_losses = False
 
-    def _connecting(self, agent: AgentClient, configuration: Configuration) -> Mapping[str, Any]:
-        """Opens connections inside the kernel if possible, and otherwise by packet sockets."""
-        reason = why_not_in_kernel(configuration)
+    def _configure_either(
+        self, agent: AgentClient, configuration: Configuration, reason: str | None
+    ) -> Mapping[str, Any]:
+        """The generator inside the kernel; or packet sockets, for a reason, or because the TG cannot have it."""
+        options = self.ready()
         if reason is None:
-            return self._in_kernel(agent, configuration)
-        return {**self._embedded(agent, configuration), "instead_of_xdp_because": reason}
+            try:
+                facts = agent.configure(configuration, generator="xdp", options=options)
+                return {"kind": "xdp", **facts}
+            except AgentRefusalError as error:
+                if error.kind not in IMPOSSIBLE:
+                    raise
+                reason = str(error)
 
-    def _in_kernel(self, agent: AgentClient, configuration: Configuration) -> Mapping[str, Any]:
-        """The generator inside the kernel, or packet sockets if the TG cannot have it."""
-        try:
-            return {
-                "kind": "xdp",
-                **agent.configure(configuration, generator="xdp", options=self.ready()),
-            }
-        except AgentRefusalError as error:
-            if error.kind not in IMPOSSIBLE:
-                raise
-            reason = str(error)
-
-        return {**self._embedded(agent, configuration), "instead_of_xdp_because": reason}
-
-    def _embedded(self, agent: AgentClient, configuration: Configuration) -> Mapping[str, Any]:
-        options = {name: value for name, value in self.ready().items() if name not in _OF_SENDERS}
-        return {
-            "kind": "afpacket",
-            **agent.configure(configuration, generator="afpacket", options=options),
-        }
+        options = {name: value for name, value in options.items() if name not in _OF_SENDERS}
+        facts = agent.configure(configuration, generator="afpacket", options=options)
+        return {"kind": "afpacket", **facts, "instead_of_xdp_because": reason}
 
 
 class Xdp(_InKernel[XdpGenerator]):
@@ -128,7 +118,7 @@ class Xdp(_InKernel[XdpGenerator]):
             TrafficError: If links may pad frames on the way, or as for `Generator.configure`.
         """
         if configuration.connects:
-            return self._connecting(agent, configuration)
+            return self._configure_either(agent, configuration, why_not_in_kernel(configuration))
         if any(direction.may_be_padded for direction in configuration.directions):
             raise TrafficError(
                 f"{_MAY_BE_PADDED}. Use larger frames, 'kind: afpacket' or 'kind: auto'."
@@ -144,10 +134,10 @@ class Auto(_InKernel[AutoGenerator]):
 
     def configure(self, agent: AgentClient, configuration: Configuration) -> Mapping[str, Any]:
         """See `Generator.configure`. ``instead_of_xdp_because`` in the answer says why it is the embedded generator."""
+        reason = None
         if configuration.connects:
-            return self._connecting(agent, configuration)
-
-        if configuration.watches:
+            reason = why_not_in_kernel(configuration)
+        elif configuration.watches:
             reason = (
                 "frames that arrive inside the kernel have no time stamps, but only these tell when running "
                 "traffic loses frames"
@@ -156,7 +146,4 @@ class Auto(_InKernel[AutoGenerator]):
             reason = _MAY_BE_PADDED
         elif any(direction.growth for direction in configuration.directions):
             reason = "frames that come back longer or shorter are not recognized inside the kernel"
-        else:
-            return self._in_kernel(agent, configuration)
-
-        return {**self._embedded(agent, configuration), "instead_of_xdp_because": reason}
+        return self._configure_either(agent, configuration, reason)
