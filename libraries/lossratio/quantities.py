@@ -4,11 +4,15 @@ Each field of a request has one of these types. Keywords, methods, checks, journ
 from it.
 """
 
+import math
+import re
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import timedelta
 from enum import Enum
 from numbers import Real
+from pathlib import Path
 from typing import Annotated, Any, TypeVar, get_args
 
 from pydantic import AfterValidator, BeforeValidator, Field, WithJsonSchema
@@ -24,6 +28,36 @@ from lossratio.units import (
 
 EnumT = TypeVar("EnumT", bound=Enum)
 _MOST_REPEATS = 1_000_000
+_TRUTH = {"true": True, "false": False}
+_NUMBER = re.compile(r"[-+]?(\.[0-9]+|[0-9][0-9_]*(\.[0-9]*)?)([eE][-+]?[0-9]+)?")
+
+
+class Plain(str):
+    """A text without quotes in a YAML file. Its field says whether it is a text, a number or a truth value."""
+
+    __slots__ = ()
+
+
+def resolved(value: Any) -> Any:
+    """A value of a file whose field does not say what it is: texts without quotes may be numbers and truth values."""
+    if isinstance(value, dict):
+        return {name: resolved(each) for name, each in value.items()}
+    if isinstance(value, list):
+        return [resolved(each) for each in value]
+    if not isinstance(value, Plain):
+        return value
+
+    text = str(value)
+    if not _NUMBER.fullmatch(text):
+        return _TRUTH.get(text.lower(), text)
+    with suppress(ValueError):
+        return int(text)
+    number = float(text)
+    return number if math.isfinite(number) else text
+
+
+RESOLVED = BeforeValidator(resolved)
+"""Marks a field that may be anything, or a number as well as a text."""
 
 
 @dataclass(frozen=True)
@@ -45,6 +79,12 @@ def _parsed(parse: Callable[[Any], float]) -> BeforeValidator:
         return value
 
     return BeforeValidator(parsed)
+
+
+def _named(path: object) -> object:
+    if isinstance(path, str) and not path.strip():
+        raise ValueError("the path is empty. Name a file, or leave the field out")
+    return path
 
 
 def _checked_repeats(value: int) -> int:
@@ -72,6 +112,8 @@ FileDuration = Annotated[float, BeforeValidator(parse_duration), WITH_UNIT]
 """A positive number of seconds in such a file."""
 FileShare = Annotated[float, BeforeValidator(parse_ratio), WITH_UNIT]
 """A share of a whole in such a file."""
+FilePath = Annotated[Path, BeforeValidator(_named)]
+"""The path of a file or folder, which is not empty."""
 Choice = Annotated[EnumT, Field(strict=False)]
 """A member of an enumeration; also read from its value."""
 Repeats = Annotated[int, Field(ge=1), AfterValidator(_checked_repeats)]

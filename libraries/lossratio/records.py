@@ -23,10 +23,13 @@ from lossratio.units import l1_bandwidth
 
 
 class FileModel(BaseModel):
-    """A part of a file: immutable, without unknown fields, described in its schema by the docstrings of its fields."""
+    """A part of a file: immutable, without unknown fields, described in its schema by the docstrings of its fields.
+
+    It has no numbers that JSON does not have.
+    """
 
     # Validators are built when they are needed, because a run needs only a few parts of the files.
-    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False, defer_build=True)
 
     @classmethod
     def __get_pydantic_json_schema__(
@@ -42,9 +45,7 @@ class ForeignPart(BaseModel):
 
 
 class Record(FileModel):
-    """A part of a result file. It has no numbers that JSON does not have."""
-
-    model_config = ConfigDict(allow_inf_nan=False)
+    """A part of a result file."""
 
     def __dir__(self) -> list[str]:
         """The names that an editor or a notebook completes: what was measured, and not pydantic's tools."""

@@ -92,25 +92,12 @@ def parse_frame_rate(text: str | float) -> float:
         )
 
     rate = _parse_scaled(text, _FRAME_RATE, what, example)
-    if isinstance(text, str):
-        check_unit_of(rate, has_unit=text.strip()[-1].isalpha())
-    return rate
-
-
-def check_unit_of(rate: float, *, has_unit: bool) -> None:
-    """Refuses a small frame rate without a unit, because kfps or Mfps may be meant.
-
-    Args:
-        rate: Frames per second.
-        has_unit: Whether the unit was given.
-
-    Raises:
-        ValueError: If it is less than 1000, and has no unit.
-    """
-    if rate < _LEAST_BARE and not has_unit:
+    is_bare = isinstance(text, str) and not text.strip()[-1].isalpha()
+    if is_bare and rate < _LEAST_BARE:
         raise ValueError(
             f"{rate:g} has no unit; write '{rate:g} kfps' or '{rate:g} Mfps', or '{rate:g} fps' if it is that low."
         )
+    return rate
 
 
 def counts_connections(text: str) -> bool:

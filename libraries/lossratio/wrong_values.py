@@ -3,8 +3,8 @@
 import inspect
 import re
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
-from datetime import date
 from functools import wraps
 from typing import Any, TypeVar
 
@@ -17,8 +17,6 @@ from lossratio.shipped import did_you_mean
 
 ClassT = TypeVar("ClassT", bound=type)
 
-READ_AS_TRUTH = "YAML reads on, off, yes and no without quotes as true or false"
-_READ_AS_TRUTH = {"on", "off", "yes", "no"}
 _LONGEST_MESSAGE = 1000
 
 # Table: what the value of a field must be, by the kind of pydantic's error.
@@ -103,13 +101,11 @@ class Like:
         return text
 
 
-def in_words(wrong: Mapping[str, Any], *, of_yaml: bool = False, written: str | None = None) -> str:
+def in_words(wrong: Mapping[str, Any]) -> str:
     """What is wrong with a value, in words that follow the name of its field.
 
     Args:
         wrong: One error of pydantic.
-        of_yaml: Whether the value is from a YAML file, where quotes turn a number or a truth value into a text.
-        written: The value as the file has it, such as 26.10, which is the number 26.1; None: not known.
     """
     kind = wrong["type"]
     value = wrong["input"]
@@ -128,24 +124,11 @@ def in_words(wrong: Mapping[str, Any], *, of_yaml: bool = False, written: str | 
         what = "characters" if kind == "string_too_long" else "entries"
         return f"must have at most {most} {what}, but has {len(value)}"
 
-    shown = shown_value(value)
-    if of_yaml and isinstance(value, bool):
-        shown = shown.lower()
-        if kind in _BOUNDS:
-            return f"must be a number, not {shown}: {READ_AS_TRUTH}"
-    is_text_missing = of_yaml and kind == "string_type"
-    if is_text_missing and written is not None and type(value) in (int, float):
-        shown = written
-    said = f"{_requirement(wrong)}, not {shown}"
+    said = f"{_requirement(wrong)}, not {shown_value(value)}"
     if kind in ("float_parsing", "int_parsing") and isinstance(value, str):
         said += _as_a_number(value)
     # The error for a choice among names, in an enumeration or a union, lists the names.
     names = re.findall(r"'([^']+)'", str(wrong.get("ctx", {}).get("expected", "")))
-    # In quotes, most values are still none of the names.
-    if is_text_missing or (of_yaml and _READ_AS_TRUTH.intersection(names)):
-        said += _quotes_for(value, written)
-    elif of_yaml and isinstance(value, bool) and names:
-        said += f": {READ_AS_TRUTH}"
     return said + ("." + meant if (meant := did_you_mean(str(value), names)) else "")
 
 
@@ -235,17 +218,6 @@ def _too_short(wrong: Mapping[str, Any]) -> str:
     return f"must have at least {least} entries, but has {len(wrong['input'])}"
 
 
-def _quotes_for(value: Any, written: str | None) -> str:
-    """How to turn a value into a text in YAML, if a text was meant."""
-    if isinstance(value, bool):
-        return f": {READ_AS_TRUTH}; put the text in quotes"
-    if isinstance(value, int | float):
-        return f": YAML reads it as a number; put it in quotes, '{written or value}'"
-    if isinstance(value, date):
-        return f": YAML reads it as a date; put it in quotes, '{value}'"
-    return ""
-
-
 def _naming(value: Any, message: str) -> str:
     """A message that begins with a value, as files show the value instead of Python."""
     if isinstance(value, str | int | float) and not isinstance(value, bool):
@@ -261,6 +233,8 @@ def _as_a_number(text: str) -> str:
         return f": write a share as a number, {float(number[1]) / 100:g}"
     if re.fullmatch(r"\s*-?[0-9]+(,[0-9]+)+\s*", text):
         return ": write numbers with a point for fractions and without commas"
+    with suppress(ValueError):
+        return f": write {int(text, base=0)}"
     return ""
 
 

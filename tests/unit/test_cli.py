@@ -72,13 +72,6 @@ VPP = "host: dut1.example\n    vpp: {driver: rdma}"
         (":00:02", ":00:01", 10, "nodes.TG.interfaces.p1.mac_address: TG.p0 has the same mac_address"),
         ("3b:00.1", "3b:00.0", 10, "nodes.TG.interfaces.p1.pci_address: TG.p0 has the same pci_address"),
         ("[{threads: [2]}]", "[{threads: [2]}, {threads: [3]}]", 7, "cores: each pair of ports needs an entry"),
-        (
-            '"0000:3b:00.0"',
-            "0000:17:00.0",
-            9,
-            "pci_address: write it in quotes: without them YAML reads such an address",
-        ),
-        ('"02:00:00:00:00:02"', "10:20:30:40:50:20", 10, "mac_address: write it in quotes: without them YAML"),
         ('"02:00:00:00:00:02"', '"03:00:00:00:00:02"', 10, "mac_address: no interface can have the address 03:00"),
         ("link: a}\n      p1", "link: a, speed: 100}\n      p1", 9, "write the unit, as in '25 Gbps'"),
         ("{kind: trex,", "{kind: trex, pin_cores: true,", 7, "'pin_cores' needs two or more cores"),

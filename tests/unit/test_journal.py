@@ -156,10 +156,14 @@ def test_more_trials_than_there_are_cannot_be_withdrawn(tmp_path):
         Journal.withdraw(path, 0, "none")
     with pytest.raises(SearchError, match="uses 1 trial, so 2 cannot be withdrawn"):
         Journal.withdraw(path, 2, "too many")
+    Journal.withdraw(path, 1, "cut off")
+    with pytest.raises(SearchError, match=r"so 1 cannot be withdrawn\. There is nothing to"):
+        Journal.withdraw(path, 1, "too many")
+    _journal(path, 1.0)
     last = json.loads(path.read_text().splitlines()[-1])["digest"]
     line = add_digest(b'{"withdrawal": {"trials": 2, "reason": "too many"}}', last)[0]
     path.write_bytes(path.read_bytes() + line + b"\n")
-    with pytest.raises(SearchError, match="line 3: 2 trials are withdrawn, but only 1 came before"):
+    with pytest.raises(SearchError, match="line 5: 2 trials are withdrawn, but only 1 came before"):
         read_journal(path)
 
 

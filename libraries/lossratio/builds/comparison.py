@@ -164,21 +164,51 @@ class _Blocks(_Design):
         return [min(max(difference, middle - room), middle + room) for difference in differences]
 
 
+class _Evidence:
+    """The evidence that the difference lies above a centre (side: 1) or below it (-1).
+
+    For each stake, it is the wealth of a gambler who bets on the signs: each factor
+    exp(stake * distance) / cosh(stake * distance) has the mean 1 for a fair coin, so the mean of all stakes' wealth is
+    a test martingale. The distance is measured in medians of the distances so far, which do not depend on signs.
+    """
+
+    def __init__(self, centre: float, side: float) -> None:
+        self._centre = centre
+        self._side = side
+        self._distances: list[float] = []
+        # Logarithms, by stake.
+        self._wealth = [0.0] * len(_BETS)
+
+    def logarithm(self, differences: Sequence[float]) -> float:
+        """The logarithm of the wealth after these differences, the first of which it may know from an earlier call."""
+        for difference in differences[len(self._distances) :]:
+            off = self._side * (difference - self._centre)
+            insort(self._distances, abs(off))
+            middle = self._distances[len(self._distances) // 2]
+            distance = 0.0
+            if middle:
+                distance = math.copysign(min(abs(off) / middle, _LONGEST), off)
+            for index, stake in enumerate(_BETS):
+                bet = stake * distance
+                self._wealth[index] += bet - math.log(math.cosh(bet))
+
+        most = max(self._wealth)
+        wealth = sum(math.exp(one - most) for one in self._wealth)
+        return most + math.log(wealth / len(self._wealth))
+
+
 class _Pairs(_Design):
     """Pairs in random order, which assume nothing about the noise of the machine.
 
     If the builds are the same, a pair's difference is as likely above zero as below it, because its order is random,
     whatever the machine does. Nothing else is assumed: no distribution, no steady machine.
-
-    For each stake, the evidence that the difference lies above a centre is the wealth of a gambler who bets on the
-    signs: each factor exp(stake * distance) / cosh(stake * distance) has the mean 1 for a fair coin, so the mean of all
-    stakes' wealth is a test martingale. The distance is measured in medians of the distances so far, which do not
-    depend on signs.
     """
 
     def __init__(self, least_change: float, doubt: float) -> None:
         super().__init__(least_change, doubt)
         self._needed = math.log(2.0 / doubt)
+        judged = ((self._fall, 1.0), (self._rise, -1.0), (0.0, 1.0), (0.0, -1.0))
+        self._judged_by = {which: _Evidence(*which) for which in judged}
         # The same draws each time, so that an interrupted comparison can continue.
         self._coin = random.Random(0)
         self._draw()
@@ -219,23 +249,8 @@ class _Pairs(_Design):
         return outside
 
     def _is_beyond(self, centre: float, side: float) -> bool:
-        distances: list[float] = []
-        # Logarithms, by stake.
-        wealth = [0.0] * len(_BETS)
-        for difference in self._differences:
-            off = side * (difference - centre)
-            insort(distances, abs(off))
-            middle = distances[len(distances) // 2]
-            distance = 0.0
-            if middle:
-                distance = math.copysign(min(abs(off) / middle, _LONGEST), off)
-            for index, stake in enumerate(_BETS):
-                bet = stake * distance
-                wealth[index] += bet - math.log(math.cosh(bet))
-
-        most = max(wealth)
-        mean = most + math.log(sum(math.exp(one - most) for one in wealth) / len(wealth))
-        return mean >= self._needed
+        evidence = self._judged_by.get((centre, side)) or _Evidence(centre, side)
+        return evidence.logarithm(self._differences) >= self._needed
 
 
 class BuildComparison:

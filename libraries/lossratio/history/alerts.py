@@ -22,6 +22,7 @@ from lossratio.history.sinks import Command, Email, Message, NotSentError, Sink,
 from lossratio.history.trend import ALARMS, LOOK_AT, Trend, TrendVerdict, missing_in_a_row
 from lossratio.history.trend_words import describe_trend
 from lossratio.input_file import MOST_RECORDED_BYTES, parse_json, read_input_file
+from lossratio.quantities import FilePath
 from lossratio.records import FileModel
 from lossratio.report import write_report
 from lossratio.units import and_more, counted, format_change_size, results_counted
@@ -76,7 +77,7 @@ class Alert(FileModel):
 
 class _AlertsFile(FileModel):
     alerts: tuple[Alert, ...]
-    memory: Path | None = None
+    memory: FilePath | None = None
     """File of the alerts that were sent, relative to this file. Left out: beside it, ``NAME.sent.json``."""
 
 

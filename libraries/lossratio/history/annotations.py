@@ -7,11 +7,13 @@ from collections.abc import Sequence
 from datetime import date, datetime, timedelta
 from glob import escape
 from pathlib import Path
+from typing import Annotated
 
-from pydantic import Field
+from pydantic import BeforeValidator, Field
 
 from lossratio.errors import ReportError, storing
 from lossratio.history.series import SeriesKey
+from lossratio.quantities import resolved
 from lossratio.records import FileModel
 from lossratio.yaml_file import load_yaml_file
 
@@ -19,10 +21,17 @@ ANNOTATIONS_NAME = "annotations.yaml"
 """Name of the file of known changes in a history's folder."""
 
 
+def _not_number(value: object) -> object:
+    # pydantic would read it as seconds since 1970.
+    if isinstance(resolved(value), int | float):
+        raise ValueError(f"must be a day, such as 2026-08-01, not {value}")
+    return value
+
+
 class KnownChange(FileModel):
     """A change of the testbed or the SUT whose reason is known."""
 
-    date: date
+    date: Annotated[date, BeforeValidator(_not_number)]
     """The day of the change, UTC."""
     note: str = Field(min_length=1)
     """The reason, which says what was changed."""

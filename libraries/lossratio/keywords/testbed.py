@@ -15,6 +15,9 @@ from lossratio.keywords.live_view import say
 from lossratio.measurements import MEMORY_REST, MEMORY_SECONDS
 from lossratio.topology import Topology, load_topology
 
+_NOT_ASKED = "local"
+"""The topology of the resource file, which a run does not ask for. ``lossratio run`` sets the variable to a path."""
+
 
 class TestbedKeywords(Keywords):
     """Set-up, tear-down, and reservations that outlast them."""
@@ -162,8 +165,8 @@ class TestbedKeywords(Keywords):
 
 def _warn_of_another(topology: Topology, file: Path) -> None:
     """Warns if the run was asked for another topology than the one that the suite sets up."""
-    given = BuiltIn().get_variable_value("${TOPOLOGY}")
-    if given is not None and load_topology(given) != topology:
+    given = BuiltIn().get_variable_value("${TOPOLOGY}", _NOT_ASKED)
+    if given != _NOT_ASKED and load_topology(given) != topology:
         logger.warn(
             f"This suite sets up {file}, although the run was asked for {given} (--topology, or the variable "
             "TOPOLOGY). To measure there, write ${TOPOLOGY} in the suite."

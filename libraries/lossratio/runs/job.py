@@ -13,6 +13,7 @@ from lossratio.checked_arguments import shortened, shown_value
 from lossratio.errors import JobError, LossRatioError
 from lossratio.input_file import shown_name
 from lossratio.keywords import problem_with_variable
+from lossratio.quantities import FilePath
 from lossratio.records import FileModel
 from lossratio.shipped import SUITES, TOPOLOGIES, Shipped, names_near
 from lossratio.topology import FileName, Topology, load_topology
@@ -27,7 +28,7 @@ _MOST_PROBLEMS = 20
 class JobTests(FileModel):
     """Some of the tests of a job."""
 
-    suites: tuple[Path, ...] = Field(min_length=1)
+    suites: tuple[FilePath, ...] = Field(min_length=1)
     """Files and directories with Robot suites, relative to the job file, or names of suites of lossratio."""
     include: tuple[str, ...] = ()
     """Only tests with one of these tags, or Robot Framework's patterns of tags (``ndrpdrAND64b``)."""
@@ -35,7 +36,7 @@ class JobTests(FileModel):
     """No tests with one of these tags, or patterns of tags."""
     frame_sizes: tuple[str, ...] = ()
     """Frame sizes that replace the suites' own, e.g. ``64B`` and ``IMIX``."""
-    cores: tuple[Annotated[int, Field(strict=True, ge=1)], ...] = ()
+    cores: tuple[Annotated[int, Field(ge=1)], ...] = ()
     """Numbers of cores that replace the suites' own."""
     testbeds: tuple[str, ...] = ()
     """Names of the topologies that they are for; none: all topologies of the job."""
@@ -52,7 +53,7 @@ class TesterDemand(FileModel):
     """Name of the traffic profile."""
     trials: int = Field(default=3, ge=1)
     """Number of trials of one second each."""
-    topologies: dict[str, Path] = Field(default={})
+    topologies: dict[str, FilePath] = Field(default={})
     """Topologies with the cable, as above, by testbed name; other testbeds have the cable in their own file."""
 
     @field_validator("load")
@@ -71,7 +72,7 @@ class JobFile(FileModel):
     """Name of the job."""
     description: str = ""
     """The purpose of the job."""
-    topologies: tuple[Path, ...] = Field(min_length=1)
+    topologies: tuple[FilePath, ...] = Field(min_length=1)
     """The testbeds' topology files, relative to the job file, or names such as ``local`` that come with lossratio."""
     tests: tuple[JobTests, ...] = Field(min_length=1)
     """The tests."""

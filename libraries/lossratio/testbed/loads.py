@@ -7,11 +7,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from operator import attrgetter
 from pathlib import Path
-from typing import Literal
+from typing import Annotated, Literal
 
 import yaml
 
 from lossratio.errors import SearchError, TopologyError, storing
+from lossratio.quantities import RESOLVED
 from lossratio.records import FileModel
 from lossratio.results import Conditions, LoadOrigin, MaxLoad, Note, NoteKind, noted, write_whole
 from lossratio.testbed.testbed import Testbed
@@ -27,7 +28,7 @@ class TesterLimit(FileModel):
 
     __test__ = False
 
-    frame_size: int | str
+    frame_size: Annotated[int | str, RESOLVED]
     """Frame size in bytes, or the name of a mix of sizes."""
     bidirectional: bool
     """Whether both ports transmitted."""

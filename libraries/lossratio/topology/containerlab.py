@@ -10,11 +10,12 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from ipaddress import ip_address, ip_interface
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 from pydantic import Field
 
 from lossratio.errors import TopologyError
+from lossratio.quantities import RESOLVED
 from lossratio.records import ForeignPart
 from lossratio.topology.lab_graph import JOINED, Lab, LabEnd, LabNode
 from lossratio.topology.quantities import is_interface_name
@@ -113,7 +114,7 @@ class _Topology(ForeignPart):
     kinds: dict[str, _Settings | None] | None = None
     groups: dict[str, _Settings | None] | None = None
     nodes: dict[str, _Settings | None] | None = None
-    links: list[dict[str, Any]] | None = None
+    links: Annotated[list[dict[str, Any]] | None, RESOLVED] = None
 
 
 class _File(ForeignPart):
@@ -126,8 +127,8 @@ class _Deployed(ForeignPart):
     """The file ``topology-data.json`` of a lab that runs."""
 
     name: str
-    nodes: dict[str, dict[str, Any]]
-    links: list[dict[str, Any]] | None = None
+    nodes: Annotated[dict[str, dict[str, Any]], RESOLVED]
+    links: Annotated[list[dict[str, Any]] | None, RESOLVED] = None
 
 
 def read_containerlab(path: str | Path, name: str | None = None) -> Lab:

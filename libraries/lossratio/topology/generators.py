@@ -20,6 +20,7 @@ from pydantic_core import CoreSchema, core_schema
 
 from lossratio.errors import TopologyError
 from lossratio.plugins import plugin_group
+from lossratio.quantities import RESOLVED
 from lossratio.records import FileModel
 from lossratio.topology.path import Interface
 from lossratio.topology.quantities import (
@@ -131,7 +132,7 @@ class XdpGenerator(RealGenerator):
     cpu_share: Annotated[Share, Field(ge=0.1, le=1.0)] | None = None
     """The largest share of each of these CPUs that a sender takes (default: 90 %). Other programs get the rest of each
     millisecond. Frames for which this share is not enough are unsent."""
-    card_stamps: Literal[True] | None = None
+    card_stamps: Annotated[Literal[True] | None, RESOLVED] = None
     """``true``: latency is measured until the receiving card stamps the frame, not until a program sees it."""
     device_cpus: tuple[Annotated[int, Field(ge=0)], ...] = ()
     """CPUs that belong to devices under test on the TG's own machine, if these are programs. A local testbed fills them

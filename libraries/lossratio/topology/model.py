@@ -2,12 +2,12 @@
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import Field, JsonValue, model_validator
 
 from lossratio.errors import NotMeasuredHereError, TopologyError
+from lossratio.quantities import RESOLVED, FilePath
 from lossratio.records import FileModel
 from lossratio.shipped import did_you_mean
 from lossratio.topology import quantities
@@ -45,13 +45,13 @@ class Node(FileModel):
     """TCP port of its sshd."""
     username: quantities.UserName | None = None
     """User to log in as. Default: the user who runs the suite."""
-    key_file: Path | None = None
+    key_file: FilePath | None = None
     """Private key to log in with. By default, the SSH agent and the user's default keys are tried."""
     sudo: bool = False
     """Whether commands on the node need ``sudo -n`` in front of them."""
     host_key: str | None = None
     """The node's public host key, as a line ``ssh-ed25519 AAAA...``."""
-    known_hosts: Path | None = None
+    known_hosts: FilePath | None = None
     """File with the node's host key, if it is not in the user's known_hosts."""
     connect_timeout: quantities.Duration = 10.0
     """Seconds that a log-in may take."""
@@ -63,7 +63,7 @@ class Node(FileModel):
     """Driver that PCI devices are bound to if the DUT takes them from the kernel, e.g. ``vfio-pci``."""
     generator: Generator | None = None
     """On a TG: the traffic generator. With two TGs, the first one names the generator of both."""
-    sut: dict[str, Any] | None = None
+    sut: Annotated[dict[str, Any] | None, RESOLVED] = None
     """On a DUT of a simulated testbed: the model of the SUT (``model: ...`` and its parameters)."""
     hooks: Hooks = Hooks()
     """On a DUT that lossratio does not set up: how to reset it, read its counters, change it and describe it."""
@@ -71,7 +71,7 @@ class Node(FileModel):
     """On a DUT: how VPP is started there."""
     interfaces: dict[quantities.Label, Interface] = Field(min_length=1)
     """Interfaces by port name."""
-    other: dict[str, JsonValue] = Field(default_factory=dict)
+    other: Annotated[dict[str, JsonValue], RESOLVED] = Field(default_factory=dict)
     """Further facts about it, which every result states."""
 
     @property

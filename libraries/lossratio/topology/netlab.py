@@ -2,11 +2,12 @@
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 from pydantic import Field
 
 from lossratio.errors import TopologyError
+from lossratio.quantities import RESOLVED
 from lossratio.records import ForeignPart
 from lossratio.topology.lab_graph import JOINED, Lab, LabEnd, LabNode
 from lossratio.yaml_file import Problem, load_yaml_file
@@ -43,8 +44,8 @@ class _LinkEnd(ForeignPart):
     node: str
     ifindex: int | None = None
     ifname: str | None = None
-    ipv4: str | bool | int | None = None
-    ipv6: str | bool | int | None = None
+    ipv4: Annotated[str | bool | int | None, RESOLVED] = None
+    ipv6: Annotated[str | bool | int | None, RESOLVED] = None
 
 
 class _Link(ForeignPart):

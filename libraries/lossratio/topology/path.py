@@ -3,11 +3,12 @@
 import itertools
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Annotated, Any
 
 from pydantic import Field, JsonValue, model_validator
 
 from lossratio.errors import NotMeasuredHereError
+from lossratio.quantities import RESOLVED
 from lossratio.records import FileModel
 from lossratio.topology.addressing import Address, Addresses, Gateways, Networks, Side
 from lossratio.topology.hooks import Hooks
@@ -50,7 +51,7 @@ class Interface(FileModel):
     """On the TG, with ``addresses: lab``: networks that are routed to this port, one of each IP version."""
     lldp: bool = False
     """On the TG: whether the generator sends LLDP there (IEEE 802.1AB), for devices that require a neighbour."""
-    other: dict[str, JsonValue] = Field(default_factory=dict)
+    other: Annotated[dict[str, JsonValue], RESOLVED] = Field(default_factory=dict)
     """Further facts about it, which every result states."""
 
     def side(self, unused: Side) -> Side:

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 from pydantic import AfterValidator, BeforeValidator, Field, WithJsonSchema
 
 from lossratio.quantities import WITH_UNIT, FileDuration, FileShare
-from lossratio.units import check_unit_of, parse_bit_rate, parse_frame_rate
+from lossratio.units import parse_bit_rate, parse_frame_rate
 from lossratio.wrong_values import Like
 
 ONE_OR_SEVERAL = WithJsonSchema(
@@ -37,13 +37,7 @@ def _with_unit(rate: float) -> float:
 BitRate = Annotated[float, AfterValidator(_with_unit), BeforeValidator(parse_bit_rate), WITH_UNIT]
 
 
-def _frame_rate(value: Any) -> float:
-    rate = parse_frame_rate(value)
-    check_unit_of(rate, has_unit=isinstance(value, str))
-    return rate
-
-
-FrameRate = Annotated[float, BeforeValidator(_frame_rate), WITH_UNIT]
+FrameRate = Annotated[float, BeforeValidator(parse_frame_rate), WITH_UNIT]
 Duration = FileDuration
 Share = FileShare
 
@@ -175,13 +169,6 @@ ReservationName = Annotated[
 """Name of a reserved thing."""
 
 
-def _as_text(value: Any) -> Any:
-    # YAML 1.1 reads digits with colons as a number in base 60.
-    if isinstance(value, int | float):
-        raise ValueError("write it in quotes: without them YAML reads such an address as a number")
-    return value
-
-
 def _of_one_device(address: str) -> str:
     first = int(address[:2], 16)
     if first & 1 or not int(address.replace(":", ""), 16):
@@ -198,7 +185,6 @@ PciAddress = Annotated[
         "a PCI address with its domain, such as 0000:3b:00.0",
     ),
     AfterValidator(str.lower),
-    BeforeValidator(_as_text),
 ]
 """PCI address of a card, in lower case, as Linux writes it."""
 MacAddress = Annotated[
@@ -208,6 +194,5 @@ MacAddress = Annotated[
         "a MAC address with colons, such as 02:00:00:00:00:01",
     ),
     AfterValidator(_of_one_device),
-    BeforeValidator(_as_text),
 ]
 """MAC address of an interface."""

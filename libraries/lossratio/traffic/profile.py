@@ -2,11 +2,12 @@
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import Field, computed_field, field_validator, model_validator
 
 from lossratio.errors import ProfileError
+from lossratio.quantities import RESOLVED
 from lossratio.records import FileModel, left_out_if_empty
 from lossratio.results import FrameSizeShare, LoadSemantics, Traffic, load_semantics
 from lossratio.topology import EAST, WEST, Address, FileName, Side
@@ -34,7 +35,7 @@ class Reverse(FileModel):
 
     load_share: float = Field(default=1.0, gt=0.0, le=1.0)
     """Its share of the load; see `ProfileFile.load_share`."""
-    frame_size: int | str | None = None
+    frame_size: Annotated[int | str | None, RESOLVED] = None
     """Its frame size, or the name of its mix of sizes. Default: that of the other direction."""
     longer: int = Field(default=0, ge=0, le=200)
     """Bytes by which its frames are longer than this frame size, such as a tunnel's headers."""

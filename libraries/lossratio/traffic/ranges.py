@@ -5,6 +5,7 @@ from typing import Any, Literal
 
 from pydantic import Field, model_validator
 
+from lossratio.quantities import resolved
 from lossratio.records import FileModel, left_out_if_empty
 
 PORTS = 1 << 16
@@ -38,7 +39,7 @@ class Range(FileModel):
     @model_validator(mode="before")
     @classmethod
     def _counts_values(cls, data: Any) -> Any:
-        values = data.get("values") if isinstance(data, dict) else None
+        values = resolved(data.get("values")) if isinstance(data, dict) else None
         if not isinstance(values, list | tuple) or not values:
             return data
         numbers = [value for value in values if isinstance(value, int)]

@@ -20,6 +20,7 @@ from lossratio.agent import (
     StreamOrder,
     size_pattern,
 )
+from lossratio.quantities import RESOLVED
 from lossratio.records import FileModel, left_out_if_empty
 from lossratio.traffic.headers import Headers, InnerHeaders, VlanTag
 from lossratio.wrong_values import Like
@@ -58,7 +59,7 @@ class StreamFields(FileModel):
     rate: float | None = Field(default=None, gt=0.0, lt=1e12)
     """The proportion as a rate in frames per second, if each stream states one. The rate is only a proportion, because
     trials have other loads."""
-    frame_size: int | str | None = None
+    frame_size: Annotated[int | str | None, RESOLVED] = None
     """Bytes of its frames with FCS, or the name of a mix of sizes; left out: the frame size of the test."""
     dscp: int | None = Field(default=None, ge=0, le=63)
     """The differentiated services code point of its outermost IP header."""

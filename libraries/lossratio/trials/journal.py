@@ -163,8 +163,9 @@ class Journal(AbstractContextManager["Journal"]):
         withdrawal = Withdrawal(trials, reason)
         standing = len(contents.entries) + len(contents.unproved)
         if trials > standing:
+            way = f"Withdraw at most {standing}." if standing else "There is nothing to withdraw."
             raise SearchError(
-                f"{path} uses {trials_counted(standing)}, so {trials} cannot be withdrawn. Withdraw at most {standing}."
+                f"{path} uses {trials_counted(standing)}, so {trials} cannot be withdrawn. {way}"
             )
         with cls._at(path, contents) as journal:
             journal._append(withdrawal, "A withdrawal")

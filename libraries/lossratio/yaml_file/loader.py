@@ -1,17 +1,17 @@
 """Reads YAML into nodes in bounded time and memory, also if the text is hostile.
 
-Its depth, the number of its values and the length of its numbers are limited. An alias counts as many values as it
+Its depth and the number of its values are limited. An alias counts as many values as it
 stands for.
 """
 
-from typing import Any
+from typing import Any, ClassVar
 
 import yaml
 from yaml.error import MarkedYAMLError
 from yaml.events import AliasEvent
 from yaml.reader import Reader
 
-from lossratio.checked_arguments import shortened
+from lossratio.quantities import Plain
 
 _MOST_VALUES = 50_000
 _MOST_BY_ALIASES = 5_000
@@ -19,8 +19,18 @@ _MOST_BY_ALIASES = 5_000
 _CHARACTERS_PER_VALUE = 100
 """A longer text counts as several values, so that aliases of a long text are limited, too."""
 _DEEPEST = 50
-_LONGEST_NUMBER = 100
-_NUMBER_TAGS = ("tag:yaml.org,2002:int", "tag:yaml.org,2002:float")
+_READ_BY_LOOK = ("tag:yaml.org,2002:null", "tag:yaml.org,2002:merge")
+"""What a text without quotes may be beside a text. The fields say what is a number, a truth value or a day."""
+_RESOLVERS = {
+    first: [rule for rule in rules if rule[0] in _READ_BY_LOOK]
+    for first, rules in yaml.SafeLoader.yaml_implicit_resolvers.items()
+}
+_CONSTRUCTORS = {
+    tag: construct
+    for tag, construct in yaml.SafeLoader.yaml_constructors.items()
+    if tag is None or tag.rpartition(":")[2] in ("null", "str", "seq", "map")
+}
+"""What makes the values of a file, by tag. All other tags are refused: None stands for them."""
 
 
 class RefusedError(MarkedYAMLError):
@@ -31,10 +41,16 @@ class RefusedError(MarkedYAMLError):
 
 
 class BoundedLoader(yaml.SafeLoader):
-    """PyYAML's safe loader with limits. All errors that it raises are errors of YAML."""
+    """PyYAML's safe loader with limits. All errors that it raises are errors of YAML.
+
+    A text without quotes is `Plain`, unless it is empty.
+    """
+
+    yaml_constructors: ClassVar = _CONSTRUCTORS
 
     def __init__(self, text: str) -> None:
         super().__init__(text)
+        self.yaml_implicit_resolvers = _RESOLVERS
         self._depth = 0
         self._values = 0
         self._values_by_aliases = 0
@@ -85,34 +101,21 @@ class BoundedLoader(yaml.SafeLoader):
         return node
 
     def compose_scalar_node(self, anchor: dict[Any, yaml.Node]) -> yaml.ScalarNode:
-        """Composes a text or number.
+        """Composes a text.
 
         Raises:
-            RefusedError: If a text has a character that YAML forbids, even as an escape, or a number is too long.
+            RefusedError: If it has a character that YAML forbids, even as an escape.
         """
         node = super().compose_scalar_node(anchor)
         bad = Reader.NON_PRINTABLE.search(node.value)
         if bad is not None:
             what = f"the character U+{ord(bad[0]):04X} is not allowed in a text"
             raise RefusedError(what, node.start_mark)
-        if node.tag in _NUMBER_TAGS and len(node.value) > _LONGEST_NUMBER:
-            what = f"a number of more than {_LONGEST_NUMBER} characters. If it is a text, quote it"
-            raise RefusedError(what, node.start_mark)
         return node
 
-    def construct_object(self, node: yaml.Node, deep: bool = False) -> Any:
-        """Makes the value of a node.
-
-        Raises:
-            RefusedError: If the value does not fit the node's tag, or the type that it looks like.
-        """
-        try:
-            return super().construct_object(node, deep)
-        except (ValueError, TypeError, AttributeError, LookupError, ArithmeticError) as cause:
-            kind = node.tag.rpartition(":")[2]
-            shown = shortened(repr(node.value))
-            if kind == "timestamp":
-                what = f"there is no such day or time as {shown}; text in this form needs quotes"
-            else:
-                what = f"{shown} is not a value of type {shortened(kind)}"
-            raise RefusedError(what, node.start_mark) from cause
+    def construct_scalar(self, node: yaml.ScalarNode | yaml.MappingNode) -> Any:
+        """The text of a node."""
+        text = super().construct_scalar(node)
+        if isinstance(node, yaml.ScalarNode) and node.style is None:
+            return Plain(text)
+        return text

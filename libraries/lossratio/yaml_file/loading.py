@@ -1,10 +1,8 @@
 """Reads YAML files into pydantic models, with errors that name the file, the line and the field."""
 
-import math
 import re
 from codecs import BOM_UTF16_BE, BOM_UTF16_LE
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from datetime import date
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, TypeVar, get_args
 
@@ -15,18 +13,11 @@ from yaml.reader import ReaderError
 from lossratio.checked_arguments import shortened
 from lossratio.errors import LossRatioError
 from lossratio.input_file import NO_TEXT, PLAIN_TEXT, kind_of_contents, read_input_file, shown_name
+from lossratio.quantities import resolved
 from lossratio.shipped import did_you_mean
-from lossratio.wrong_values import READ_AS_TRUTH, in_words
+from lossratio.wrong_values import in_words
 from lossratio.yaml_file.loader import BoundedLoader
-from lossratio.yaml_file.nodes import (
-    Location,
-    Problem,
-    duplicates,
-    line_numbers,
-    misread_names,
-    misread_numbers,
-    written_values,
-)
+from lossratio.yaml_file.nodes import Location, Problem, duplicates, line_numbers
 from lossratio.yaml_file.words import plain_words
 
 ModelT = TypeVar("ModelT", bound=BaseModel)
@@ -71,9 +62,7 @@ def load_yaml_file(
     loader, node = _compose(path, error, rewrite)
     _check_format(path, model, node, error)
     # This comes before the data are made, because making them replaces merge keys (<<) in the nodes by their targets.
-    problems = (
-        [] if node is None else [*duplicates(node), *misread_names(node), *misread_numbers(node)]
-    )
+    problems = [] if node is None else list(duplicates(node))
     lines = line_numbers(node) if problems else {}
 
     try:
@@ -85,8 +74,7 @@ def load_yaml_file(
         problems.append(((), _no_fields(path)))
     elif not problems:
         try:
-            fields = convert(data, path)
-            loaded = model.model_validate(fields)
+            loaded = model.model_validate(convert(data, path))
         except ValidationError as cause:
             places = [_place(item["loc"]) for item in cause.errors()]
             # If only its wrong items are missing, a list is not too short; and it need not be a text.
@@ -97,16 +85,14 @@ def load_yaml_file(
                 or not _has_more(_place(item["loc"]), places)
             ]
             # A message includes a search for the field that was meant, so only the problems to show get a message.
-            written = written_values(node)
             problems = [
-                (_place(item["loc"]), _message(item, model, written))
-                for item in found[:_MOST_PROBLEMS]
+                (_place(item["loc"]), _message(item, model)) for item in found[:_MOST_PROBLEMS]
             ]
             # Each kind in a union reports a problem with the same value.
             problems = list(dict.fromkeys(problems))
             problems += [(item["loc"], "") for item in found[_MOST_PROBLEMS:]]
         else:
-            problems = list(_misread_values(fields, loaded)) or list(check(loaded))
+            problems = list(check(loaded))
             if not problems:
                 return loaded
 
@@ -194,10 +180,8 @@ def _encoding(data: bytes, wrong: int) -> str:
 
 def _describe(path: Path, lines: dict[Location, int], location: Location, text: str) -> str:
     known = location
-    while known and known not in lines and tuple(map(str, known)) not in lines:
+    while known and known not in lines:
         known = known[:-1]
-    if known not in lines:
-        known = tuple(map(str, known))
     field = ".".join(shortened(shown_name(part)) for part in location)
     return f"{path}:{lines.get(known, 1)}: {field + ': ' if field else ''}{text}"
 
@@ -209,8 +193,11 @@ def _place(location: Location) -> Location:
     return tuple(part for part in location if isinstance(part, int) or not _OF_PYDANTIC.match(part))
 
 
-def _message(item: Any, model: type[BaseModel], written: Mapping[Location, str]) -> str:
-    message = in_words(item, of_yaml=True, written=written.get(_place(item["loc"])))
+def _message(item: Any, model: type[BaseModel]) -> str:
+    value = resolved(item["input"])
+    if type(value) in (int, float):
+        item = {**item, "input": value}
+    message = in_words(item)
     if item["type"] not in ("extra_forbidden", "missing"):
         return message
 
@@ -281,29 +268,3 @@ def _broken_yaml(path: Path, cause: yaml.YAMLError) -> str:
             "them with spaces"
         )
     return f"{path}:{line}: not YAML: {shortened(plain_words(cause), _LONGEST_ABOUT)}"
-
-
-def _misread_values(given: Any, read: Any, location: Location = ()) -> Iterator[Problem]:
-    """Finds values that pydantic reads as something else than was meant.
-
-    Args:
-        given: A value of the file.
-        read: What the model has in its place.
-        location: The place of the value in the file.
-    """
-    if isinstance(given, dict):
-        fields = vars(read) if isinstance(read, BaseModel) else read
-        if isinstance(fields, dict):
-            for name, value in given.items():
-                yield from _misread_values(value, fields.get(name), (*location, name))
-    elif isinstance(given, list) and isinstance(read, list | tuple) and len(given) == len(read):
-        for index, (value, one) in enumerate(zip(given, read, strict=True)):
-            yield from _misread_values(value, one, (*location, index))
-    elif isinstance(given, bool) and not isinstance(read, bool) and isinstance(read, int | float):
-        yield location, f"must be a number, not {str(given).lower()}: {READ_AS_TRUTH}"
-    elif isinstance(read, float) and not math.isfinite(read):
-        yield location, f"must be a finite number, not {given}"
-    elif isinstance(read, Path) and not str(given).strip():
-        yield location, "the path is empty. Name a file, or leave the field out"
-    elif isinstance(read, date) and isinstance(given, int | float):
-        yield location, f"must be a day, such as 2026-08-01, not {given}"

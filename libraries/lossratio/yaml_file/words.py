@@ -81,7 +81,6 @@ _IN_PLAIN_WORDS = (
         "the value is not of the type that its tag (!!name) says",
     ),
     (r"found incompatible YAML", "the line %YAML names an unknown version; leave the line out"),
-    (r"failed to decode base64", "the value is not in base64, as its tag !!binary says"),
 )
 
 

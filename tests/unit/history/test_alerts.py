@@ -317,7 +317,10 @@ def test_a_mail_server_with_an_unknown_certificate_gets_no_password(night, mail_
         ("alerts:\n- {name: a, command: x, webhook: {url: 'http://h'}}", "this one has 2"),
         ("alerts:\n- {name: a, command: ''}", "command"),
         # The list itself is right, and "str" is no field of the file.
-        ("alerts:\n- {name: a, command: [false]}", r"^[^:]*:2: alerts\.0\.command\.0: must be text, not false[^\n]*$"),
+        (
+            "alerts:\n- {name: a, command: [{a: 1}]}",
+            r"^[^:]*:2: alerts\.0\.command\.0: must be text, not fields[^\n]*$",
+        ),
         (
             "alerts:\n- {name: a, command: x, colour: red}",
             r"alerts\.yaml:2: alerts\.0\.colour: unknown field\. The fields here are command, ",

@@ -19,24 +19,29 @@ from lossratio.yaml_file import plain_words
 
 KINDS = {kind.name.removesuffix(".yaml"): kind for kind in yaml_kinds()}
 VALUES = {
-    "yes for a number": ("profile", "ttl: 64", "ttl: yes", "ipv4.ttl: must be a number, not true: YAML reads on, off"),
-    "off for a number": ("profile", "seed: 5", "seed: off", "seed: must be a number, not false"),
+    "yes for a number": ("profile", "ttl: 64", "ttl: yes", "ipv4.ttl: must be a whole number, not 'yes'$"),
+    "off for a number": ("profile", "seed: 5", "seed: off", "seed: must be a whole number, not 'off'"),
     "yes in a mix of sizes": (
         "profile",
         "{300: 3,",
         "{300: yes,",
-        "yaml:13: mixes.mixed.300: must be a number, not true",
+        "yaml:13: mixes.mixed.300: must be a whole number, not 'yes'",
     ),
-    "yes below the smallest number": ("topology", "port: 22", "port: no", "TG.port: must be a number, not false: YAML"),
+    "yes below the smallest number": ("topology", "port: 22", "port: no", "TG.port: must be a whole number, not 'no'"),
     "a number for a choice": (
         "topology",
         "testbed: lab",
         "testbed: 7",
         "must be 'lab', 'local' or 'simulated', not 7$",
     ),
-    "a number beyond any integer": ("topology", "port: 22", "port: 1.0e+308", "must be a smaller whole number, not 1e"),
-    "not a number": ("topology", "{slot: 3}", "{slot: .nan}", "other.slot: must be a finite number, not nan"),
-    "a date": ("topology", "{slot: 3}", "{slot: 2026-01-01}", "other.slot: must be a number, a text, a list or fields"),
+    "a number beyond any integer": (
+        "topology",
+        "port: 22",
+        "port: 1.0e+308",
+        "TG.port: must be a whole number, not 1e",
+    ),
+    "a number in hexadecimal digits": ("profile", "seed: 5", "seed: 0x10", "seed: .* not '0x10': write 16"),
+    "not a number": ("profile", "load_share: 1.0", "load_share: nan", "load_share: must be a finite number, not 'nan'"),
     "an empty path": ("topology", "~/.ssh/id_ed25519", "''", "key_file: the path is empty. Name a file, or leave"),
     "no day": (
         "annotations",
@@ -51,7 +56,7 @@ VALUES = {
         "date: must be a day, .*, not 0",
     ),
     "a long value": ("topology", "lease: 1 min", f"lease: {'x' * 5000}", r"lease: 'x{95}\.\.\.' is not a duration"),
-    "a number for a name": ("profile", "seed: 5", "seed: 5\n7: 8", r"yaml:15: 7: a field needs a text as its name"),
+    "a number for a name": ("profile", "seed: 5", "seed: 5\n7: 8", r"yaml:15: 7: unknown field. The fields here"),
     "a name of a stream": ("profile", "seed: 5", "streams: [{name: '1'}]", "streams.0.name: must be a name of letters"),
     "no topology": ("job", "[lab.yaml]", '["a\\nb"]', r"topologies.0: there is no file '.*a\\nb'"),
     "no testbed": (
@@ -91,6 +96,24 @@ BROKEN = {
 """The text of a file, and what the answer says."""
 
 
+READ = {
+    "a word for a truth value as a text": ("topology", "username: tester", "username: on", "username='on'"),
+    "a version as a text": ("annotations", "note: New kernel", "note: 6.10", "note='6.10'"),
+    "a day as a text": ("topology", "name: lab7", "name: 2026-01-01", "name='2026-01-01'"),
+    "a size as a text": ("job", "[64B, IMIX]", "[64, IMIX]", r"frame_sizes=\('64', 'IMIX'\)"),
+    "a variable that is on": ("job", "GOALS: quick", "LATENCY: on", "{'LATENCY': 'on'}"),
+    "an address of digits": ("topology", '"02:00:00:00:00:01"', "12:34:56:12:34:56", "'12:34:56:12:34:56'"),
+    "a number that begins with 0": ("topology", "port: 22", "port: 0022", "port=22,"),
+    "a truth value": ("topology", "sudo: true", "sudo: yes", "sudo=True"),
+    "a number that is a fact": ("topology", "{slot: 3}", "{slot: 3, share: 1e-3}", "{'slot': 3, 'share': 0.001}"),
+    "a truth value that is a fact": ("topology", "{slot: 3}", "{slot: true}", "{'slot': True}"),
+    "a fact in quotes": ("topology", "{slot: 3}", "{slot: '3'}", "{'slot': '3'}"),
+    "a fact beyond any number": ("topology", "{slot: 3}", "{slot: 1e999}", "{'slot': '1e999'}"),
+    "a list of numbers": ("profile", "{first: 1, count: 3}", "{values: [3, 1]}", r"first=1, count=2.*values=\(3, 1\)"),
+}
+"""A kind of file, a part of it, what is in its place, and what it means: the field says it, not how the text looks."""
+
+
 def refusal(read, path):
     """What a reader says about a file."""
     with pytest.raises(LossRatioError) as refused:
@@ -105,6 +128,15 @@ def test_a_wrong_value(name, part, wrong, answer, tmp_path):
     assert kind.text.count(part) >= 1
     path.write_text(kind.text.replace(part, wrong, 1))
     assert re.search(answer, refusal(kind.read, path), re.MULTILINE), refusal(kind.read, path)
+
+
+@pytest.mark.parametrize(("name", "part", "other", "meaning"), READ.values(), ids=READ)
+def test_a_text_without_quotes_is_what_its_field_needs(name, part, other, meaning, tmp_path):
+    kind = KINDS[name]
+    path = tmp_path / kind.name
+    assert kind.text.count(part) >= 1
+    path.write_text(kind.text.replace(part, other, 1))
+    assert re.search(meaning, repr(kind.read(path)))
 
 
 @pytest.mark.parametrize(("text", "answer"), BROKEN.values(), ids=BROKEN)

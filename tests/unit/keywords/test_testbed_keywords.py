@@ -7,6 +7,21 @@ import yaml
 from password_server import PASSWORD, password_server
 from robot_runs import ROOT, run_suite, write_suite
 
+from lossratio.keywords import testbed
+from lossratio.topology import load_topology
+
+TOPOLOGIES = ROOT / "topologies"
+
+
+@pytest.mark.parametrize(("asked", "warnings"), [("local", 0), (TOPOLOGIES / "local.yaml", 1), ("simulated", 0)])
+def test_only_another_topology_that_the_run_was_asked_for_is_a_warning(monkeypatch, asked, warnings):
+    """The resource file sets ``local`` in each run, so with `Catalogue` nobody asked for it."""
+    warned = []
+    monkeypatch.setattr(testbed.BuiltIn, "get_variable_value", lambda _, name, default: asked)
+    monkeypatch.setattr(testbed.logger, "warn", warned.append)
+    testbed._warn_of_another(load_topology("simulated"), "simulated")
+    assert len(warned) == warnings
+
 
 @pytest.mark.whole
 def test_a_testbed_may_be_torn_down_twice_and_set_up_again(tmp_path):

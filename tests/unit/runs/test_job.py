@@ -62,7 +62,7 @@ def test_tests_may_be_for_some_of_the_testbeds(tmp_path):
             r"nightly\.yaml:5: tests\.0\.testbeds\.0: no testbed .* is named 'three'",
         ),
         ("- {suites: [bridge.robot], cores: [0]}", r"nightly\.yaml:5: tests\.0\.cores\.0: must be at least 1, not 0"),
-        ("- {suites: [bridge.robot], cores: [yes]}", r"cores\.0: must be a whole number, not true"),
+        ("- {suites: [bridge.robot], cores: [yes]}", r"cores\.0: must be a whole number, not 'yes'"),
         ("- {suites: [bridge.robot], frame_sizes: [63B]}", r"frame_sizes\.0: 63 is not between 64 and 9000 bytes"),
         (
             "- {suites: [bridge.robot]}\nvariables: {GOALS: csti}",

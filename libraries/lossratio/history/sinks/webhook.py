@@ -3,12 +3,13 @@
 import json
 import re
 from collections.abc import Iterable
-from typing import Any
+from typing import Annotated, Any
 
 from pydantic import Field, JsonValue, field_validator
 
 from lossratio import callouts
 from lossratio.history.sinks.sink import Message, NotSentError, Sink
+from lossratio.quantities import RESOLVED
 from lossratio.records import FileModel
 
 _TEXT = "{text}"
@@ -23,7 +24,7 @@ class Webhook(FileModel, Sink):
     """Its address; ``$NAME`` is taken from the environment, because addresses of chats are secret."""
     headers: dict[str, str] = Field(default_factory=dict)
     """Headers; ``$NAME`` in a value is taken from the environment."""
-    body: JsonValue = None
+    body: Annotated[JsonValue, RESOLVED] = None
     """The JSON to send; ``{text}`` in its texts is the alert. Left out: ``text`` and ``trends``."""
 
     @field_validator("url")
