@@ -84,8 +84,8 @@ def repair(paths: tuple[Path, ...] = argument("PATH...", required=True)) -> None
 
     PATH is a journal, a result or the directory of a run.
 
-    In a journal, the trials before the first damaged line are kept. A result is kept as a whole if its journal proves
-    it. The original stays next to it, with '.damaged' after its name.
+    In a journal, the trials before the first damaged line are kept. A damaged result is set aside, and a resumed run
+    makes it again from its journal. The original stays next to it, with '.damaged' after its name.
 
     Exit status: 0 if nothing is damaged, 1 if something is, 2 if a file cannot be read, is not a journal or result, or
     comes from a newer version. Such a file is not changed.

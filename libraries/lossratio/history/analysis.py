@@ -11,14 +11,13 @@ from lossratio.errors import RegressionError, ReportError
 from lossratio.history.annotations import (
     ANNOTATIONS_NAME,
     KnownChange,
+    KnownChanges,
     add_known_changes,
     load_known_changes,
 )
-from lossratio.history.devices import with_lines
 from lossratio.history.entries import entries_of
-from lossratio.history.readings import series_of_readings
-from lossratio.history.series import Series, series_of
-from lossratio.history.store import History, StoredEntries, continued
+from lossratio.history.series import Series, SeriesKey, series_of
+from lossratio.history.store import History, Query, StoredEntries
 from lossratio.history.testers import with_testers
 from lossratio.history.trend import NO_VERDICT, Trend, TrendRules, TrendVerdict, trends_of
 from lossratio.history.trend_words import describe_trend
@@ -90,17 +89,16 @@ def analyse(history: History, request: TrendRequest) -> Analysis:
         ReportError: If the history or the known changes cannot be read, or the history has no such testbed, test,
             quantity or device.
     """
-    stored = history.read(testbed=request.testbed, readings=request.readings)
+    changes = _known_changes(history, request.annotations)
+    fresh = request.fresh if request.readings else None
+    stored = history.read(Query(request.testbed, fresh, changes.names))
     if request.testbed is not None:
         _check_known("testbed", request.testbed, history.testbeds())
-    known = stored.names.followed(_known_changes(history, request.annotations))
+    known = changes.followed
     whole = list(series_of(stored.table, request.last))
     # The latest time of a testbed comes last, and is kept.
     newest = dict(sorted((series.key.testbed, series.times[-1]) for series in whole))
-    if request.readings:
-        readings = list(series_of_readings(stored.table, request.last, request.fresh))
-    else:
-        readings = []
+    readings = list(_readings_of(stored, whole, request.last))
 
     for what in ("test", "quantity", "device"):
         wanted = getattr(request, what)
@@ -117,6 +115,15 @@ def analyse(history: History, request: TrendRequest) -> Analysis:
     judged = with_testers(trends, _twins(whole, known, request), request)
     unmeasured = tuple(_last_unmeasured(stored, whole, request.test))
     return Analysis(tuple(judged), known, stored.problems, tuple(explaining), unmeasured)
+
+
+def _readings_of(stored: StoredEntries, whole: Sequence[Series], last: int) -> Iterator[Series]:
+    """The series of readings, if they were read, of devices that were not replaced."""
+    if stored.readings is not None:
+        measured = {(one.key.testbed, one.key.test, one.key.device) for one in whole}
+        for one in series_of(stored.readings, last, are_readings=True):
+            if (one.key.testbed, one.key.test, one.key.device) in measured:
+                yield one
 
 
 def _check_known(what: str, wanted: str, names: Sequence[str]) -> None:
@@ -144,18 +151,21 @@ def _asked_trends(
 
 
 def _may_follow(ended: Series, other: Series) -> bool:
-    """Whether a series of another test measures the same as one that ended, in at least two later runs."""
-    is_alike = other.key == replace(ended.key, test=other.key.test)
+    """Whether a series of another test, which measures the same, began after one had ended, in at least two runs."""
     runs = ended["run_started"][-1], other["run_started"][0]
-    if not is_alike or not ended.key.measured_as or None in runs or len(other.times) < 2:
+    if not ended.key.measured_as or None in runs or len(other.times) < 2:
         return False
     return bool(runs[0] < runs[1]) and ended.times[-1] < other.times[0]
 
 
 def _with_successors(trends: Iterable[Trend], whole: Sequence[Series]) -> Iterator[Trend]:
     """The trends; those of a test that is no longer measured name the next series that measures the same."""
+    alike: dict[SeriesKey, list[Series]] = {}
+    for one in whole:
+        alike.setdefault(replace(one.key, test=""), []).append(one)
     for trend in trends:
-        later = [one for one in whole if _may_follow(trend.series, one)]
+        candidates = alike[replace(trend.series.key, test="")]
+        later = [one for one in candidates if _may_follow(trend.series, one)]
         first = min(later, key=lambda one: one.times[0], default=None)
         yield replace(trend, successor=None if first is None else first.key)
 
@@ -181,17 +191,16 @@ def _last_unmeasured(
             yield each
 
 
-def _known_changes(history: History, file: Path | None) -> tuple[KnownChange, ...]:
+def _known_changes(history: History, file: Path | None) -> KnownChanges:
     """The known changes of a history.
 
     Raises:
         ReportError: If the file cannot be read.
     """
     default = history.path / ANNOTATIONS_NAME
-    chosen = file or (default if default.exists() else None)
-    if chosen is None:
-        return ()
-    return load_known_changes(chosen)
+    if file is None and not default.exists():
+        return KnownChanges()
+    return load_known_changes(file or default)
 
 
 def explain_alarms(
@@ -256,19 +265,14 @@ def require_no_regression(
         ReportError: If the history cannot be read, or the result has no such quantity.
     """
     entries = list(entries_of(Run(history.path, (result,))))
-    stored = history.read(testbed=entries[0]["testbed"])
-    table = with_lines(continued(stored.table, entries))
+    changes = _known_changes(history, None)
+    query = Query(entries[0]["testbed"], same=changes.names, added=entries)
     # One result more than usual: the result to judge, which needs no confirmation.
-    found = list(series_of(table, TrendRequest.last + 1))
-    mine = {
-        (entry["testbed"], entry["test"], entry["quantity"], entry["started"]) for entry in entries
-    }
-    series = [
-        one
-        for one in found
-        if (one.key.testbed, one.key.test, one.key.quantity, one.times[-1]) in mine
-    ]
-    known = stored.names.followed(_known_changes(history, None))
+    found = list(series_of(history.read(query).table, TrendRequest.last + 1))
+    judged = entries[0]
+    test = changes.names.get(judged["test"], judged["test"])
+    series = [one for one in found if one.key.test == test and one.times[-1] == judged["started"]]
+    known = changes.followed
     rules = TrendRules(fresh, least_change, confirm=1)
     trends = with_testers(trends_of(series, known, rules), _twins(found, known, rules), rules)
     chosen = [trend for trend in trends if quantity in (None, trend.series.key.quantity)]

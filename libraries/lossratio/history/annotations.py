@@ -5,6 +5,7 @@ import os
 import re
 from collections.abc import Sequence
 from datetime import date, datetime, timedelta
+from fnmatch import fnmatchcase
 from glob import escape
 from pathlib import Path
 from typing import Annotated
@@ -79,23 +80,37 @@ class KnownChanges(FileModel):
     same: tuple[tuple[str, str], ...] = ()
     """Pairs of full names of tests: the name before it was renamed or its file was moved, and the present name."""
 
+    @property
+    def names(self) -> dict[str, str]:
+        """The present names of tests, by their earlier names; a test may have been renamed more than once."""
+        next_names = dict(self.same)
+        names = {}
+        for earlier in next_names:
+            seen = [earlier]
+            while next_names.get(seen[-1], earlier) not in seen:
+                seen.append(next_names[seen[-1]])
+            names[earlier] = seen[-1]
+        return names
 
-def load_known_changes(path: Path) -> tuple[KnownChange, ...]:
+    @property
+    def followed(self) -> tuple[KnownChange, ...]:
+        """The changes; those of earlier names are repeated with the present names."""
+        more = [
+            change.model_copy(update={"test": escape(name)})
+            for earlier, name in self.names.items()
+            for change in self.changes
+            if fnmatchcase(earlier, change.test) and not fnmatchcase(name, change.test)
+        ]
+        return (*self.changes, *more)
+
+
+def load_known_changes(path: Path) -> KnownChanges:
     """Reads a file of known changes.
 
     Raises:
         ReportError: If the file cannot be used; with line and field of each problem.
     """
-    return load_yaml_file(path, KnownChanges, ReportError).changes
-
-
-def load_same_names(path: Path) -> tuple[tuple[str, str], ...]:
-    """Reads which names mean the same tests, from a file of known changes.
-
-    Raises:
-        ReportError: If the file cannot be used; with line and field of each problem.
-    """
-    return load_yaml_file(path, KnownChanges, ReportError).same
+    return load_yaml_file(path, KnownChanges, ReportError)
 
 
 def add_known_changes(path: Path, changes: Sequence[KnownChange]) -> None:
@@ -105,7 +120,7 @@ def add_known_changes(path: Path, changes: Sequence[KnownChange]) -> None:
         ReportError: If the form of the file allows no additions at its end. The file is not changed.
         StorageError: If the file cannot be written.
     """
-    before = load_known_changes(path) if path.exists() else ()
+    before = load_known_changes(path).changes if path.exists() else ()
     with storing(f"write {path}"):
         text = path.read_text(encoding="utf-8") if before else "changes:\n"
         indent = re.search(r"^( *)- ", text, re.MULTILINE)
@@ -119,7 +134,7 @@ def add_known_changes(path: Path, changes: Sequence[KnownChange]) -> None:
                 "".join([text if text.endswith("\n") else f"{text}\n", *lines]), encoding="utf-8"
             )
             try:
-                is_whole = load_known_changes(part) == (*before, *changes)
+                is_whole = load_known_changes(part).changes == (*before, *changes)
             except ReportError:
                 is_whole = False
             if not is_whole:

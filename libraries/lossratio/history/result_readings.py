@@ -1,4 +1,4 @@
-"""The readings of a result: numbers of its telemetry and its latency, which explain its value."""
+"""The readings of a result: numbers of its telemetry, which explain its value. `entries.sql` adds its latency."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ _LEAST_SHARE = 0.01
 
 @dataclass(frozen=True)
 class Reading:
-    """A number of a result that explains its value, from telemetry or latency, and that people look at.
+    """A number of a result's telemetry that explains its value, and that people look at.
 
     The numbers of a device's threads become one: their mean, weighted by the packets of each thread.
     """
@@ -20,7 +20,7 @@ class Reading:
     quantity: str
     """The quantity, e.g. ``clocks per packet``."""
     place: str
-    """Where it was counted, e.g. ``DUT1 ip4-lookup``; for a latency, the load, e.g. ``90 % of PDR``."""
+    """Where it was counted, e.g. ``DUT1 ip4-lookup``."""
     value: float
     """Its value."""
     unit: str
@@ -61,7 +61,6 @@ _OF_ALL_CPUS = (
     "branch_misses_per_frame",
     "instructions_per_cycle",
 )
-_LATENCIES = {"p50_us": "latency p50", "p99_us": "latency p99"}
 
 
 def readings_of(result: results.TestResult) -> tuple[Reading, ...]:
@@ -159,14 +158,3 @@ def _of_kernel(
 
 def _sum(rows: Iterable[Mapping[str, float]], name: str) -> float:
     return sum(row.get(name, 0.0) for row in rows)
-
-
-def latency_readings(points: Iterable[Mapping[str, Any]]) -> Iterator[Reading]:
-    """Median and 99th percentile of the latency at each load, in the slower direction."""
-    slowest: dict[tuple[str, str], float] = {}
-    for point in points:
-        for percentile, quantity in _LATENCIES.items():
-            if point[percentile] is not None:
-                key = (quantity, point["load"])
-                slowest[key] = max(slowest.get(key, 0.0), point[percentile])
-    yield from (Reading(*key, value, "µs") for key, value in slowest.items())

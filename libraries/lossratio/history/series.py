@@ -9,7 +9,6 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from fnmatch import fnmatchcase
 from functools import cached_property
-from importlib import import_module
 from itertools import groupby
 from typing import Any
 
@@ -17,14 +16,11 @@ import numpy as np
 import numpy.typing as npt
 
 from lossratio import results
-from lossratio.history.devices import LINE, QUANTITY_COLUMNS
-from lossratio.history.entries import AS_BEFORE, COLUMNS, MEASURED
+from lossratio.history.devices import Identity, Line, lines_of
+from lossratio.history.entries import AS_BEFORE, MEASURED
 from lossratio.units import Unit
 
 _NOT_KNOWN = "device not known"
-_KEPT_APART = ("testbed", "test", "quantity", "seconds", "lossratio_version", "latency", "readings")
-_RATES = ("value", "lower_bound", "upper_bound", "most")
-_FIELDS = [name for name in COLUMNS if name not in _KEPT_APART]
 
 
 @dataclass(frozen=True)
@@ -81,6 +77,11 @@ class Series:
     """What distinguishes it from other series of the same quantity; empty: there are no others."""
     as_before: tuple[datetime, ...] = ()
     """The times after the newest result at which the test found that the SUT was as before, and did not search."""
+    left_out: int = 0
+    """Number of earlier results of another device, or with another meaning (other traffic, another path, goal or
+    generator)."""
+    begins: str = ""
+    """The difference from the previous device, with which the series begins again; empty: there is none."""
 
     @property
     def quantity(self) -> str:
@@ -170,18 +171,30 @@ class Series:
             float(self.values[index]), self["unsent_share"][index], self["most"][index]
         )
 
-    def like_newest(self) -> "Series":
-        """The results with the newest result's device, traffic, path, goal and generator, as far as these are known."""
-        device = self["device"]
-        alike = {index for index, one in enumerate(device) if one == device[-1]}
-        for known in (self["measured_as"], self["generator"]):
-            if known[-1] is not None:
-                alike &= {
-                    index for index, meaning in enumerate(known) if meaning in (None, known[-1])
-                }
-        if len(alike) == len(self.times):
-            return self
-        return replace(self, columns=_taken(self.columns, sorted(alike)))
+
+def _kinds(outcome: str | None, doubts: Sequence[str] | None) -> frozenset[str]:
+    kinds = set(doubts or ())
+    if outcome is not None and outcome != MEASURED:
+        kinds.add(outcome)
+    return frozenset(kinds)
+
+
+def series_of(table: Any, last: int, *, are_readings: bool = False) -> Iterator[Series]:
+    """The series of a table of entries, from `lossratio.history.store.History.read`.
+
+    Args:
+        table: The entries, in the order of their names and times.
+        last: How many of the newest results of a series are used.
+        are_readings: Whether their values are readings.
+    """
+    columns = table.to_pydict()
+    keys = list(zip(*(columns[name] for name in ("testbed", "test", "quantity")), strict=True))
+    for key, group in groupby(range(len(keys)), key=keys.__getitem__):
+        own = _taken(columns, list(group))
+        identities = list(map(Identity, *(own[name] for name in Identity._fields)))
+        made = (_made_line(key, own, line, last) for line in lines_of(identities, own["started"]))
+        found = [series for series in made if series is not None]
+        yield from (replace(one, is_reading=are_readings) for one in _distinguished(found))
 
 
 def _taken(
@@ -194,60 +207,26 @@ def _taken(
     return taken
 
 
-def _kinds(outcome: str | None, doubts: Sequence[str] | None) -> frozenset[str]:
-    kinds = set(doubts or ())
-    if outcome is not None and outcome != MEASURED:
-        kinds.add(outcome)
-    return frozenset(kinds)
-
-
-def with_rates_per_interface(table: Any) -> Any:
-    """A table of entries, with rates per interface: files have aggregates."""
-    compute = import_module("pyarrow.compute")
-    factors = compute.fill_null(table.column("aggregate_factor"), 1.0)
-    for name in _RATES:
-        place = table.schema.get_field_index(name)
-        rates = compute.divide(table.column(name), factors)
-        table = table.set_column(place, table.schema.field(place), rates)
-    return table
-
-
-def series_of(table: Any, last: int) -> Iterator[Series]:
-    """The series of a table of entries with their lines, from `lossratio.history.devices.with_lines`.
-
-    Their rates are per interface; the table's rates are as in files.
-    """
-    table = with_rates_per_interface(table)
-    for key, rows in groups_of(table, QUANTITY_COLUMNS):
-        lines = (_made_line(key, line, last) for _, line in groups_of(rows, (LINE,)))
-        yield from _distinguished([line for line in lines if line is not None])
-
-
-def _made_line(key: tuple[str, str, str], line: Any, last: int) -> Series | None:
+def _made_line(
+    key: tuple[str, str, str], columns: Mapping[str, Sequence[Any]], line: Line, last: int
+) -> Series | None:
     """The last results of a line, without nights on which the SUT was as before; None: there are no other results."""
-    outcomes = line.column("outcome").to_pylist()
-    searched = [place for place, outcome in enumerate(outcomes) if outcome != AS_BEFORE]
+    outcomes = columns.get("outcome", ())
+    as_before = {row for row, outcome in enumerate(outcomes) if outcome == AS_BEFORE}
+    searched = [row for row in line.rows if row not in as_before]
     if not searched:
         return None
 
-    kept = line.take(searched[-last:]).select(_FIELDS)
-    times = line.column("started").to_pylist()
-    after_newest = tuple(times[searched[-1] + 1 :])
-    return replace(made_series(key, kept.to_pydict()), as_before=after_newest)
-
-
-def made_series(
-    key: tuple[str, str, str], columns: Mapping[str, Sequence[Any]], *, is_reading: bool = False
-) -> Series:
-    """A series with the names of its newest result."""
-    device = _newest_known(columns["device"])
-    measured_as = _newest_known(columns["measured_as"])
-    return Series(SeriesKey(*key, device, measured_as), columns, is_reading)
-
-
-def _newest_known(column: Sequence[str | None]) -> str:
-    """The newest of the values that are known; empty: there is none."""
-    return next((known for known in reversed(column) if known is not None), "")
+    newest = searched[-1]
+    device = columns["device"][newest] or ""
+    before = columns["device"][line.replaced[-1]] if line.replaced else None
+    return Series(
+        SeriesKey(*key, device, columns["measured_as"][newest] or ""),
+        _taken(columns, searched[-last:]),
+        as_before=tuple(columns["started"][row] for row in line.rows if row > newest),
+        left_out=len(set(line.replaced) - as_before),
+        begins=results.what_differs(before, device) if before and device else "",
+    )
 
 
 def _distinguished(series: Sequence[Series]) -> Iterator[Series]:
@@ -263,11 +242,3 @@ def _distinguished(series: Sequence[Series]) -> Iterator[Series]:
             generator = one["generator"][-1] or ""
             mark = f"{mark}, {one.key.measured_as or _NOT_KNOWN} {generator}".rstrip()
         yield replace(one, mark=mark)
-
-
-def groups_of(table: Any, names: Sequence[str]) -> Iterator[tuple[Any, Any]]:
-    """Groups of successive rows of a table that are equal in some columns: the values there, and the rows."""
-    keys = list(zip(*(table.column(name).to_pylist() for name in names), strict=True))
-    for key, group in groupby(range(len(keys)), key=keys.__getitem__):
-        rows = list(group)
-        yield key, table.slice(rows[0], len(rows))

@@ -8,9 +8,9 @@ and DuckDB read the folder.
 import hashlib
 import json
 import os
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
-from datetime import datetime
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta, timezone
 from importlib import import_module
 from importlib.resources import files
 from pathlib import Path
@@ -18,10 +18,8 @@ from typing import Any
 from urllib.parse import quote, unquote
 
 from lossratio.errors import ReportError, storing
-from lossratio.history.annotations import ANNOTATIONS_NAME, load_same_names
-from lossratio.history.devices import in_order, with_lines
 from lossratio.history.entries import COLUMNS, Entry
-from lossratio.history.names import Names, with_names_now
+from lossratio.history.result_readings import CLOCKS, OF_NODES
 from lossratio.history.unmeasured import NothingMeasured
 from lossratio.input_file import shell_word
 from lossratio.plugins import how_to_install
@@ -33,8 +31,10 @@ _NEEDED = ("testbed", "test", "quantity", "started", "outcome", "unit", "lower_i
 """Columns that each entry has."""
 _DIGEST_LENGTH = 32
 _PROBLEMS_SHOWN = 5
-_CLOCKS_DIFFER = "1 hour"
+_CLOCKS_DIFFER = timedelta(hours=1)
 """A result may be dated this much later than the clock of the machine that reads it."""
+TOP_NODES = 8
+"""How many graph nodes of a device have readings: those with the most clocks per packet."""
 
 
 @dataclass(frozen=True)
@@ -42,13 +42,31 @@ class StoredEntries:
     """Entries read from a history."""
 
     table: Any
-    """A `pyarrow.Table` of the entries, each once, in the order of testbed, test, quantity and time."""
+    """A `pyarrow.Table` of the entries, each once, in the order of testbed, test, quantity and time. Rates are per
+    interface, and tests have their present names."""
+    readings: Any
+    """The same for readings: latency at each load, and numbers of the devices' telemetry; None: nobody asked."""
     problems: tuple[str, ...]
     """Messages about files that cannot be read, and about results that are dated in the future."""
     unmeasured: tuple[NothingMeasured, ...] = ()
     """Tests that measured nothing, by testbed, test and time. They are not in the table."""
-    names: Names = field(default_factory=Names)
-    """The present names of tests, by earlier names."""
+
+
+@dataclass(frozen=True)
+class Query:
+    """What to read from a history."""
+
+    testbed: str | None = None
+    """Name of the testbed; None: all."""
+    fresh: int | None = None
+    """Readings that one of this many newest results has are read, too; None: no readings."""
+    same: Mapping[str, str] = field(default_factory=dict)
+    """The present names of tests, by their earlier names."""
+    added: Sequence[Entry] = ()
+    """The entries of a result that follow the history; later entries do not count. Empty: there is none."""
+
+
+_ALL = Query()
 
 
 @dataclass(frozen=True)
@@ -78,8 +96,8 @@ class History:
         folders = self.path.glob("testbed=*")
         return sorted(unquote(folder.name.removeprefix("testbed=")) for folder in folders)
 
-    def read(self, testbed: str | None = None, *, readings: bool = False) -> StoredEntries:
-        """Reads the history of a testbed (None: of all). Readings, most of the data, are only read on request.
+    def read(self, query: Query = _ALL) -> StoredEntries:
+        """Reads the history.
 
         Columns that were added after a file was written are null there. Results that are dated in the future
         are left out, because they would stay the newest results, whatever is measured later.
@@ -95,22 +113,13 @@ class History:
                 f"trend {shell_word(self.path)} --add DIR"
             )
 
-        problems: list[str] = []
         try:
-            table, left_out = _query(paths, testbed, readings=readings)
+            return _read(paths, query)
         except required("duckdb").Error:
             paths, problems = _readable(paths)
             _check_any(paths, problems)
-            table, left_out = _query(paths, testbed, readings=readings)
-
-        problems += left_out
-        measured = required("pyarrow.compute").not_equal(table.column("quantity"), NOTHING_MEASURED)
-        others = table.filter(required("pyarrow.compute").invert(measured))
-        annotations = self.path / ANNOTATIONS_NAME
-        same = load_same_names(annotations) if annotations.exists() else ()
-        table, names = with_names_now(table.filter(measured), same)
-
-        return StoredEntries(with_lines(table), tuple(problems), tuple(_unmeasured(others)), names)
+            stored = _read(paths, query)
+            return replace(stored, problems=(*problems, *stored.problems))
 
     def _write(self, testbed: str, day: str, entries: Sequence[Entry]) -> Path:
         names = _schema().names
@@ -147,21 +156,6 @@ def _check(entry: Entry) -> None:
             raise ReportError(f"An entry of a history needs a value in the column {name!r}.")
 
 
-def _unmeasured(table: Any) -> Iterator[NothingMeasured]:
-    for row in table.select(["testbed", "test", "started", "reason"]).to_pylist():
-        yield NothingMeasured(row["testbed"], row["test"], row["started"], row["reason"] or "")
-
-
-def continued(table: Any, entries: Sequence[Entry]) -> Any:
-    """The entries from before a result began, and the result's own, each once even if the history already has it."""
-    earlier = table.filter(
-        required("pyarrow.compute").less(table.column("started"), entries[0]["started"])
-    )
-    arrow = required("pyarrow")
-    newest = arrow.Table.from_pylist(list(entries), schema=table.schema)
-    return in_order(arrow.concat_tables([earlier, newest]))
-
-
 def _check_any(readable: Sequence[Path], problems: Sequence[str]) -> None:
     """Checks that a history has a file that can be read.
 
@@ -186,7 +180,7 @@ def _readable(paths: Sequence[Path]) -> tuple[list[Path], list[str]]:
     problems: list[str] = []
     for file in paths:
         try:
-            _query([file], None, readings=True)
+            _read([file], Query(fresh=1))
         except required("duckdb").Error:
             problems.append(f"{file} is left out: {_damage(file)}")
         else:
@@ -203,27 +197,55 @@ def _damage(file: Path) -> str:
     return "it is damaged, or a newer version of lossratio wrote it"
 
 
-def _query(paths: Sequence[Path], testbed: str | None, *, readings: bool) -> tuple[Any, list[str]]:
-    """The entries in some files, for one testbed if it is not None, and messages about what is left out."""
-    names = ", ".join(name for name in _schema().names if name != "readings")
+def _read(paths: Sequence[Path], query: Query) -> StoredEntries:
+    """The entries in some files."""
+    arrow = required("pyarrow")
+    schema = _schema()
+    columns = ", ".join(name for name in schema.names if name != "readings")
     text = files("lossratio.history").joinpath("entries.sql").read_text(encoding="utf-8")
-    empty, found, unusable, from_future, chosen = text.format(names=names).split(";\n")
+    empty, found, unusable, from_future, entries, unmeasured, chosen, readings = text.format(
+        columns=columns
+    ).split(";\n")
+
+    latest = datetime.now(timezone.utc) + _CLOCKS_DIFFER
+    if query.added:
+        latest = query.added[0]["started"] - timedelta.resolution
+    added = arrow.Table.from_pylist(
+        list(query.added), schema=schema.append(arrow.field("testbed", arrow.string()))
+    )
+    names = [arrow.array(list(part), arrow.string()) for part in (query.same, query.same.values())]
+    nothing = {"nothing_measured": NOTHING_MEASURED}
+    asked = {"testbed": query.testbed, "readings": query.fresh is not None}
+    followed = {
+        "fresh": query.fresh,
+        "clocks": CLOCKS,
+        "of_nodes": sorted(OF_NODES),
+        "top_nodes": TOP_NODES,
+    }
 
     with required("duckdb").connect() as connection:
         # DuckDB gives times in this machine's zone, but all our texts state times in UTC.
         connection.execute("SET TimeZone = 'UTC'")
-        connection.execute(f"SET VARIABLE latest = now() + INTERVAL '{_CLOCKS_DIFFER}'")
-        connection.register("all_columns", _schema().empty_table())
+        connection.execute(f"SET VARIABLE latest = TIMESTAMPTZ '{latest.isoformat()}'")
+        connection.register("added", added)
+        connection.register("same", arrow.table(names, ["earlier", "now"]))
         connection.execute(empty)
-        asked = {"files": [str(path) for path in paths], "testbed": testbed, "readings": readings}
-        connection.execute(found, asked)
-        left_out = [
+        connection.execute(found, {"files": [str(path) for path in paths], **asked})
+        problems = [
             f"{file} is left out: it has a row without a name, a time or a unit, or with an impossible number."
             for (file,) in connection.execute(unusable).fetchall()
         ]
         later = connection.execute(from_future).fetchall()
-        left_out += [_future_in_words(*row) for row in later]
-        return connection.sql(chosen).to_arrow_table(), left_out
+        problems += [_future_in_words(*row) for row in later]
+        connection.execute(entries)
+        failed = connection.execute(unmeasured, nothing).fetchall()
+        table = connection.sql(chosen, params=nothing).to_arrow_table()
+        followed_table = None
+        if query.fresh is not None:
+            followed_table = connection.sql(readings, params=nothing | followed).to_arrow_table()
+
+    tests = tuple(NothingMeasured(*row) for row in failed)
+    return StoredEntries(table, followed_table, tuple(problems), tests)
 
 
 def _future_in_words(testbed: str, count: int, first: str) -> str:

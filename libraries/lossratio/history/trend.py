@@ -15,7 +15,7 @@ from lossratio.history.entries import FAILED
 from lossratio.history.series import Series, SeriesKey
 from lossratio.history.steps import group_starts
 from lossratio.report import Difference, difference_at_most, real_change
-from lossratio.results import Ends, agreed_change, what_differs
+from lossratio.results import Ends, agreed_change
 
 LEAST_RESULTS = 4
 """Fewer values make no trend."""
@@ -98,7 +98,7 @@ class Trend:
     """The trend of a series."""
 
     series: Series
-    """The results with the same meaning as the newest one."""
+    """Its results."""
     steps: tuple[Step, ...]
     """Its steps, in the order of time."""
     verdict: TrendVerdict
@@ -107,11 +107,6 @@ class Trend:
     """The newest change, if it is fresh, or else the open regression; None: there is neither."""
     new_kinds: tuple[str, ...]
     """Kinds of the newest result that the fresh results before it lack, which is a change of kind."""
-    left_out: int = 0
-    """Number of earlier results of another device, or with another meaning (other traffic, another path, goal or
-    generator)."""
-    begins: str = ""
-    """The difference from the previous device, with which the series begins again; empty: there is none."""
     idle: timedelta = timedelta()
     """Time from the newest result of the series to the newest result of its testbed."""
     bands: Bands | None = None
@@ -198,24 +193,10 @@ def trends_of(
     """Computes the trends of some series. Known changes explain alarms."""
     trends = []
     for whole in series:
-        trend = _trend(_Judged(whole.like_newest()), known, rules)
-        added = replace(
-            trend,
-            left_out=len(whole.times) - len(trend.series.times),
-            begins=_begins(whole, trend.series),
-            notes=tuple(_notes(trend, known)),
-            shares=_shares(trend, rules.fresh),
-        )
-        trends.append(added)
+        trend = _trend(_Judged(whole), known, rules)
+        notes = tuple(_notes(trend, known))
+        trends.append(replace(trend, notes=notes, shares=_shares(trend, rules.fresh)))
     return trends
-
-
-def _begins(whole: Series, series: Series) -> str:
-    """The difference of a series from the previously measured device; empty: no device, or the same."""
-    earlier = whole["device"][: whole.times.index(series.times[0])]
-    if not earlier or earlier[-1] is None or not series.key.device:
-        return ""
-    return what_differs(earlier[-1], series.key.device)
 
 
 def _notes(trend: Trend, known: Sequence[KnownChange]) -> Iterator[KnownChange]:

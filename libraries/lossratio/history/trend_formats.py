@@ -82,7 +82,7 @@ def _summary(analysis: Analysis) -> Iterator[str]:
     banded = sum(trend.bands is not None for trend in analysis.trends)
     if banded:
         yield f"Two bands: {banded} of these series, whose values flip between two levels; real changes move both."
-    begun_anew = Counter(trend.begins for trend in analysis.trends if trend.begins)
+    begun_anew = Counter(trend.series.begins for trend in analysis.trends if trend.series.begins)
     for change, count in begun_anew.items():
         yield f"begins anew: {change}: {count} of these series"
     old = sum(trend.is_old for trend in analysis.trends)

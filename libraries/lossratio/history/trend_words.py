@@ -4,6 +4,7 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
+from lossratio.history.series import Series
 from lossratio.history.trend import LEAST_RESULTS, NO_VERDICT, Trend, TrendVerdict
 from lossratio.results import share_in_words
 from lossratio.units import and_more, change_in_words, counted, format_change, results_counted
@@ -82,7 +83,7 @@ def details_of(trend: Trend) -> Iterator[str]:
     yield from _of_newest(trend)
     yield from _of_tester(trend)
     yield from _of_age(trend)
-    yield from _of_what_is_left_out(trend)
+    yield from _of_what_is_left_out(trend.series)
 
 
 def _of_change(trend: Trend) -> Iterator[str]:
@@ -156,13 +157,13 @@ def _of_age(trend: Trend) -> Iterator[str]:
         )
 
 
-def _of_what_is_left_out(trend: Trend) -> Iterator[str]:
-    """The earlier results that a trend leaves out."""
-    if trend.begins:
-        yield f"begins anew: {trend.begins}; left out: {results_counted(trend.left_out)} before that"
-    elif trend.left_out:
+def _of_what_is_left_out(series: Series) -> Iterator[str]:
+    """The earlier results that a series leaves out."""
+    if series.begins:
+        yield f"begins anew: {series.begins}; left out: {results_counted(series.left_out)} before that"
+    elif series.left_out:
         yield (
-            f"left out: {counted(trend.left_out, 'earlier result')} with other traffic, another path, another goal or "
+            f"left out: {counted(series.left_out, 'earlier result')} with other traffic, another path, another goal or "
             "another generator"
         )
 

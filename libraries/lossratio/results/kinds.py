@@ -21,7 +21,7 @@ from lossratio.errors import ReportError
 from lossratio.plugins import plugin_group
 from lossratio.results.model import TestResult
 from lossratio.results.view import ResultT, View
-from lossratio.trials import Addition, JournalContents, TrialResult
+from lossratio.trials import JournalContents, TrialResult
 from lossratio.units import trials_counted
 
 GROUP = "lossratio.measurement"
@@ -158,21 +158,6 @@ class Kind(ABC, Generic[ResultT]):
     def contradictions(self, result: ResultT, trials: Sequence[TrialResult]) -> Iterator[str]:
         """Finds contradictions in the fields that only results of this kind have. Yields them in words."""
         yield from ()
-
-    def with_additions(self, result: ResultT, additions: Sequence[Addition]) -> ResultT | None:
-        """The result with everything that its journal adds after the last trial; see `lossratio.trials.Addition`.
-
-        None: the result has an addition that its journal does not have.
-        """
-        return result
-
-    def rebuilt(self, journal: JournalContents) -> ResultT | None:
-        """The result of a finished measurement, from its journal alone; None: not finished, or it cannot be made."""
-        return None
-
-    def search_of(self, result: ResultT) -> Mapping[str, Any]:
-        """Fields that the header of the result's journal must have, besides traffic, load, timing and maximum load."""
-        return {}
 
     def known_so_far(self, journal: JournalContents) -> Iterator[str]:
         """The findings so far from the trials of an interrupted test, in words."""

@@ -119,7 +119,7 @@ def test_one_alarm_of_two_devices_is_chosen_bisected_and_noted_and_the_other_one
     assert chosen.out.startswith(f"Alarm of Mrr.64B-mrr, MRR ({slow}), on simulated:\n"), chosen.err
     (folder,) = (lab.parent / "bisect").iterdir()
     assert "police_90000" in folder.name
-    (note,) = load_known_changes(history / "annotations.yaml")
+    (note,) = load_known_changes(history / "annotations.yaml").changes
     assert (note.device, note.by) == (slow, "lossratio builds bisect")
     # The worst alarm is of the other device, which these suites do not measure.
     refused = lossratio("builds", "bisect", *options, lab.parent / "mrr.robot")

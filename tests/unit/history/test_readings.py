@@ -15,9 +15,8 @@ from lossratio.dut.vpp.reports import parse_perfmon, parse_runtime
 from lossratio.history.analysis import TrendRequest, analyse
 from lossratio.history.entries import entries_of
 from lossratio.history.page_of_trends import trend_page
-from lossratio.history.readings import TOP_NODES
 from lossratio.history.result_readings import readings_of
-from lossratio.history.store import History
+from lossratio.history.store import TOP_NODES, History
 from lossratio.history.trend import TrendVerdict
 from lossratio.measurements.telemetry import DutTelemetry, TelemetryTrial
 from lossratio.report import Run

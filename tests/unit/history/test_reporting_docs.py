@@ -76,5 +76,5 @@ def test_the_example_of_known_changes_can_be_read(tmp_path):
     _, _, closed = HOW_TO.partition("## Close the alarm")
     example, *_ = examples_in(closed, "yaml")
     (tmp_path / "annotations.yaml").write_text(example)
-    (change,) = load_known_changes(tmp_path / "annotations.yaml")
+    (change,) = load_known_changes(tmp_path / "annotations.yaml").changes
     assert change.test == "*64B*"

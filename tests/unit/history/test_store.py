@@ -14,12 +14,12 @@ from history_examples import START, entry
 from lossratio.errors import ReportError, StorageError
 from lossratio.history import store
 from lossratio.history.series import series_of
-from lossratio.history.store import History
+from lossratio.history.store import History, Query
 from lossratio.results import LatencyPoint
 
 
 def rows(history, **query):
-    table = history.read(**query).table
+    table = history.read(Query(**query)).table
     return list(
         zip(*(table.column(name).to_pylist() for name in ("testbed", "test", "quantity", "value")), strict=True)
     )
@@ -236,8 +236,10 @@ def test_rates_of_a_series_are_per_interface_and_those_of_files_aggregates(tmp_p
     history = History(tmp_path)
     history.add([{**entry(day, 2e6), "aggregate_factor": 2.0, "most": 4e6} for day in range(3)])
     history.add([{**entry(3, 5.0, quantity="recovery"), "unit": "s", "aggregate_factor": None}])
-    stored = history.read().table
+    stored = pq.read_table(tmp_path).sort_by("started")
     assert stored.column("value").to_pylist() == [2e6] * 3 + [5.0]
+    stored = history.read().table
+    assert stored.column("value").to_pylist() == [1e6] * 3 + [5.0]
     rates, seconds = series_of(stored, 9)
     assert ([*rates.values], rates.bounds_of(0)) == ([1e6] * 3, pytest.approx((1e6, 1.005e6)))
     assert rates.ends_of(2).most == 2e6
@@ -285,6 +287,6 @@ def test_a_file_with_a_row_that_no_trend_can_take_is_named_and_left_out(tmp_path
         changed = pa.array([value, *column.to_pylist()[1:]], column.type)
         table = table.set_column(position, table.schema.field(name), changed)
     pq.write_table(table, bad)
-    stored = history.read(readings=True)
+    stored = history.read(Query(fresh=5))
     assert stored.table.column("value").to_pylist() == [1e6]
     assert [bad.name in problem for problem in stored.problems] == [True]

@@ -12,7 +12,7 @@ from typing import Any
 
 from lossratio.builds import BuildRecord
 from lossratio.errors import ReservationError
-from lossratio.history.annotations import KnownChange, load_known_changes
+from lossratio.history.annotations import KnownChanges, load_known_changes
 from lossratio.history.series import SeriesKey
 from lossratio.measurements.throughput.goals import GoalSet, load_goals
 from lossratio.mlrsearch import MLRsearch
@@ -174,9 +174,9 @@ def _work_with_goals(goals: GoalSet) -> None:
     MLRsearch(goals.goals, 1000.0, 1e6).next_trial()
 
 
-def _work_with_changes(changes: tuple[KnownChange, ...]) -> None:
+def _work_with_changes(changes: KnownChanges) -> None:
     day = datetime(2026, 8, 1, tzinfo=timezone.utc)
-    for change in changes:
+    for change in changes.followed:
         change.explains(SeriesKey("lab7", "test", "NDR"), day, day)
 
 

@@ -11,10 +11,9 @@ from at_least_one import at_least_one
 from click.testing import CliRunner
 from report_examples import mrr
 
-from lossratio import open_testbed
 from lossratio.commands.report import repair
 from lossratio.errors import DamagedFileError, NewerFileError, ReportError, SearchError, StorageError
-from lossratio.results.repair import REMADE, repair as repair_files, results_set_aside, unreadable_in
+from lossratio.results.repair import repair as repair_files, results_set_aside, unreadable_in
 from lossratio.results.run_directory import RunDirectory, read_result
 from lossratio.trials.digest import add_digest, take_digest
 from lossratio.trials.journal import Journal
@@ -153,33 +152,13 @@ def test_trials_that_nothing_proves_are_no_good_trials(journal):
         (b'"kind": "mrr"', b""),
     ],
 )
-def test_a_damaged_result_of_no_finished_search_is_set_aside(run, result, old, new):
+def test_a_damaged_result_is_set_aside_until_a_resumed_run_makes_it_again(run, result, old, new):
     damage(result, old, new, count=1)
     answer = invoke(result)
     assert answer.exit_code == 1
     assert "lossratio run --resume" in answer.output
     assert not result.exists()
     assert results_set_aside(run.path) == {result.stem}
-
-
-def file_of(result, tmp_path):
-    directory = run_with(result, tmp_path)
-    return directory.result_path(result.test.full_name)
-
-
-def test_a_damaged_result_of_a_finished_search_is_made_again_at_once(tmp_path):
-    with open_testbed("simulated", results=str(tmp_path / "run")) as testbed:
-        testbed.ndr_pdr("64B", name="64B-ndrpdr", goals="quick")
-    (path,) = (tmp_path / "run" / "results").glob("*.json")
-    before = read_result(path)
-    path.write_bytes(path.read_bytes()[:500])
-    answer = invoke(tmp_path / "run")
-    assert answer.exit_code == 1
-    assert "it was made again from its journal; the original is" in answer.output
-    made = read_result(path)
-    assert made.goals == before.goals
-    assert REMADE in made.remarks
-    assert results_set_aside(tmp_path / "run") == frozenset()
 
 
 def test_a_result_without_a_journal_is_set_aside(run, result, journal):

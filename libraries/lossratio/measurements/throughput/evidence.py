@@ -1,21 +1,17 @@
-"""The results of searches and their proof from the trials: fields, contradictions, and results made again."""
+"""The results of searches and their proof from the trials: fields, and contradictions."""
 
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from datetime import datetime, timedelta
 from itertools import zip_longest
 from typing import Any, TypeVar
 
-from pydantic import BaseModel, ValidationError
+from pydantic import ValidationError
 
 from lossratio import results
 from lossratio.errors import SearchError
-from lossratio.measurements.latency.result import LatencyAtLoad, latency_contradictions
-from lossratio.measurements.telemetry import TelemetryTrial
+from lossratio.measurements.latency.result import latency_contradictions
 from lossratio.measurements.throughput.bounds import BoundsSoFar
 from lossratio.measurements.throughput.limits import judge
-from lossratio.measurements.throughput.replay import replayed
 from lossratio.measurements.throughput.rest import remarks_on_rest
 from lossratio.measurements.throughput.result import (
     Goal,
@@ -32,7 +28,6 @@ from lossratio.measurements.throughput.settings import (
     ALGORITHM,
     EARLY_VERDICT,
     MEMORY_REST,
-    NIGHTLY,
     warm_ups_in,
 )
 from lossratio.mlrsearch import (
@@ -45,7 +40,7 @@ from lossratio.mlrsearch import (
     zone_in,
 )
 from lossratio.records import Rate
-from lossratio.trials import Addition, Integrity, JournalContents, JournalEntry, TrialResult
+from lossratio.trials import JournalContents, JournalEntry, TrialResult
 
 _RATES = ("relevant_lower_bound", "relevant_upper_bound", "conditional_throughput")
 
@@ -131,15 +126,6 @@ def _outcome(
     )
 
 
-class _About(BaseModel):
-    """What the header of a journal says about the result, apart from the search."""
-
-    test: results.TestIdentity
-    conditions: results.Conditions
-    remarks: tuple[results.Note, ...]
-    max_load: results.MaxLoad
-
-
 class SearchKind(results.Kind[ResultT]):
     """What all searches with goals share: their journals and results."""
 
@@ -157,62 +143,6 @@ class SearchKind(results.Kind[ResultT]):
         yield from _contradictions_of_spread(result)
         for place, at_load in enumerate(result.latency):
             yield from latency_contradictions(at_load, f"latency[{place}]")
-
-    def with_additions(self, result: ResultT, additions: Sequence[Addition]) -> ResultT | None:
-        """A result with the latency and telemetry from its journal; None: it has parts that are not in the journal.
-
-        A later measurement of latency replaces an earlier one, while every telemetry is kept. If the result has more
-        parts than the journal, nothing proves the additional parts.
-        """
-        try:
-            latencies, telemetry = _additional_parts(additions)
-        except (ValueError, KeyError):
-            return None
-
-        is_known = not result.latency or result.latency in latencies
-        if not is_known or result.telemetry != telemetry[: len(result.telemetry)]:
-            return None
-
-        newest = result.latency or next(reversed(latencies), ())
-        return result.model_copy(update={"latency": newest, "telemetry": telemetry})
-
-    def rebuilt(self, journal: JournalContents) -> ResultT | None:
-        """The result of a finished search, from its journal alone, with latency and telemetry.
-
-        The search ends with its last trial. None: the search is not finished, or the journal does not describe its
-        test.
-        """
-        try:
-            about = _About.model_validate_json(json.dumps(journal.about), strict=True)
-            # Python 3.10 cannot read the letter Z.
-            created = datetime.fromisoformat(journal.created.replace("Z", "+00:00"))
-            controller = replayed(journal)
-        except (ValueError, SearchError):
-            return None
-
-        if NIGHTLY in (journal.search.get("settings") or {}):
-            # Earlier results, too, decide whether there was a search.
-            return None
-        # With this setting, the last trial may have ended the measurement. Its counts alone do not show that.
-        is_checked = journal.search.get("integrity") == Integrity.FAIL.value
-        if is_checked or not journal.entries or controller.next_trial() is not None:
-            return None
-
-        ended = created + timedelta(seconds=sum(trial.elapsed for trial in journal.results))
-        run = results.TestRun(about.test, created, ended, about.conditions, about.remarks)
-        fields = search_fields(
-            run, about.max_load, journal.search, controller.result(), journal.entries
-        )
-        return self.with_additions(self.result(**fields), journal.additions)
-
-    def search_of(self, result: ResultT) -> Mapping[str, Any]:
-        """Goals, settings and minimum load."""
-        goals = [report.goal.model_dump(mode="json") for report in result.goals]
-        return {
-            "goals": goals,
-            "settings": result.settings,
-            "min_load_fps": result.min_load.per_interface_fps,
-        }
 
     def known_so_far(self, journal: JournalContents) -> Iterator[str]:
         """The bounds of each goal."""
@@ -311,32 +241,3 @@ def _contradictions_of_spread(result: GoalsResult) -> Iterator[str]:
 def _throughput_of(result: GoalsResult, goal: str) -> Rate | None:
     """The conditional throughput at a goal; None: the search found none, or has no such goal."""
     return next((one.throughput for one in result.goals if one.goal.name == goal), None)
-
-
-def _additional_parts(
-    additions: Sequence[Addition],
-) -> tuple[list[tuple[LatencyAtLoad, ...]], tuple[TelemetryTrial, ...]]:
-    """Each measurement of latency, and all telemetry, in the order in which they were measured.
-
-    Raises:
-        ValueError: If an addition has the wrong kind.
-        KeyError: If it lacks its place.
-    """
-    latency: dict[int, dict[Any, LatencyAtLoad]] = {}
-    telemetry: dict[int, TelemetryTrial] = {}
-    for addition in additions:
-        text = json.dumps(addition.found)
-        if addition.part == "latency":
-            at_load = LatencyAtLoad.model_validate_json(text, strict=True)
-            of_measurement = latency.setdefault(addition.measurement, {})
-            of_measurement[addition.request["number"]] = at_load
-        elif addition.part == "telemetry":
-            trial = TelemetryTrial.model_validate_json(text, strict=True)
-            telemetry[addition.measurement] = trial
-
-    latencies = [
-        tuple(latency[number][place] for place in sorted(latency[number]))
-        for number in sorted(latency)
-    ]
-    trials = tuple(telemetry[number] for number in sorted(telemetry))
-    return latencies, trials
