@@ -67,6 +67,7 @@ class Vpp(VppPath):
         """Starts VPP and configures it command by command."""
         self._clock = None
         cards = self._vpp_cards(cores)
+        self._queues = cards[0].queues if cards else self.options.queues or 1
         control = self._control_in(directory)
         daemon = self._start_vpp(changes, control, cores, cards)
 

@@ -73,6 +73,8 @@ class VppPort:
     bridge is the node beyond the next bridge."""
     directory: str = ""
     """VPP's directory on the node."""
+    queues: int = 1
+    """Receive queues of the interface on the link."""
     table: int = 0
     """Number of the table of routes for frames that enter here."""
     faces_dut: bool = False
