@@ -1,7 +1,7 @@
 *** Settings ***
 Documentation     [Top] TG-DUTs-TG. [Enc] Eth-IPv4. [Cfg] VPP IPv4 router with a policer of three colours that marks
-...               each frame. [Ver] NDR and PDR by RFC 9971, MRR at maximum load, critical load by counts. [Ref]
-...               RFC 2544, RFC 2698.
+...               frames within 307 kbit/s. [Ver] NDR and PDR by RFC 9971, MRR at maximum load, critical load by counts.
+...               [Ref] RFC 2544, RFC 2698.
 Metadata          Cores    1 2 4
 
 Resource          lossratio/resources/performance.resource

@@ -35,7 +35,8 @@ DurationOption = Annotated[
 
 
 OptionRule = tuple[str, str, str]
-"""Options, other options (each list with spaces), and the error, in which ``{given}`` stands for the first options.
+"""Options, other options (each list with spaces), and the error, in which ``{given}`` stands for the first options that
+are given, and ``{other}`` for the first one of the others.
 
 An option is given if it differs from its default, and ``forwarding=filter`` if the option has this value.
 """
@@ -63,13 +64,19 @@ class DutOptions(FileModel):
 
     @model_validator(mode="after")
     def _go_together(self) -> "DutOptions":
+        for problem in self.conflicts():
+            raise ValueError(problem)
+        return self
+
+    def conflicts(self) -> Iterator[str]:
+        """Why its options do not go together. A subclass with further reasons extends this."""
         for is_needed, name in ((True, "requires"), (False, "excludes")):
             for kind in type(self).__mro__:
                 for options, others, error in vars(kind).get(name, ()):
                     given = [option for option in options.split() if self._has(option)]
-                    if given and any(map(self._has, others.split())) != is_needed:
-                        raise ValueError(error.format(given=", ".join(given)))
-        return self
+                    there = [option for option in others.split() if self._has(option)]
+                    if given and bool(there) != is_needed:
+                        yield error.format(given=", ".join(given), other="".join(there[:1]))
 
     def _has(self, option: str) -> bool:
         """Whether an option is given, in the words of an `OptionRule`."""

@@ -37,12 +37,16 @@ class ConnectionTable(ABC):
     """Whether it translates addresses."""
     is_one_way: bool
     """Whether connections are opened from the west only."""
+    ports: int | None = None
+    """Ports of all addresses of a NAT for connections to the same destination; None: no limit is known."""
     known_ports: int | None = None
     """Ports of all addresses of a NAT that assigns ports in a known order; None: the device is no such NAT."""
     safe_rate: float | None = None
     """Connections per second that the device certainly accepts; None: no limit is known."""
     most: int | None = None
     """The maximum number of connections that the device is set up to have at once; None: there is no such limit."""
+    option_of_most: str = "most_connections"
+    """The option that sets it."""
     node_name: str
     """The node of the device, for errors."""
 
@@ -54,12 +58,19 @@ class ConnectionTable(ABC):
         """Checks, before any traffic is sent, that the table keeps connections until a trial ends.
 
         Raises:
-            DutError: If there are more connections than the table keeps, or the table would forget an idle connection.
+            DutError: If there are more connections than the table keeps, or more to one destination than a NAT has
+                ports, or the table would forget an idle connection.
         """
         if self.most is not None and wanted.connections > self.most:
             raise DutError(
                 f"{wanted.text}: {self.node_name} keeps at most {self.most:,} at once. Raise "
-                "most_connections, or use fewer flows."
+                f"{self.option_of_most}, or use fewer flows."
+            )
+        if self.ports is not None and wanted.to_one > self.ports:
+            raise DutError(
+                f"{wanted.text}: {wanted.to_one:,} of them go to one address and port, but the NAT of "
+                f"{self.node_name} has only {self.ports:,} ports for them. Raise nat_addresses, or send to more "
+                "destinations."
             )
 
         timeout = self.timeout_of(wanted.tcp_state)

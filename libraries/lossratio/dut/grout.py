@@ -8,10 +8,11 @@ interfaces without ``remote=``; tests have a stand-in.
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Annotated, Any, Literal, NamedTuple, cast
+from typing import Annotated, Any, Literal, cast
 
-from pydantic import Field, model_validator
+from pydantic import Field
 
+from lossratio.dut import texts
 from lossratio.dut.base import SIDES, DutCounters, Tool, from_environment
 from lossratio.dut.changes import Changes
 from lossratio.dut.daemon import Daemon, write_file
@@ -26,7 +27,7 @@ from lossratio.dut.linux.addressing import (
     halves,
     router_sides,
 )
-from lossratio.dut.linux.cores import CoreChoice, cpu_list
+from lossratio.dut.linux.cores import CoreChoice
 from lossratio.dut.linux.interfaces import check_free, read_links
 from lossratio.dut.linux.program_dut import ProgramDut, ProgramOptions
 from lossratio.errors import NotMeasuredHereError
@@ -36,67 +37,142 @@ from lossratio.wrong_values import Like
 
 HOME_VARIABLE = "GROUT_HOME"
 """Environment variable of the controller that names grout's directory on the node."""
-_OUT, _END, _TRANSIT = 1001, 1002, 1003
-"""Numbers of next hops: beyond those that grout takes itself, because it ends if one changes its kind."""
 _OTHER_VERSION = {4: 6, 6: 4}
-_NEXT_SEGMENT = "end flavor next-csid block-bits 48 csid-bits 16"
-"""Compressed segments of 16 bits (RFC 9800) in the network that RFC 5180 reserves."""
 _FRAME_BYTES = 18
 """Bytes of a frame around its packet: Ethernet header and FCS."""
 _LARGEST_MTU = 1800
 """The largest MTU that grout takes without an option."""
 _VXLAN_BYTES = {4: 50, 6: 70}
 """Bytes of VXLAN, UDP, IP and Ethernet in front of a frame, by the version of IP."""
-_CUSTOMER = "customer"
-"""The routing domain of packets that are routed into a tunnel."""
 _ROUTER_MACS = ("02:00:00:00:01:00", "02:00:00:00:02:00")
 """MAC addresses of the western and the eastern grout within a tunnel."""
 
 
-class _Segments(NamedTuple):
-    """The beginnings of addresses of segments at one grout (RFC 8986)."""
-
-    end: str
-    """Here, the outer header ends."""
-    transit: str
-    """Here, the next segment takes the place of this one."""
-    container: str
-    """Both of them as compressed segments."""
-
-
-class _SegmentRouting(NamedTuple):
-    """A way to route packets by segments to the other grout."""
-
-    encapsulation: str
-    """grout's name for what the first grout does (RFC 8986)."""
-    overhead: int
-    """Bytes of the outer header, with the list of segments (RFC 8754) if it has one."""
-    segments: tuple[str, ...]
-    """The segments of the other grout, in order."""
-    entrance: str = "end"
-    """The first segment by which the other grout is reached."""
-    transit: str = ""
-    """What the other grout does at its segment for transit; empty: there is none."""
-
-
-_SEGMENT_ROUTING = {
-    "encaps": _SegmentRouting("h.encaps", 64, ("end",)),
-    "encaps_red": _SegmentRouting("h.encaps.red", 40, ("end",)),
-    "end": _SegmentRouting("h.encaps", 80, ("transit", "end"), "transit", "end"),
-    "usid": _SegmentRouting("h.encaps.red", 40, ("container",), "transit", _NEXT_SEGMENT),
-}
-
-
+_SRV6_BYTES = {"encaps": 64, "encaps_red": 40, "end": 80, "usid": 40}
+"""Bytes of the outer header, with the list of segments (RFC 8754) if there is one, by the option ``srv6``."""
 _SEGMENTS = (
-    _Segments("2001:2:0:100", "2001:2:0:200", "2001:2:0:200:100"),
-    _Segments("2001:2:0:8100", "2001:2:0:8200", "2001:2:0:8200:8100"),
+    {"end": "2001:2:0:100", "transit": "2001:2:0:200", "both": "2001:2:0:200:100"},
+    {"end": "2001:2:0:8100", "transit": "2001:2:0:8200", "both": "2001:2:0:8200:8100"},
 )
-"""The segments at the western grout, and at the eastern one."""
+"""The beginnings of addresses of segments (RFC 8986) at the western grout, and at the eastern one: where the outer
+header ends, where the next segment takes the place of this one, and both of them as compressed segments."""
+_TUNNELS = (
+    Tunnel("west", "tunnel.west", WEST.ipv4, EAST.ipv4, WEST_VNI),
+    Tunnel("east", "tunnel.east", EAST.ipv4, WEST.ipv4, EAST_VNI),
+)
+"""The tunnels that grout is a bridge between, each of which leads to the neighbour on its link."""
+# Next hops have numbers beyond those that grout takes itself, because it ends if one changes its kind. The routing
+# domain of a tunnel has a few routes: without hugepages, tables of the usual size do not fit into grout's memory.
+# Compressed segments have 16 bits (RFC 9800), in the network that RFC 5180 reserves. A TAP interface receives the
+# frames of the kernel's interface, and sends through it.
+_CONFIGURATION = r"""
+% macro neighbour(side, mac)
+    address add {{ side.address }}/{{ side.network.max_prefixlen - 2 }} iface {{ side.interface }}
+    nexthop add l3 iface {{ side.interface }} address {{ side.neighbour }} mac {{ mac }}
+% endmacro
+% macro tunnel_end(interface, local, remote, mac, number)
+    address add {{ local }}/{{ local.max_prefixlen }} iface {{ interface }}
+    nexthop add l3 iface {{ interface }} id {{ number }} address {{ remote }} mac {{ mac }}
+    route add {{ remote }}/{{ remote.max_prefixlen }} via id {{ number }}
+% endmacro
+% macro segments()
+    % if options.srv6 == "end"
+        % set visited = "%s:: %s::" % (there.transit, there.end)
+    % else
+        % set visited = (there.both if options.srv6 == "usid" else there.end) ~ "::"
+    % endif
+    % set is_reduced = options.srv6 in ("encaps_red", "usid")
+    % set has_transit = options.srv6 in ("end", "usid")
+    nexthop add srv6 seglist {{ visited }} encap {{ "h.encaps.red" if is_reduced else "h.encaps" }} id 1001
+    route add {{ options.sides[wire].network }} via id 1001
+    route add {{ there.transit if has_transit else there.end }}::/64 via {{ options.outer_sides[wire].neighbour }}
+    nexthop add srv6-local behavior end.dt{{ options.ip_version }} id 1002
+    route add {{ here.end }}::/64 via id 1002
+    % if has_transit
+        % set flavor = " flavor next-csid block-bits 48 csid-bits 16" if options.srv6 == "usid"
+        nexthop add srv6-local behavior end{{ flavor }} id 1003
+        route add {{ here.transit }}::/64 via id 1003
+    % endif
+% endmacro
+
+affinity cpus set control {{ cores.main }} datapath {{ cores.workers | join(",") }}
+% for name in (dut.west, dut.east)
+    % set number = loop.index0
+    % set tap = "net_tap%d,iface=%s.%d,remote=%s" % (number, dut.stem, number, name)
+    interface add port {{ names[number] }} devargs {{ name if dut.uses_cards else tap }} \
+    rxqs {{ queues }} qsize {{ options.frame_queue }} mtu {{ options.mtu }}
+% endfor
+% if options.vxlan
+    interface add bridge bridge
+    % for tunnel in tunnels
+        % set mac = neighbours[loop.index0]
+        {{ tunnel_end(tunnel.interface, tunnel.local, tunnel.remote, mac, 1001 + loop.index0) }}
+        interface add vxlan {{ tunnel.name }} vni {{ tunnel.vni }} local {{ tunnel.local }} domain bridge
+        flood vtep add {{ tunnel.remote }} vni {{ tunnel.vni }}
+    % endfor
+% elif options.vxlan_between
+    % set near = 1 - wire
+    % set local = options.outer_sides[near].network[2]
+    % set remote = options.outer_sides[wire].network[2]
+    % set tunnel = "interface add vxlan tunnel vni %d local %s" % (vni, local)
+    {{ tunnel_end(names[wire], local, remote, other_mac, 1001) }}
+    % if options.vxlan_between == "bridged"
+        interface add bridge bridge
+        {{ tunnel }} domain bridge
+        interface set port {{ names[near] }} domain bridge
+        flood vtep add {{ remote }} vni {{ vni }}
+    % else
+        % set inside = options.sides[near]
+        interface add vrf customer rib4-routes 1024 rib6-routes 1024
+        {{ tunnel }} mac {{ router_macs[near] }} mtu {{ options.mtu - options.encapsulation_overhead }} vrf customer
+        interface set port {{ names[near] }} vrf customer
+        {{ neighbour(inside, neighbours[near]) }}
+        route add {{ inside.network }} via {{ inside.neighbour }} vrf customer
+        nexthop add l3 iface tunnel id 1002 address {{ remote }} mac {{ router_macs[wire] }} remote
+        route add {{ options.sides[wire].network }} via id 1002 vrf customer
+    % endif
+% else
+    % if options.vlan
+        % for port in names
+            % set name = options.ports[loop.index0]
+            interface add vlan {{ name }} parent {{ port }} vlan_id {{ name.rpartition(".")[2] }}
+        % endfor
+    % endif
+    % for side in options.sides
+        % if options.srv6 and loop.index0 == wire
+            {{ neighbour(options.outer_sides[wire], neighbours[wire]) }}
+            {{ segments() }}
+        % else
+            {{ neighbour(side, neighbours[loop.index0 % 2]) }}
+            % if options.routes
+                % for host in side.hosts(options.routes // 2)
+                    {{ route_to(side, host) }}
+                % endfor
+            % else
+                route add {{ side.network }} via {{ side.neighbour }}
+            % endif
+        % endif
+    % endfor
+% endif
+"""
+
+
+_EXCLUDES = "{given} and {other} exclude each other: leave one of them out"
 
 
 class GroutOptions(ProgramOptions):
     """The options of grout."""
 
+    requires = (
+        ("vlan_east", "vlan", "vlan_east needs a tag to translate: also set vlan"),
+        ("underlay", "vxlan_between", "underlay applies to a tunnel: also set vxlan_between"),
+    )
+    excludes = (
+        ("vxlan", "vxlan_between srv6", _EXCLUDES),
+        ("vxlan_between", "srv6", _EXCLUDES),
+        ("vxlan vxlan_between srv6", "dual_stack vlan routes", _EXCLUDES),
+        ("vxlan", "ip_version=6", "tunnels of vxlan run over IPv4: leave ip_version out"),
+    )
     home: Annotated[str, Like("^/", "an absolute path, such as /usr"), Role.TESTED] = Field(
         default_factory=from_environment(HOME_VARIABLE, "/usr")
     )
@@ -150,7 +226,7 @@ class GroutOptions(ProgramOptions):
         if self.vxlan_between:
             return _VXLAN_BYTES[self.underlay]
         if self.srv6:
-            return _SEGMENT_ROUTING[self.srv6].overhead
+            return _SRV6_BYTES[self.srv6]
         return 0
 
     @property
@@ -180,24 +256,6 @@ class GroutOptions(ProgramOptions):
         if self.vxlan_between:
             return router_sides(*SIDES, self.underlay)
         return router_sides(*SIDES, 6)
-
-    @model_validator(mode="after")
-    def _fit_together(self) -> "GroutOptions":
-        if self.vlan_east and not self.vlan:
-            raise ValueError("vlan_east needs a tag to translate: also set vlan")
-        if self.underlay == 6 and not self.vxlan_between:
-            raise ValueError(
-                "underlay is the IP version of a tunnel between DUTs: also set vxlan_between"
-            )
-
-        tunnels = [name for name in ("vxlan", "vxlan_between", "srv6") if getattr(self, name)]
-        others = [name for name in ("dual_stack", "vlan", "routes") if getattr(self, name)]
-        if tunnels and tunnels[1:] + others:
-            first, second, *_ = tunnels + others
-            raise ValueError(f"{first} and {second} exclude each other: leave one of them out")
-        if self.vxlan and self.ip_version == 6:
-            raise ValueError("tunnels of vxlan run over IPv4: leave ip_version out")
-        return self
 
 
 class Grout(ProgramDut[GroutOptions]):
@@ -287,12 +345,12 @@ class Grout(ProgramDut[GroutOptions]):
         """Adds routes to single hosts, half of them on each side, from the last hosts of its network down."""
         self.check_reconfigure(entries)
         directory = self.running.directory
-        lines = [
-            line
+        routes = [
+            _route_to(side, host)
             for side, count in zip(self.options.sides[:2], halves(entries), strict=True)
-            for line in _routes(side, side.last_hosts(count))
+            for host in side.last_hosts(count)
         ]
-        self._configure(self.present.changes, directory, lines)
+        self._configure(self.present.changes, directory, routes)
 
     def facts(self) -> dict[str, Any]:
         """Version, CPUs, ports and addresses, as grout reports them."""
@@ -363,45 +421,31 @@ class Grout(ProgramDut[GroutOptions]):
         changes.run(*self._line(directory), "-e", "-x", "-f", path)
 
     def _configuration(self, cores: CoreChoice, neighbours: tuple[str, str]) -> Iterator[str]:
-        yield f"affinity cpus set control {cores.main} datapath {cpu_list(cores.workers)}"
-        queues = self.options.queues or (len(cores.workers) if self.uses_cards else 1)
-        sizes = f"rxqs {queues} qsize {self.options.frame_queue} mtu {self.options.mtu}"
-        for number, name in enumerate((self.west, self.east)):
-            # A TAP interface receives the frames of the kernel's interface, and sends through it.
-            if self.uses_cards:
-                device = name
-            else:
-                device = f"net_tap{number},iface={self.stem}.{number},remote={name}"
-
-            yield f"interface add port {SIDES[number]} devargs {device} {sizes}"
-
-        if self.options.vxlan:
-            yield from _bridge(neighbours)
-            return
+        usual_queues = len(cores.workers) if self.uses_cards else 1
+        other_mac = ""
         if self.options.vxlan_between:
             # Behind a bridge, the neighbour of the test's frames is the TG's other port.
             other = cast("Grout", self.chain[self._wire]).own_macs()
-            macs = (other.from_east, other.from_west)
-            yield from _tunnel(self.options, self._wire, macs[self._wire], neighbours)
-            return
-        if self.options.vlan is not None:
-            for port, name in zip(SIDES, self.options.ports, strict=True):
-                _, _, tag = name.partition(".")
-                yield f"interface add vlan {name} parent {port} vlan_id {tag}"
-        yield from self._routing(neighbours)
+            other_mac = (other.from_east, other.from_west)[self._wire]
 
-    def _routing(self, neighbours: tuple[str, str]) -> Iterator[str]:
-        for number, side in enumerate(self.options.sides):
-            if self.options.srv6 and number == self._wire:
-                # Only packets with the outer header are on this link.
-                yield from _neighbour(self.options.outer_sides[number], neighbours[number])
-                yield from _segments(self.options, number)
-                continue
-            yield from _neighbour(side, neighbours[number % len(SIDES)])
-            if self.options.routes is None:
-                yield f"route add {side.network} via {side.neighbour}"
-            else:
-                yield from _routes(side, side.hosts(self.options.routes // 2))
+        configuration = texts.lines(
+            _CONFIGURATION,
+            dut=self,
+            options=self.options,
+            cores=cores,
+            names=SIDES,
+            queues=self.options.queues or usual_queues,
+            neighbours=neighbours,
+            wire=self._wire,
+            other_mac=other_mac,
+            tunnels=_TUNNELS,
+            vni=WEST_VNI,
+            here=_SEGMENTS[1 - self._wire],
+            there=_SEGMENTS[self._wire],
+            router_macs=_ROUTER_MACS,
+            route_to=_route_to,
+        )
+        return (line for (line,) in configuration)
 
     @property
     def _wire(self) -> int:
@@ -414,87 +458,5 @@ def _counts(row: Mapping[str, Any]) -> dict[str, int]:
     return {name: int(count) for name, count in row.items() if name != "interface"}
 
 
-def _neighbour(side: RouterSide, mac: str) -> Iterator[str]:
-    """The address of a side's interface, and its neighbour."""
-    length = side.network.max_prefixlen - 2
-    yield f"address add {side.address}/{length} iface {side.interface}"
-    yield f"nexthop add l3 iface {side.interface} address {side.neighbour} mac {mac}"
-
-
-def _bridge(neighbours: tuple[str, str]) -> Iterator[str]:
-    """A bridge between two tunnels, each of which leads to the neighbour on its link."""
-    west, east = SIDES
-    tunnels = (
-        Tunnel(west, "tunnel.west", WEST.ipv4, EAST.ipv4, WEST_VNI),
-        Tunnel(east, "tunnel.east", EAST.ipv4, WEST.ipv4, EAST_VNI),
-    )
-    yield "interface add bridge bridge"
-    for number, (tunnel, mac) in enumerate(zip(tunnels, neighbours, strict=True), _OUT):
-        yield from _tunnel_end(tunnel.interface, tunnel.local, tunnel.remote, mac, number)
-        yield f"interface add vxlan {tunnel.name} vni {tunnel.vni} local {tunnel.local} domain bridge"
-        yield f"flood vtep add {tunnel.remote} vni {tunnel.vni}"
-
-
-def _segments(options: GroutOptions, wire: int) -> Iterator[str]:
-    """Segment routing of packets to the other grout's network, and of those that come back.
-
-    `wire` is the side of the other grout: 0 is west, and 1 is east.
-    """
-    there = _SEGMENTS[wire]
-    here = _SEGMENTS[1 - wire]
-    way = _SEGMENT_ROUTING[str(options.srv6)]
-    segments = " ".join(f"{getattr(there, name)}::" for name in way.segments)
-    entrance = getattr(there, way.entrance)
-
-    yield f"nexthop add srv6 seglist {segments} encap {way.encapsulation} id {_OUT}"
-    yield f"route add {options.sides[wire].network} via id {_OUT}"
-    yield f"route add {entrance}::/64 via {options.outer_sides[wire].neighbour}"
-    yield f"nexthop add srv6-local behavior end.dt{options.ip_version} id {_END}"
-    yield f"route add {here.end}::/64 via id {_END}"
-    if way.transit:
-        yield f"nexthop add srv6-local behavior {way.transit} id {_TRANSIT}"
-        yield f"route add {here.transit}::/64 via id {_TRANSIT}"
-
-
-def _tunnel(
-    options: GroutOptions, wire: int, other_mac: str, neighbours: tuple[str, str]
-) -> Iterator[str]:
-    """A VXLAN tunnel to the other grout, and the bridge or the routes between it and the link to the TG."""
-    near = 1 - wire
-    ends = [side.network[2] for side in options.outer_sides]
-    yield from _tunnel_end(SIDES[wire], ends[near], ends[wire], other_mac, _OUT)
-    tunnel = f"interface add vxlan tunnel vni {WEST_VNI} local {ends[near]}"
-    if options.vxlan_between == "bridged":
-        yield "interface add bridge bridge"
-        yield f"{tunnel} domain bridge"
-        yield f"interface set port {SIDES[near]} domain bridge"
-        yield f"flood vtep add {ends[wire]} vni {WEST_VNI}"
-        return
-
-    here = options.sides[near]
-    there = options.sides[wire]
-    inside = f"vrf {_CUSTOMER}"
-    # It has a few routes. Without hugepages, tables of the usual size do not fit into grout's memory.
-    yield f"interface add vrf {_CUSTOMER} rib4-routes 1024 rib6-routes 1024"
-    mtu = options.mtu - options.encapsulation_overhead
-    yield f"{tunnel} mac {_ROUTER_MACS[near]} mtu {mtu} {inside}"
-    yield f"interface set port {SIDES[near]} {inside}"
-    yield from _neighbour(here, neighbours[near])
-    yield f"route add {here.network} via {here.neighbour} {inside}"
-    far_end = f"address {ends[wire]} mac {_ROUTER_MACS[wire]} remote"
-    yield f"nexthop add l3 iface tunnel id {_END} {far_end}"
-    yield f"route add {there.network} via id {_END} {inside}"
-
-
-def _tunnel_end(
-    interface: str, local: Address, remote: Address, mac: str, number: int
-) -> Iterator[str]:
-    """The address of an end of a tunnel, and the way to the other end, by the number of a next hop."""
-    yield f"address add {local}/{local.max_prefixlen} iface {interface}"
-    yield f"nexthop add l3 iface {interface} id {number} address {remote} mac {mac}"
-    yield f"route add {remote}/{remote.max_prefixlen} via id {number}"
-
-
-def _routes(side: RouterSide, hosts: Sequence[Address]) -> Iterator[str]:
-    for host in hosts:
-        yield f"route add {host}/{side.network.max_prefixlen} via {side.neighbour}"
+def _route_to(side: RouterSide, host: Address) -> str:
+    return f"route add {host}/{side.network.max_prefixlen} via {side.neighbour}"

@@ -308,7 +308,7 @@ def _snmp_get(
 
     # In a separate thread, because the caller may already be in an event loop, as notebooks are.
     with ThreadPoolExecutor(max_workers=1) as pool:
-        return pool.submit(lambda: asyncio.run(get())).result()
+        return pool.submit(asyncio.run, get()).result()
 
 
 def _load_snmp(name: str) -> Any:

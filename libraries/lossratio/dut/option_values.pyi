@@ -39,7 +39,8 @@ class OptionValues(TypedDict, total=False):
     host. Frames to other destinations are dropped where they enter the path. With `ip4` or `ip6`."""
     container: bool | str
     """vpp: Whether a second VPP with the same number of cores takes the place of testpmd: a cross-connect in a container
-    with its own namespaces for mounts, network, IPC and host name. With `process=memif` or `srv6_proxy`."""
+    with its own namespaces for mounts, network, IPC and host name, behind memif interfaces that have as many queues
+    as the links. With `process=memif` or `srv6_proxy`."""
     cores: int | str
     """grout, l3fwd, ovs, testpmd, vpp: Number of physical cores that forward (default: 1), each with all of its hardware
     threads, on the NUMA node of the interfaces. The system keeps the machine's first core, and the program's main
@@ -129,8 +130,9 @@ class OptionValues(TypedDict, total=False):
     number of the outgoing interface is written into entry 0, and into the entry with the number of the incoming
     interface."""
     mark: Literal['AF11', 'AF12', 'AF13', 'AF21', 'AF22', 'AF23', 'EF'] | str
-    """vpp: The code point (DSCP) that frames to the first host of each network get when they enter the path. The mark
-    comes from a policer of RFC 2698 that all of these frames exceed. With `ip4`."""
+    """vpp: The code point (DSCP) that a policer of RFC 2698 gives to frames to the first host of each network when they
+    enter the path. As in FD.io CSIT, it marks what comes at up to 307 kbit/s, and lets all other frames pass
+    unmarked. With `ip4`."""
     mode: Literal['io', 'mac', '5tswap', 'csum'] | str
     """testpmd: What the program does to frames: `io` (nothing; the default), `mac` (puts its own and the neighbour's
     address on them), `5tswap` (swaps source and destination on layers 2 to 4) or `csum` (`mac`, and new checksums)."""

@@ -48,12 +48,13 @@ Mtu = Annotated[int, Field(ge=68, le=65_535)]
 """An MTU, in bytes."""
 
 _LONGEST_INTERFACE_NAME = 15
-_NOT_IN_INTERFACE_NAMES = frozenset(b"/: \t\n\v\f\r\xa0")
+_NOT_IN_INTERFACE_NAMES = frozenset(b"/: \t\n\v\f\r\xa0'\"\\|*")
 
 
 def is_interface_name(name: str) -> bool:
     """Whether a Linux interface can have this name."""
-    # The rules of dev_valid_name in the kernel's net/core/dev.c; the rule about a leading '-' is ours.
+    # The rules of dev_valid_name in the kernel's net/core/dev.c. Those about a leading '-', quotes, '\', '|' and '*'
+    # are ours: with these, a name would mean something else in the commands of some devices.
     encoded = name.encode()
     if not 1 <= len(encoded) <= _LONGEST_INTERFACE_NAME:
         return False
@@ -66,7 +67,7 @@ def _checked_interface_name(name: str) -> str:
     if not is_interface_name(name):
         raise ValueError(
             f"{name[:100]!r} cannot be the name of an interface: it must have 1 to {_LONGEST_INTERFACE_NAME} bytes, "
-            "must not contain '/', ':' or white space, and must not begin with '-'"
+            "must not contain '/', ':', quotes, '\\', '|', '*' or white space, and must not begin with '-'"
         )
     return name
 
@@ -75,7 +76,12 @@ InterfaceName = Annotated[
     str,
     AfterValidator(_checked_interface_name),
     WithJsonSchema(
-        {"type": "string", "pattern": r"^[^-/:\s][^/:\s]*$", "minLength": 1, "maxLength": 15}
+        {
+            "type": "string",
+            "pattern": r"^[^-/:\s'\x22\\|*][^/:\s'\x22\\|*]*$",
+            "minLength": 1,
+            "maxLength": 15,
+        }
     ),
 ]
 """Name of a Linux interface."""

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from waiting import PATIENCE, wait_until
 
-from lossratio.dut.linux.reports import linux_telemetry, read_cpu_times, read_softnet
+from lossratio.dut.linux.reports import difference, linux_telemetry, read_cpu_times, read_softnet
 from lossratio.dut.ovs_programs import parse_pmd_statistics, parse_pmd_workers
 from lossratio.dut.vpp.reports import parse_bundles, parse_perfmon, parse_runtime, parse_workers
 from lossratio.errors import DutError
@@ -34,6 +34,12 @@ class Node:
 
     def read_files(self, path):
         return {path: self.text}
+
+
+def test_a_counter_that_appears_began_at_zero_and_a_cpu_that_appears_is_left_out():
+    before = {"cpu0": {"processed": 5}}
+    now = {"cpu0": {"processed": 8, "dropped": 2}, "cpu1": {"processed": 70}}
+    assert difference(now, before) == {"cpu0": {"processed": 3, "dropped": 2}}
 
 
 def line(*counts, rest):

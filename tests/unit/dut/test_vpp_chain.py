@@ -145,7 +145,7 @@ def test_one_worker_forwards_and_another_one_encrypts(chain, tmp_path, monkeypat
         )
         assert {"af-packet-input": "800"}.items() <= dict(forwards).items()
         assert dict(encrypts) == {"crypto-deq": "800"}
-        assert dut._control.check(shown(IpsecAsync, dut.options, "verified", dut._ports))
+        assert dut._control.check(list(shown(IpsecAsync, dut.options, "verified", dut._ports)))
 
 
 def test_a_scheduler_that_is_missing_is_missed_before_the_set_up(netns_lab, tmp_path, monkeypatch):

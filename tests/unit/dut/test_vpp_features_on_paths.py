@@ -122,10 +122,11 @@ def test_a_tunnel_between_two_vpps_has_the_same_ends_and_number_on_both():
 
 def test_the_second_vpp_connects_what_the_first_one_has_as_a_client():
     options = Vpp.all_options()(forwarding="ip4", process="memif", container=True)
-    ports = both_ports(("west", "east"), ("02:00:00:00:00:01", "02:00:00:00:00:02"))
+    sides = both_ports(("west", "east"), ("02:00:00:00:00:01", "02:00:00:00:00:02"))
+    ports = tuple(replace(port, queues=4) for port in sides)
     own = [command.text for command in options.forwarding_commands(*ports) if "create interface memif" in command.text]
     others = [command.text for command in options.commands_of("contained", ports)]
-    assert all(line.endswith("slave") for line in own)
+    assert all(line.endswith("rx-queues 4 tx-queues 4 slave") for line in own)
     assert [line.split()[-1] for line in others if "create interface memif" in line] == ["master", "master"]
     assert [line for line in others if "xconnect" in line] == [
         "set interface l2 xconnect memif1/0 memif2/0",

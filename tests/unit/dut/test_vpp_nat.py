@@ -58,9 +58,9 @@ def test_a_deterministic_nat_has_63_ports_for_each_of_1024_hosts():
     table = sessions(" in 198.18.0.0/22 out 198.19.255.255/32\n  sessions number: 64512\n", det44_hosts=1024)
     assert table.count() == table.known_ports == 64_512
     assert sessions("", nat="nat44-ed").known_ports is sessions("", sfdp="ip4").known_ports is None
-    with pytest.raises(DutError, match="has room for 64,512 sessions; raise det44_addresses"):
+    with pytest.raises(DutError, match=r"DUT1 keeps at most 64,512 at once\. Raise det44_addresses"):
         table.check(Established(64_513, 1, 1.0))
-    with pytest.raises(DutError, match="has room for 4,000 sessions; raise det44_hosts"):
+    with pytest.raises(DutError, match=r"DUT1 keeps at most 4,000 at once\. Raise det44_hosts"):
         sessions("", det44_hosts=4).check(Established(4001, 1, 1.0))
 
 
@@ -125,8 +125,8 @@ def test_sessions_that_have_timed_out_are_none_and_another_answer_is_an_error():
 def test_what_a_nat_cannot_keep_is_refused():
     table = sessions("", nat="nat44-ed", nat_sessions=200_000, udp_timeout="5 s")
     for wanted, problem in (
-        (Established(200_001, 1, 1.0), "room for 200,000"),
-        (Established(100_000, 64_513, 1.0), "has 64,512"),
+        (Established(200_001, 1, 1.0), r"at most 200,000 at once\. Raise nat_sessions"),
+        (Established(100_000, 64_513, 1.0), "has only 64,512 ports"),
         (Established(1, 1, 5.0), "a UDP connection after 5 s"),
         (Established(1, 1, 7440.0, "established"), "a TCP connection after 7440 s"),
         (Established(1, 1, 240.0, "time_wait"), "a TCP connection after 240 s"),

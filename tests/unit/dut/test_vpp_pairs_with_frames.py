@@ -24,7 +24,7 @@ EFFECTS = {
     "classify": ({"classify": True}, "show classify tables verbose", r"hits 100\b"),
     "allowlist": ({"allowlist": True}, "show errors", r"100\s+ip[46]-adl-allowlist"),
     "police": ({"police": "500 Mbps"}, "show policer name police-host-dut0", r"onform 100 packets"),
-    "mark": ({"mark": "EF"}, "show policer name mark", r"xceed 100 packets"),
+    "mark": ({"mark": "EF"}, "show errors", r"100\s+ip4-policer-classify\s"),
     "vlan": ({"vlan": 7}, "show interface host-dut0.7", r"rx packets\s+100\b"),
     "vxlan": ({"vxlan": True}, "show interface vxlan_tunnel24", r"rx packets\s+100\b"),
     "routes": ({"routes": 10}, "show ip{six} fib {host}/{bits}", r"to:\[100:"),

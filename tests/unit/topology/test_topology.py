@@ -115,6 +115,8 @@ def edited(old: str, new: str) -> str:
         (edited("kind: afpacket", "kind: ixia"), 7, "nodes.TG.generator: .*ixia"),
         (edited("kind: afpacket", "kind: simulated"), 7, "'simulated' cannot be used with 'testbed: lab'"),
         (edited("name: eth2", "name: eth1"), 10, "another interface of TG is also named 'eth1'"),
+        (edited("name: eth2", "name: eth*"), 10, r"'eth\*' cannot be the name of an interface: .* must not contain"),
+        (edited("name: eth2", """name: 'eth"2'"""), 10, "cannot be the name of an interface"),
         (edited("    type: TG", "    type: reflector"), 3, "one at each end of the path, but it has 0"),
         (
             edited("    type: DUT", "    type: TG").replace("kind: afpacket", "kind: trex"),

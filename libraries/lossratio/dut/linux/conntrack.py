@@ -9,11 +9,12 @@ from pydantic import Field
 
 from lossratio.dut.base import DurationOption, OptionRule
 from lossratio.dut.connection_table import ConnectionTable, Established, TcpState
+from lossratio.dut.texts import lines
 from lossratio.errors import DutError
 from lossratio.nodes import DutNode, reason
 from lossratio.records import FileModel
 
-Rule = tuple[str, str, str]
+Rule = Sequence[str]
 """The name of an nftables rule's counter (empty: none), the rule's conditions, and what it does."""
 _MARK = 0x198180
 """Mark of the connections of test traffic: no others are counted or deleted."""
@@ -22,6 +23,25 @@ _STATISTICS = "/proc/net/stat/nf_conntrack"
 _FAILURES = ("insert_failed", "drop", "early_drop")
 _FIRST_PORT = 1024
 _PORTS = 1 << 16
+
+# Not "ct state new", which matches all frames of a connection that nobody has answered yet.
+_RULES = """
+% set entrance = 'iifname { "%s", "%s" }' % interfaces
+% set first = "%s ct mark != %d" % (entrance, mark)
+% if options.firewall
+    invalid | {{ entrance }} ct state invalid | drop
+% endif
+% if options.new_connections
+    % set rate = options.new_connections
+    % set burst = options.new_burst or [1, rate // 100] | max
+    new_connections | {{ first }} limit rate over {{ rate }}/second burst {{ burst }} packets | drop
+% endif
+% if options.most_connections
+    most_connections | {{ first }} ct count over {{ options.most_connections }} | drop
+% endif
+{{ "" }} | {{ first }} | ct mark set {{ mark }}
+"""
+"""The rules of the forward hook, in the columns of a `Rule`."""
 
 _ASK = """
 import socket, struct, sys, time
@@ -101,25 +121,10 @@ class ConntrackOptions(FileModel):
             f"{_SETTINGS}udp_timeout{end}": f"{self.udp_timeout:.0f}" for end in ("", "_stream")
         }
 
-    def rules_of_connections(self, interfaces: Sequence[str]) -> Iterator[Rule]:
+    def rules_of_connections(self, interfaces: tuple[str, str]) -> Iterator[Rule]:
         """The rules of the forward hook that drop, limit, and mark."""
-        if not self.keeps_connections:
-            return
-
-        entrance = 'iifname {{ "{}", "{}" }}'.format(*interfaces)
-        # Not "ct state new", which matches all frames of a connection that nobody has answered yet.
-        first = f"{entrance} ct mark != {_MARK}"
-        if self.firewall is not None:
-            yield "invalid", f"{entrance} ct state invalid", "drop"
-
-        if self.new_connections:
-            burst = self.new_burst or max(1, self.new_connections // 100)
-            over = f"limit rate over {self.new_connections}/second burst {burst} packets"
-            yield "new_connections", f"{first} {over}", "drop"
-
-        if self.most_connections:
-            yield "most_connections", f"{first} ct count over {self.most_connections}", "drop"
-        yield "", first, f"ct mark set {_MARK}"
+        if self.keeps_connections:
+            yield from lines(_RULES, options=self, interfaces=interfaces, mark=_MARK)
 
     def translation(self, east: str, last: IPv4Address | IPv6Address) -> str:
         """The rule that translates addresses; empty without NAT."""
@@ -143,9 +148,10 @@ class Conntrack(ConnectionTable):
         self.node_name = node.name
         self.most = options.most_connections
         self.translates = self.is_one_way = options.nat is not None
+        if self.translates:
+            self.ports = options.nat_addresses * (_PORTS - _FIRST_PORT)
         if options.new_connections:
             self.safe_rate = options.new_connections / 2
-        self._options = options
         self._renew = renew
 
     def timeout_of(self, tcp_state: TcpState | None) -> float:
@@ -167,14 +173,6 @@ class Conntrack(ConnectionTable):
                 f"{wanted.text}: the table of {self.node.name} has room for {room:,}: "
                 f"nf_conntrack_max is {self._setting('max')}, and {self._setting('count')} "
                 "entries are in use. Raise nf_conntrack_max on the node, or use fewer flows."
-            )
-
-        pool = self._options.nat_addresses * (_PORTS - _FIRST_PORT)
-        if self.translates and wanted.to_one > pool:
-            raise DutError(
-                f"{wanted.text}: {wanted.to_one:,} of them go to one address and port, but the NAT of "
-                f"{self.node.name} has only {pool:,} ports for them. Raise nat_addresses (with nat=snat), or "
-                "send to more destinations."
             )
 
     def count(self) -> int:

@@ -324,10 +324,16 @@ def _parsed_counts(answer: str) -> dict[str, int]:
 
 
 def difference(now: Any, before: Any) -> Any:
-    """The difference of numbers, or by name that of all numbers of which there are two."""
+    """The difference of numbers, by name if there are several.
+
+    A number that has appeared meanwhile began at zero. If a CPU or an interface has appeared, nobody knows when its
+    numbers began, so they are left out.
+    """
     if isinstance(now, dict):
         return {
-            name: difference(value, before[name]) for name, value in now.items() if name in before
+            name: difference(value, before.get(name, 0))
+            for name, value in now.items()
+            if name in before or not isinstance(value, dict)
         }
     return now - before
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 from lossratio.dut.changes import Changes
 from lossratio.dut.linux.addressing import count_host_routes
@@ -47,43 +47,25 @@ class SetUp:
     """The node's state after the set-up, which must not change."""
 
 
-class _Sentences(NamedTuple):
-    """Sentences with a value's name, its earlier value and its present value. Empty: this change is allowed."""
-
-    gone: str
-    added: str
-    changed: str
-
-    def about(self, name: str, before: Mapping[str, Any], now: Mapping[str, Any]) -> str:
-        """The sentence about a value with this name; empty: there is none."""
-        if name not in now:
-            sentence = self.gone
-        elif name not in before:
-            sentence = self.added
-        elif before[name] != now[name]:
-            sentence = self.changed
-        else:
-            sentence = ""
-
-        return sentence.format(name, before.get(name, 0), now.get(name, 0))
-
-
 _HOST_ROUTES = "interface {0} had {1} routes to single hosts, and now has {2}"
-# Table: the sentences for values that have gone, were added, or have changed. Empty: this change is allowed.
-_CHANGES: Mapping[str, _Sentences] = {
-    "interfaces": _Sentences(
-        "interface {0} no longer exists, or was set down", "", "interface {0} is no longer in {1}"
+# Table: the sentences for values that have gone, were added, or have changed, with a value's name, and its earlier and
+# its present value. Empty: this change is allowed.
+_CHANGES: Mapping[str, tuple[str, str, str]] = {
+    "interfaces": (
+        "interface {0} no longer exists, or was set down",
+        "",
+        "interface {0} is no longer in {1}",
     ),
-    "ports": _Sentences("", "interface {0} was put into a bridge of the DUT", ""),
-    "ways": _Sentences("", "", "the {0} was {1}, and is now {2}"),
-    "routes": _Sentences("the route to {0} no longer exists", "", ""),
-    "host routes": _Sentences(_HOST_ROUTES, _HOST_ROUTES, _HOST_ROUTES),
-    "tables": _Sentences(
+    "ports": ("", "interface {0} was put into a bridge of the DUT", ""),
+    "ways": ("", "", "the {0} was {1}, and is now {2}"),
+    "routes": ("the route to {0} no longer exists", "", ""),
+    "host routes": (_HOST_ROUTES, _HOST_ROUTES, _HOST_ROUTES),
+    "tables": (
         "the nftables table {0} no longer exists",
         "the nftables table {0} was added",
         "the nftables table {0} was changed",
     ),
-    "settings": _Sentences("{0} was {1}, and no longer exists", "", "{0} was {1}, and is now {2}"),
+    "settings": ("{0} was {1}, and no longer exists", "", "{0} was {1}, and is now {2}"),
 }
 
 
@@ -170,14 +152,26 @@ def _differences(before: State, now: State) -> list[str]:
     addresses = {_mac_address_of(bridge) for bridge in left}
 
     said: list[str] = []
-    for what, sentences in _CHANGES.items():
-        names = sorted(before[what].keys() | now[what].keys())
+    for what, (has_gone, was_added, has_changed) in _CHANGES.items():
+        earlier = before[what]
+        present = now[what]
+        names = sorted(earlier.keys() | present.keys())
         if what == "ways":
             names = [name for name in names if name not in addresses]
         elif what == "settings":
             # The settings of an interface disappear with it.
             names = [name for name in names if gone.isdisjoint(name.split("/"))]
-        said += [sentences.about(name, before[what], now[what]) for name in names]
+
+        for name in names:
+            if name not in present:
+                sentence = has_gone
+            elif name not in earlier:
+                sentence = was_added
+            elif earlier[name] != present[name]:
+                sentence = has_changed
+            else:
+                continue
+            said.append(sentence.format(name, earlier.get(name, 0), present.get(name, 0)))
 
     return [sentence for sentence in said if sentence]
 

@@ -146,21 +146,22 @@ class VppOptions(Feature):
             if name in self.own_options or name in given
         }
 
-    @model_validator(mode="after")
-    def _goes_together(self) -> "VppOptions":
-        for feature in self.features:
-            if problem := feature.mismatch(self) or feature.problem(self):
-                raise ValueError(problem)
-
+    def conflicts(self) -> Iterator[str]:
+        """Also features that do not work with the forwarding or with other options, or that decide the same."""
+        yield from super().conflicts()
         deciding: dict[str, str] = {}
         for feature in self.features:
-            what = feature.needs.decides
+            needs = feature.needs
             option, *_ = feature.given(self)
-            other = deciding.setdefault(what, option)
-            is_decided = what == LINKS or (what == ROUTES and self.is_router)
+            if self.forwarding not in needs.forwarding:
+                yield f"{option}: also set forwarding={' or '.join(needs.forwarding)}"
+            if problem := feature.problem(self):
+                yield problem
+
+            other = deciding.setdefault(needs.decides, option)
+            is_decided = needs.decides == LINKS or (needs.decides == ROUTES and self.is_router)
             if other != option and is_decided:
-                raise ValueError(f"{other} and {option} both decide {what}: leave one out")
-        return self
+                yield f"{other} and {option} both decide {needs.decides}: leave one out"
 
     @property
     def features(self) -> list[type[Feature]]:

@@ -1,7 +1,7 @@
 """FD.io VPP between two interfaces, controlled by its command line: a cross-connect, bridge, router or tunnel end."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import asdict
 from typing import Any
 
@@ -43,13 +43,16 @@ class Vpp(VppPath):
     def build(self, changes: Changes, west_mac: str, east_mac: str) -> None:
         """Starts VPP, and restarts it if the clock of its policers is wrong: another start may be luckier."""
         super().build(changes, west_mac, east_mac)
-        for self._starts in range(1, _STARTS):
-            with suppress(DutError):
+        self._starts = 1
+        while True:
+            try:
                 self._check_clock()
                 return
+            except DutError:
+                if self._starts == _STARTS:
+                    raise
             self.start_anew(changes, west_mac, east_mac)
-        self._starts = _STARTS
-        self._check_clock()
+            self._starts += 1
 
     def verify(self) -> None:
         """Checks the state, and the clock of policers if it has not been checked since VPP was started."""
@@ -64,6 +67,7 @@ class Vpp(VppPath):
         """Starts VPP and configures it command by command."""
         self._clock = None
         cards = self._vpp_cards(cores)
+        self._queues = cards[0].queues if cards else self.options.queues or 1
         control = self._control_in(directory)
         daemon = self._start_vpp(changes, control, cores, cards)
 

@@ -41,6 +41,7 @@ class VppPath(ProgramDut[VppOptions]):
         self._clock: PolicerClock | None = None
         self._last_command = LastCommand()
         self._starts = 0
+        self._queues = 1
         self._verified: dict[str, str] = {}
         self._secret = secrets.token_bytes(32)
 
@@ -191,9 +192,13 @@ class VppPath(ProgramDut[VppOptions]):
         if self is not last:
             east = replace(east, other_end=vpps[place + 1].own_macs().from_west)
 
+        west, east = (
+            replace(port, secret=secret, directory=directory, queues=self._queues)
+            for port in (west, east)
+        )
         return (
-            replace(west, faces_dut=self is not first, secret=secret, directory=directory),
-            replace(east, faces_dut=self is not last, secret=secret, directory=directory),
+            replace(west, faces_dut=self is not first),
+            replace(east, faces_dut=self is not last),
         )
 
     @property

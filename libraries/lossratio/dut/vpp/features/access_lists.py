@@ -41,7 +41,7 @@ class AccessLists(Feature):
                     % else
                         permit src 192.0.2.{{ number }}/32 dst 198.51.100.{{ number }}/32 \
                     % endif
-                    proto 17 sport {{ 990 + 10 * number }} dport {{ 990 + 10 * number }}, \
+                    sport {{ 990 + 10 * number }} dport {{ 990 + 10 * number }}, \
                 % endfor
                 % for port in ports
                     permit{{ "+reflect" if options.acl_stateful }} src {{ port.routed(options.ip_version).network }} \

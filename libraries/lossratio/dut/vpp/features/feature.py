@@ -73,6 +73,8 @@ class VppPort:
     bridge is the node beyond the next bridge."""
     directory: str = ""
     """VPP's directory on the node."""
+    queues: int = 1
+    """Receive queues of the interface on the link."""
     table: int = 0
     """Number of the table of routes for frames that enter here."""
     faces_dut: bool = False
@@ -228,9 +230,10 @@ class Table:
     limit: str
     """The option that makes room for more."""
     ports: int | None = None
-    """Ports of all addresses of a NAT; None: it is not a NAT."""
-    is_shared: bool = True
-    """Whether sessions with different destinations may share a port."""
+    """Ports of all addresses of a NAT whose sessions may share a port if their destinations differ; None: it is no such
+    NAT."""
+    known_ports: int | None = None
+    """Ports of all addresses of a NAT that assigns ports in a known order; None: it is no such NAT."""
     timeout: float = IDLE_SECONDS
     """Seconds after which it forgets an idle UDP connection."""
     of_tcp: tuple[float, float, float] = (7440.0, 240.0, 240.0)
@@ -271,15 +274,6 @@ class Feature(SocketOptions):
             for name, field in cls.own_fields().items()
             if getattr(options, name) != field.default
         ]
-
-    @classmethod
-    def mismatch(cls, options: "Feature") -> str | None:
-        """Why it does not work with the forwarding in the options; None: it does."""
-        needs = cls.needs
-        option, *_ = cls.given(options)
-        if options.forwarding not in needs.forwarding:
-            return f"{option}: also set forwarding={' or '.join(needs.forwarding)}"
-        return None
 
     @property
     def is_router(self) -> bool:  # type: ignore[override]

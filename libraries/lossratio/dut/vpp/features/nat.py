@@ -8,7 +8,7 @@ from typing import Literal
 from pydantic import Field
 
 from lossratio.dut.base import DurationOption
-from lossratio.dut.connection_table import ConnectionTable, Established, TcpState
+from lossratio.dut.connection_table import ConnectionTable, TcpState
 from lossratio.dut.vpp.features.feature import IDLE_SECONDS, ROUTES, Feature, Needs, Steps, Table
 from lossratio.dut.vpp.reports import parse_errors
 from lossratio.errors import DutError
@@ -131,8 +131,7 @@ class Det44(Feature):
             r"sessions number: (\d+)()",
             room,
             limit,
-            ports=addresses * _PORTS,
-            is_shared=False,
+            known_ports=addresses * _PORTS,
             timeout=_LONG_TIMEOUT,
         )
 
@@ -219,8 +218,11 @@ class Sessions(ConnectionTable):
         self.node_name = name
         self._table = table
         self._ask = ask
-        self.translates = self.is_one_way = table.ports is not None
-        self.known_ports = None if table.is_shared else table.ports
+        self.most = table.room
+        self.option_of_most = table.limit
+        self.ports = table.ports
+        self.known_ports = table.known_ports
+        self.translates = self.is_one_way = bool(table.ports or table.known_ports)
 
     def timeout_of(self, tcp_state: TcpState | None) -> float:
         """The time-out of the option, or VPP's own."""
@@ -228,25 +230,6 @@ class Sessions(ConnectionTable):
             return self._table.timeout
         established, opening, ended = self._table.of_tcp
         return {"established": established, "syn_recv": opening}.get(tcp_state, ended)
-
-    def check(self, wanted: Established) -> None:
-        """Checks that the table, the pool of ports and the time-out are large enough; see `ConnectionTable.check`.
-
-        Raises:
-            DutError: If one of them is too small; the message names the option to raise.
-        """
-        nat = self._table
-        if wanted.connections > nat.room:
-            raise DutError(
-                f"{wanted.text}: {self.node_name} has room for {nat.room:,} sessions; raise {nat.limit}."
-            )
-        to_one = wanted.to_one if nat.is_shared else wanted.connections
-        if nat.ports is not None and to_one > nat.ports:
-            raise DutError(
-                f"{wanted.text}: {to_one:,} need a port each, but the NAT of {self.node_name} has {nat.ports:,}; "
-                "raise nat_addresses."
-            )
-        super().check(wanted)
 
     def count(self) -> int:
         """Sessions that have not timed out.

@@ -258,9 +258,10 @@ class Srv6Proxy(_Segments):
         routed=_REACH_SEGMENTS,
         commands=_STEERING
         + r"""
-            {{ memif(wire.directory, 1, "02:fe:00:00:00:0a", options.is_contained) }}
+            % set queues = wire.queues if options.is_contained else 0
+            {{ memif(wire.directory, 1, "02:fe:00:00:00:0a", queues) }}
             enable ip6 interface memif1/0
-            {{ memif(wire.directory, 2, "02:fe:00:00:00:0b", options.is_contained) }}
+            {{ memif(wire.directory, 2, "02:fe:00:00:00:0b", queues) }}
             enable ip6 interface memif2/0
             % set service = clear.side.ipv6[2**64 + 2**17]
             % set behaviors = {"dynamic": "end.ad", "masquerading": "end.am", "static": "end.as"}

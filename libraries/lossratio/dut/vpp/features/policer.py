@@ -78,19 +78,20 @@ class Policer(Feature):
 
 
 class Marker(Feature):
-    """A three-colour policer that marks frames."""
+    """A three-colour policer that marks frames within its rate."""
 
     mark: Literal["AF11", "AF12", "AF13", "AF21", "AF22", "AF23", "EF"] | None = None
-    """The code point (DSCP) that frames to the first host of each network get when they enter the path. The mark comes
-    from a policer of RFC 2698 that all of these frames exceed. With ``ip4``."""
+    """The code point (DSCP) that a policer of RFC 2698 gives to frames to the first host of each network when they
+    enter the path. As in FD.io CSIT, it marks what comes at up to 307 kbit/s, and lets all other frames pass unmarked.
+    With ``ip4``."""
 
     needs = Needs(("ip4",), plugins={"policer": "26.06"}, tags=("police_mark",))
-    # Its rate is more than any interface can receive.
+    # As in CSIT: all frames exceed the committed rate by their colour, and most of them the peak rate, too. At rates in
+    # pps, VPP counts 256 bytes for a frame, and bursts in milliseconds.
     steps = Steps(
         commands=r"""
             % if entrances
-                policer add name mark cir 1000 cb 1000 eir 100000000 eb 2147483648 rate kbps \
-                type 2r3c-2698 color-aware \
+                policer add name mark cir 100 cb 64 eir 150 eb 64 rate pps type 2r3c-2698 color-aware \
                 conform-action transmit exceed-action mark-and-transmit {{ options.mark }} violate-action transmit \
                 | (\d+)?
                 classify table mask l3 ip4 dst buckets 64

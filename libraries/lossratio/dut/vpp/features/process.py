@@ -56,7 +56,7 @@ class Process(Feature):
         """
         + r"""
             % if options.process == "memif"
-                {{ memif(port.directory, number, mac, options.is_contained) }}
+                {{ memif(port.directory, number, mac, port.queues if options.is_contained else 0) }}
             % else
                 create vhost-user socket {{ port.directory }}/vhost{{ number - 1 }}.sock server hwaddr {{ mac }} \
                 | {{ name }}
@@ -116,7 +116,8 @@ class Container(Feature):
 
     container: bool = False
     """Whether a second VPP with the same number of cores takes the place of testpmd: a cross-connect in a container
-    with its own namespaces for mounts, network, IPC and host name. With ``process=memif`` or ``srv6_proxy``."""
+    with its own namespaces for mounts, network, IPC and host name, behind memif interfaces that have as many queues as
+    the links. With ``process=memif`` or ``srv6_proxy``."""
 
     requires = (
         (

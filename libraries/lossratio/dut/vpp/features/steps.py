@@ -18,17 +18,17 @@ if TYPE_CHECKING:
     from lossratio.dut.vpp.features.feature import Feature, Steps, VppPort
 
 
-# One of the two ends of a memif must be the client, which makes the memory.
+# One of the two ends of a memif must be the client, which makes the memory, and therefore has the number of queues.
 _MACROS = r"""
 % macro through(name, port, destination, neighbour="")
     set interface state {{ name }} up
     set interface unnumbered {{ name }} use {{ port.interface }}
     ip route add {{ destination }} via {{ neighbour }}{{ name }}
 % endmacro
-% macro memif(directory, number, mac, is_client=false)
+% macro memif(directory, number, mac, clients_queues=0)
     create memif socket id {{ number }} filename {{ directory }}/memif{{ number - 1 }}.sock
     create interface memif id 0 socket-id {{ number }} hw-addr {{ mac }} \
-    {{ "slave" if is_client else "master" }}
+    {{ "rx-queues %d tx-queues %d slave" % (clients_queues, clients_queues) if clients_queues else "master" }}
     set interface state memif{{ number }}/0 up
 % endmacro
 % macro many_routes(side, first, count)
