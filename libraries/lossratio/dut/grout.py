@@ -165,7 +165,11 @@ class GroutOptions(ProgramOptions):
 
     requires = (
         ("vlan_east", "vlan", "vlan_east needs a tag to translate: also set vlan"),
-        ("underlay", "vxlan_between", "underlay applies to a tunnel: also set vxlan_between"),
+        (
+            "underlay",
+            "vxlan_between",
+            "underlay is the IP version of a tunnel between DUTs: also set vxlan_between",
+        ),
     )
     excludes = (
         ("vxlan", "vxlan_between srv6", _EXCLUDES),
