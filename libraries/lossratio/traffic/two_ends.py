@@ -292,11 +292,9 @@ class _Division:
     def _counters(self, name: str, results: Mapping[str, Message]) -> Message:
         """The counters of a direction: what left from its one end, and what came back to the other."""
         source, sink = self._ends[name]
-        sent, received = (
-            next(way for way in results[node]["directions"] if way["name"] == name)
-            for node in (source, sink)
-        )
-        merged = {**sent, **received}
+        merged: Message = {}
+        for node in (source, sink):
+            merged |= next(way for way in results[node]["directions"] if way["name"] == name)
         if "course" in merged:
             # By the clock of the first node, like the answer to 'clock'.
             shift = min(self.behind[source]) - min(self.behind[self._first])

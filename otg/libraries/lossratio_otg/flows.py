@@ -110,7 +110,7 @@ def read_request(kind: str, sent: Any, table: Mapping[str, Any]) -> tuple[dict[s
         FieldError: If the table does not have a field, or does not allow its value.
         ModelError: If it does not fit the model.
     """
-    # The models need long for many parts, and are silent about unknown fields.
+    # The models take long to examine many parts, and drop unknown fields.
     list(check_fields(sent, table))
     model = checked(kind, sent)
     return model, list(check_fields(model, table))

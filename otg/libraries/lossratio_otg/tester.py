@@ -194,8 +194,7 @@ class Tester:
                 wanted = request.get("flow", {})
                 flows = self._named(wanted.get("flow_names"), "flow.flow_names")
                 made = self._flow_metrics(flows)
-                chosen = columns(made, wanted.get("metric_names"))
-                return {"choice": "flow_metrics", "flow_metrics": chosen}
+                return {"choice": "flow_metrics", "flow_metrics": columns(made, wanted.get("metric_names"))}
 
             wanted = request.get("port", {})
             ports = {port["name"]: port["location"] for port in self.config.get("ports", ())}
@@ -204,8 +203,7 @@ class Tester:
                 raise FieldError("port.port_names", f"there is no such port; there are {', '.join(ports) or 'none'}")
 
             made = [self._port_metric(name, ports[name]) for name in names]
-            chosen = columns(made, wanted.get("column_names"))
-            return {"choice": "port_metrics", "port_metrics": chosen}
+            return {"choice": "port_metrics", "port_metrics": columns(made, wanted.get("column_names"))}
 
     def close(self) -> None:
         """Ends all traffic at once, and the generator."""
