@@ -37,8 +37,9 @@ _LONG_SHARE = 1.0 / 12.0
 """Its largest share of the search's time."""
 _REFERENCE = 1.1
 """The overload that is measured again and again, as a multiple of the forwarded rate."""
-_REFERENCES = 3
-"""Trials in this overload at first; fewer, if the search takes less than two minutes: one for each minute begun."""
+_REFERENCES, _SCATTER = 3, 0.0005
+"""Trials in this overload at first, or ten, if their rates scatter by more than this share of the load; fewer, if the
+search is short: one for each minute, and one."""
 _CHECKS = (0.4, 0.75)
 """Shares of the search's time after which they are repeated."""
 _ONCE_ROOM = 1.25
@@ -139,8 +140,9 @@ class SearchByCounts:
                 load, self.purpose = self._chosen()
                 is_long = self.purpose == _LONG_RUN
                 usual = self._long_duration if is_long else self._duration
-                seconds = min(usual, self._timeout - self.elapsed)
-                self._next = TrialInput(seconds, load, keeps_unsent=is_long)
+                self._next = TrialInput(
+                    min(usual, self._timeout - self.elapsed), load, keeps_unsent=is_long
+                )
         return self._next
 
     @checked(SearchError)
@@ -156,7 +158,7 @@ class SearchByCounts:
             if self.purpose == _LONG_RUN and not self._held.load:
                 self._see_once(row)
             self._rows.append(row)
-            if self.purpose == _OVERLOAD:
+            if row[0] == self._reference:
                 self._compare()
         self.trials += 1
         self.elapsed += result.elapsed
@@ -185,8 +187,11 @@ class SearchByCounts:
         """The stated load, the highest verified one, and the lowest above the first that loses more than the target."""
         verified = evidence.highest_verified(self._held.highest)
         stated = verified or self._held.load or bracket(evidence)[0] or self._question.min_load
-        higher = [load for load in evidence.loads if load > stated]
-        over = (load for load in higher if evidence.at(load).least > self._target)
+        over = (
+            load
+            for load in evidence.loads
+            if load > stated and evidence.at(load).least > self._target
+        )
         return stated, verified, min(over, default=None)
 
     @property
@@ -203,7 +208,10 @@ class SearchByCounts:
         if found is not None:
             return found
 
-        due = _REFERENCES + sum(self.elapsed > share * self._timeout for share in _CHECKS)
+        scatter = evidence.goodputs.max(initial=0.0) - evidence.goodputs.min(initial=math.inf)
+        most = LEAST_TRIALS if scatter > _SCATTER * self._reference else _REFERENCES
+        due = min(most, 1 + int(self._timeout / 60.0))
+        due += sum(self.elapsed > share * self._timeout for share in _CHECKS)
         if self._reference and len(evidence.goodputs) < due:
             return self._reference, _OVERLOAD
         if not self._held.load:
@@ -211,8 +219,7 @@ class SearchByCounts:
         time_left = self._timeout - self.elapsed
         if time_left >= self._long_duration and self._held.wants_long(evidence):
             return self._held.load, _LONG_RUN
-        left = time_left / max(self.elapsed / self.trials, self._duration)
-        return self._held.next_load(evidence, left), _HOLD
+        return self._held.next_load(evidence, time_left * self.trials / self.elapsed), _HOLD
 
     def _bracketing(self, evidence: Evidence) -> tuple[float, str] | None:
         """The next trial of the bracket; None: it is narrow."""
@@ -231,8 +238,7 @@ class SearchByCounts:
         """Compares what a long trial lost with short trials at loads that lose a little."""
         counts = self._evidence.counts
         most = _ONCE_ROOM * float(counts.lost[counts.is_little].max())
-        if row[2] <= most:
-            self._once = _ONCE_ROOM * most
+        self._once = _ONCE_ROOM * most if row[2] <= most else 0.0
 
     def _compare(self) -> None:
         """Compares a trial in overload with earlier ones. If the device has changed, the past is forgotten."""
@@ -281,6 +287,6 @@ class SearchByCounts:
         """The limit of the loads that the stated load has reached."""
         if stated >= self._question.max_load:
             return LimitReached.AT_LEAST
-        is_lowest = stated <= self._question.min_load
-        is_below = is_lowest and self._evidence.at(stated).ratio > self._target
-        return LimitReached.AT_MOST if is_below else None
+        if stated <= self._question.min_load and self._evidence.at(stated).ratio > self._target:
+            return LimitReached.AT_MOST
+        return None

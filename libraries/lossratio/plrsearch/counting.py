@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
 
 from lossratio.plrsearch.bounds import TAIL, LossBounds
@@ -91,23 +92,25 @@ class Evidence:
         ratio = lost / np.bincount(group, self.counts.sent[which])
         expected = self.counts.sent[which] * ratio[group]
         squares = (self.counts.lost[which] - expected) ** 2 / np.maximum(expected, 1e-300)
-        freedom = np.count_nonzero(expected) - np.count_nonzero(lost)
-        size = max(float(squares.sum()) / max(freedom, 1), 1.0)
-        return size if size <= BATCH else 1.0
+        freedom = max(np.count_nonzero(expected) - np.count_nonzero(lost), 1)
+        is_chance = scipy.special.chdtrc(freedom, squares.sum()) > TAIL
+        size = float(squares.sum()) / freedom
+        return 1.0 if is_chance or size > BATCH else size
 
     def is_verified(self, load: float) -> bool:
         """Whether at most the target is lost at a load, and neither lower loads nor rare events speak against it."""
         here = self.at(load)
-        if here.trials < LEAST_TRIALS or here.most > self.target:
-            return False
+        is_shown = here.trials >= LEAST_TRIALS and here.most <= self.target
         seconds = self.counts.duration[self.within(load, load)].sum()
-        below = self._bounds((1.0 - NEAR) * load, load)
-        return below.ratio <= self.target and seconds >= self._seconds_for_events(load)
+        is_quiet = is_shown and seconds >= self._seconds_for_events(load)
+        return is_quiet and self._bounds((1.0 - NEAR) * load, load).ratio <= self.target
 
     def highest_verified(self, highest: float) -> float | None:
         """The highest verified load up to one in frames per second; None: no load is verified."""
-        allowed = (load for load in self.loads if load <= highest)
-        return max(filter(self.is_verified, allowed), default=None)
+        return max(
+            (load for load in self.loads if load <= highest and self.is_verified(load)),
+            default=None,
+        )
 
     def longest_passed(self, load: float) -> float:
         """Seconds of the longest trial, at a load or above, that lost little; 0: there is none."""
@@ -136,10 +139,8 @@ class Evidence:
         quiet = float(self.counts.load[~self.is_lossy].max(initial=0.0))
         events = self.is_lossy & self.within(load * (1.0 + 2.0 * _SAME), quiet)
         since = self.within(float(self.counts.load[events].min(initial=math.inf)), quiet)
-        seconds = float(self.counts.duration[since].sum())
-        return _UNSEEN * seconds / max(np.count_nonzero(events), 1)
+        return _UNSEEN * float(self.counts.duration[since].sum()) / max(int(events.sum()), 1)
 
     def _bounds(self, low: float, high: float) -> LossBounds:
         here = self.within(low, high)
-        lost = self.counts.lost[here]
-        return LossBounds.of(self.counts.sent[here], lost, batch=self.clump(high))
+        return LossBounds.of(self.counts.sent[here], self.counts.lost[here], batch=self.clump(high))

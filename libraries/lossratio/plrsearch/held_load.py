@@ -17,7 +17,7 @@ _STEP = 0.02
 _FEW = 5
 """Short trials at a load before a long one."""
 _TAIL = 8.0
-"""Where the capacity varies, this many standard deviations below its mean are held. A normal capacity with a mean loss
+"""At most this many standard deviations below the mean rate in overload is held. A normal capacity with a mean loss
 of 1e-7 is about 5 of them above the load, and three trials estimate them with an error of half."""
 
 
@@ -48,18 +48,16 @@ class HeldLoad:
         self.ceiling = ceiling or math.inf
         rates = evidence.goodputs
         if len(rates) > 1:
-            most = max(np.mean(rates), floor or 0.0) - _TAIL * np.std(rates, ddof=1)
-            self.highest = self.clamped(float(most))
+            self.highest = self.clamped(
+                max(float(np.mean(rates)), floor or 0.0) - _TAIL * float(np.std(rates, ddof=1))
+            )
         self.load = min(self.clamped(floor or 0.0), self.highest)
 
     def wants_long(self, evidence: Evidence) -> bool:
         """Whether a long trial at the load is due: after a few short ones, and again if it loses frames."""
-        long = self.lengths[1]
         at_held = evidence.counts.duration[evidence.within(self.load, self.load)]
-        is_open = (
-            np.count_nonzero(at_held >= long) < 2 and evidence.longest_passed(self.load) < long
-        )
-        return is_open and len(at_held) >= _FEW
+        is_due = len(at_held) >= _FEW and np.count_nonzero(at_held >= self.lengths[1]) < 2
+        return bool(is_due) and evidence.longest_passed(self.load) < self.lengths[1]
 
     def next_load(self, evidence: Evidence, left: float) -> float:
         """The load of the next trial: lower than the held one if that failed, higher if it is verified.
@@ -89,9 +87,9 @@ class HeldLoad:
             self.load = self.highest
             return
 
-        lower = max((load for load in evidence.loads if load < self.load), default=0.0)
         step = min(_STEP * 2.0**self.downs, 2.0 * NEAR)
-        self.load = evidence.highest_verified(lower) or self.clamped((1.0 - step) * self.load)
+        verified = evidence.highest_verified((1.0 - HALF * FINE) * self.load)
+        self.load = verified or self.clamped((1.0 - step) * self.load)
         self.downs += 1
 
     def _raised(self, evidence: Evidence) -> float:
@@ -104,6 +102,9 @@ class HeldLoad:
             self.load = higher
         elif higher <= self.highest:
             above = evidence.at(higher)
-            few = above.trials < HALF * evidence.at(self.load).trials
-            return higher if few and above.least <= evidence.target else self.load
+            if (
+                above.trials < HALF * evidence.at(self.load).trials
+                and above.least <= evidence.target
+            ):
+                return higher
         return self.load
