@@ -48,6 +48,11 @@ class LossBounds:
     known: float = 1.0
     """Number of frames that are known to be lost together. Such losses are not rare bursts."""
 
+    @property
+    def ratio(self) -> float:
+        """Lost frames by sent ones; 0 if there are no trials."""
+        return self.lost / max(self.frames, 1.0)
+
     @classmethod
     def of(
         cls, frames: Array, lost: Array, looks: int = 1, batch: float = 1.0, *, known: bool = False
@@ -87,11 +92,6 @@ class LossBounds:
             _most(len(frames), lossy, total, all_lost, burst, batch if known else 1.0),
             batch if known else 1.0,
         )
-
-    @staticmethod
-    def most_of(clumps: float) -> float:
-        """Upper bound of a mean number of losses (97.5 %)."""
-        return float(scipy.special.gammaincinv(clumps + 1.0, 1.0 - TAIL))
 
     def largest_burst(self, target: float) -> float | None:
         """How many frames may be lost at once if the upper bound is within the target; None: the bound is above."""

@@ -10,7 +10,7 @@ import math
 
 import numpy as np
 
-from lossratio.plrsearch.counting import FINE, NEAR, Evidence
+from lossratio.plrsearch.counting import FINE, Evidence
 
 HALF = 0.5
 _FEW = 5
@@ -19,7 +19,7 @@ _FEW = 5
 
 def bracket(evidence: Evidence) -> tuple[float | None, float | None]:
     """The highest load that lost at most half of the target, below the lowest load that lost more; in frames/s."""
-    fails = {load: evidence.mean_ratio(load) > HALF * evidence.target for load in evidence.loads}
+    fails = {load: evidence.at(load).ratio > HALF * evidence.target for load in evidence.loads}
     ceiling = min((load for load in fails if fails[load]), default=None)
     passed = [load for load in fails if not fails[load] and (ceiling is None or load < ceiling)]
     return max(passed, default=None), ceiling
@@ -38,10 +38,10 @@ def bracketed(evidence: Evidence) -> float | None:
 
 
 def losing_little(evidence: Evidence) -> float | None:
-    """The lowest load if a few trials lose a little, whatever their loads are, and none passes; None: it is not so."""
-    lost, sent = evidence.counts.lost, evidence.counts.sent
-    is_lossy = lost > evidence.target * sent
-    little = is_lossy & (lost < NEAR * evidence.counts.overload * sent)
-    if np.count_nonzero(little) < _FEW or not is_lossy.all():
+    """The lowest load if a few trials lose a little, at any load, and none passes; None: not so, or asked."""
+    is_lossy = evidence.counts.lost > evidence.target * evidence.counts.sent
+    little = is_lossy & evidence.counts.is_little
+    is_asked = len(evidence.loads) < len(little)
+    if is_asked or np.count_nonzero(little) < _FEW or not is_lossy.all():
         return None
     return float(evidence.counts.load[little].min())

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from dataclasses import replace
 
 from lossratio.checked_arguments import checked
 from lossratio.errors import SearchError
@@ -38,8 +37,9 @@ _LONG_SHARE = 1.0 / 12.0
 """Its largest share of the search's time."""
 _REFERENCE = 1.1
 """The overload that is measured again and again, as a multiple of the forwarded rate."""
-_REFERENCES = 3
-"""Trials in this overload at first; fewer, if the search takes less than two minutes: one for each minute begun."""
+_REFERENCES, _SCATTER = 3, 0.0005
+"""Trials in this overload at first, or ten, if their rates scatter by more than this share of the load; fewer, if the
+search is short: one for each minute, and one."""
 _CHECKS = (0.4, 0.75)
 """Shares of the search's time after which they are repeated."""
 _ONCE_ROOM = 1.25
@@ -108,7 +108,7 @@ class SearchByCounts:
         self._load_step = load_step
         self._likelihood = LikelihoodName(likelihood)
         self._timeout = timeout
-        self._precision = precision
+        self._precision = precision or 0.0
         self._duration = duration or _DURATION
         self._long_duration = max(min(_LONG, _LONG_SHARE * timeout), self._duration)
         self.elapsed = 0.0
@@ -123,10 +123,10 @@ class SearchByCounts:
         """Begins a new bracket at some loads, without the trials so far."""
         self._first = [self._clamped(load) for load in loads]
         self._rows: list[Row] = []
-        lengths = self._duration, self._long_duration
-        self._held = HeldLoad(self._clamped, lengths, self._question.max_load)
-        self._reference: float | None = None
-        self._goodputs: list[float] = []
+        self._held = HeldLoad(
+            self._clamped, (self._duration, self._long_duration), self._question.max_load
+        )
+        self._reference = 0.0
         self._once = 0.0
 
     def _clamped(self, load: float) -> float:
@@ -139,9 +139,10 @@ class SearchByCounts:
             if self._stopped_by is None:
                 load, self.purpose = self._chosen()
                 is_long = self.purpose == _LONG_RUN
-                seconds = self._long_duration if is_long else self._duration
-                seconds = min(seconds, self._timeout - self.elapsed)
-                self._next = TrialInput(seconds, load, keeps_unsent=is_long)
+                usual = self._long_duration if is_long else self._duration
+                self._next = TrialInput(
+                    min(usual, self._timeout - self.elapsed), load, keeps_unsent=is_long
+                )
         return self._next
 
     @checked(SearchError)
@@ -152,23 +153,21 @@ class SearchByCounts:
             SearchError: If the trial has no counts of frames, or they make no sense.
         """
         if why_set_aside(result) is None:
-            self._count(count(result, self.elapsed))
+            row = count(result, self.elapsed)
+            self._first = self._first[1:]
+            if self.purpose == _LONG_RUN and not self._held.load:
+                self._see_once(row)
+            self._rows.append(row)
+            if row[0] == self._reference:
+                self._compare()
         self.trials += 1
         self.elapsed += result.elapsed
         self.purpose = None
         self._next = None
 
-    def _count(self, row: Row) -> None:
-        self._first = self._first[1:]
-        if self.purpose == _LONG_RUN and not self._held.load:
-            self._see_once(row)
-        self._rows.append(row)
-        if self.purpose == _OVERLOAD:
-            self._compare(row)
-
     @property
     def _evidence(self) -> Evidence:
-        return Evidence.of(self._rows, self._target, self._once)
+        return Evidence.of(self._rows, self._target, self._once, self._reference)
 
     def _reason_to_stop(self) -> StopReason | None:
         if self._timeout - self.elapsed < self._duration and self.trials:
@@ -177,26 +176,22 @@ class SearchByCounts:
         lowest = evidence.at(self._question.min_load)
         if lowest.trials >= LEAST_TRIALS and lowest.least > self._target:
             return StopReason.MIN_LOAD
-        if self._precision is None:
+        if not self._precision:
             return None
-        _, verified, contradicted = self._loads(evidence)
-        highest = (1.0 + self._precision) * (verified or 0.0)
-        is_narrow = (contradicted or math.inf) <= highest
-        passed = evidence.passed_long(verified or 0.0, self._duration)
-        is_precise = is_narrow and (passed or not self._has_long_trials)
-        return StopReason.PRECISION if is_precise else None
-
-    @property
-    def _has_long_trials(self) -> bool:
-        """Whether there are trials that are longer than the usual ones."""
-        return self._long_duration > self._duration
+        stated, verified, contradicted = self._loads(evidence)
+        is_narrow = verified and contradicted and contradicted <= (1.0 + self._precision) * verified
+        passed = evidence.longest_passed(stated) >= self._long_duration
+        return StopReason.PRECISION if is_narrow and passed else None
 
     def _loads(self, evidence: Evidence) -> tuple[float, float | None, float | None]:
         """The stated load, the highest verified one, and the lowest above the first that loses more than the target."""
         verified = evidence.highest_verified(self._held.highest)
         stated = verified or self._held.load or bracket(evidence)[0] or self._question.min_load
-        higher = (load for load in evidence.loads if load > stated)
-        over = (load for load in higher if evidence.at(load).least > self._target)
+        over = (
+            load
+            for load in evidence.loads
+            if load > stated and evidence.at(load).least > self._target
+        )
         return stated, verified, min(over, default=None)
 
     @property
@@ -213,49 +208,43 @@ class SearchByCounts:
         if found is not None:
             return found
 
-        due = min(_REFERENCES, 1 + int(self._timeout / 60.0))
+        scatter = evidence.goodputs.max(initial=0.0) - evidence.goodputs.min(initial=math.inf)
+        most = LEAST_TRIALS if scatter > _SCATTER * self._reference else _REFERENCES
+        due = min(most, 1 + int(self._timeout / 60.0))
         due += sum(self.elapsed > share * self._timeout for share in _CHECKS)
-        if self._reference is not None and len(self._goodputs) < due:
+        if self._reference and len(evidence.goodputs) < due:
             return self._reference, _OVERLOAD
         if not self._held.load:
-            self._held.hold_first(evidence, self._goodputs, self._reference or 0.0)
+            self._held.hold_first(evidence)
         time_left = self._timeout - self.elapsed
-        if time_left >= self._long_duration and self._held.wants_long(evidence, self._goodputs):
+        if time_left >= self._long_duration and self._held.wants_long(evidence):
             return self._held.load, _LONG_RUN
-        left = time_left / max(self.elapsed / self.trials, self._duration)
-        return self._held.next_load(evidence, self._goodputs, left), _HOLD
+        return self._held.next_load(evidence, time_left * self.trials / self.elapsed), _HOLD
 
     def _bracketing(self, evidence: Evidence) -> tuple[float, str] | None:
         """The next trial of the bracket; None: it is narrow."""
         load = bracketed(evidence)
         if load is None or self._clamped(load) in evidence.loads:
-            if self._reference is None and evidence.counts.is_overload.any():
+            if not self._reference and evidence.counts.is_overload.any():
                 most = float(evidence.counts.forwarding_rate[evidence.counts.is_overload].max())
                 self._reference = self._clamped(max(_REFERENCE * most, bracket(evidence)[1] or 0.0))
             return None
         few = losing_little(evidence)
-        has_long = evidence.counts.duration.max() > self._duration
-        can_ask = self._has_long_trials and self._timeout - self.elapsed >= self._long_duration
-        if few is None or has_long or not can_ask:
+        if few is None or self._timeout - self.elapsed < self._long_duration:
             return self._clamped(load), _BRACKET
         return few, _LONG_RUN
 
     def _see_once(self, row: Row) -> None:
         """Compares what a long trial lost with short trials at loads that lose a little."""
         counts = self._evidence.counts
-        little = counts.lost[counts.lost < NEAR * counts.overload * counts.sent]
-        most = _ONCE_ROOM * float(little.max())
-        if row[2] <= most:
-            self._once = _ONCE_ROOM * most
+        most = _ONCE_ROOM * float(counts.lost[counts.is_little].max())
+        self._once = _ONCE_ROOM * most if row[2] <= most else 0.0
 
-    def _compare(self, row: Row) -> None:
+    def _compare(self) -> None:
         """Compares a trial in overload with earlier ones. If the device has changed, the past is forgotten."""
-        load, exposure, lost, *_ = row
-        goodput = load - lost / exposure
-        before = self._goodputs
-        self._goodputs = [*before, goodput]
-        if not before and goodput >= (1.0 - self._target) * load:
-            self._begin(load)
+        *before, goodput = map(float, self._evidence.goodputs)
+        if not before and goodput >= (1.0 - self._target) * self._reference:
+            self._begin(self._reference)
         change = changed(before, goodput)
         if change is not None:
             self._changes += (change,)
@@ -263,16 +252,15 @@ class SearchByCounts:
 
     def result(self) -> CountedLoad:
         """See `Controller.result`."""
-        found = self._counted()
-        if self._likelihood is LikelihoodName.LINE:
-            return found
-        return replace(found, model=poisson_estimate(self._evidence.counts, self._question))
-
-    def _counted(self) -> CountedLoad:
         evidence = self._evidence
         stated, verified, contradicted = self._loads(evidence)
-        has_long = evidence.passed_long(stated, self._duration)
+        longest = evidence.longest_passed(stated)
+        has_long = longest > self._duration
         around = evidence.within((1.0 - NEAR) * stated, (1.0 + NEAR) * stated)
+
+        model = None
+        if self._likelihood is LikelihoodName.POISSON:
+            model = poisson_estimate(evidence.counts, self._question)
 
         # Record: what is stated.
         return CountedLoad(
@@ -281,11 +269,12 @@ class SearchByCounts:
             verified=verified,
             contradicted=contradicted,
             statement=evidence.statement(stated),
-            limit=self._limit(stated, verified),
+            limit=self._limit(stated),
             line=crossing(evidence.counts, self._target),
+            model=model,
             clump=evidence.clump(stated),
             trial_s=self._duration,
-            long_s=self._long_duration if has_long else None,
+            long_s=longest if has_long else None,
             changes=self._changes,
             bucket=self._held.bucket if has_long else None,
             pause=self._held.pause,
@@ -294,11 +283,10 @@ class SearchByCounts:
             stopped_by=self._stopped_by,
         )
 
-    def _limit(self, stated: float, verified: float | None) -> LimitReached | None:
+    def _limit(self, stated: float) -> LimitReached | None:
         """The limit of the loads that the stated load has reached."""
         if stated >= self._question.max_load:
             return LimitReached.AT_LEAST
-        here = self._evidence.at(stated)
-        is_lossy = verified is None and here.lost > self._target * here.frames
-        is_lowest = stated <= self._question.min_load
-        return LimitReached.AT_MOST if is_lowest and is_lossy else None
+        if stated <= self._question.min_load and self._evidence.at(stated).ratio > self._target:
+            return LimitReached.AT_MOST
+        return None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from enum import Enum
@@ -23,8 +24,8 @@ class LimitReached(str, Enum):
     """It is below the minimum load, where nothing was measured."""
 
 
-_FAR = 1.2
-"""If the contradicted load is further above the stated one, the search was too short, unless known pauses are why."""
+_CLOSE = 1.01
+"""If a load is contradicted that is at most this many times the stated one, a model does not speak against that."""
 _LIMITS = {
     LimitReached.AT_LEAST: "the maximum load does not lose the target, and the critical load may be above it",
     LimitReached.AT_MOST: "even the minimum load loses more than the target, and the critical load is below it",
@@ -95,12 +96,13 @@ class CountedLoad:
             return f"each trial loses up to {frames} frames once, however long it is; they do not count"
         if self.verified is None and not self._lacks_frames_only:
             return f"no load is verified; {self.statement}"
-        above = self.contradicted
-        if above is None or above <= _FAR * self.stated or self.pause is not None:
+        line = self.line or math.inf
+        is_close = (self.contradicted or math.inf) <= _CLOSE * self.stated
+        if line >= self.stated or is_close or self.pause is not None:
             return None
         return (
-            f"the lowest load that certainly loses more than the target is {format_frame_rate(above)}, and no load "
-            "in between is verified or contradicted: search for longer"
+            f"by a line through trials that lose little, the critical load is {format_frame_rate(line)}, below "
+            "the stated one, and no load just above that is contradicted: search for longer"
         )
 
     @property

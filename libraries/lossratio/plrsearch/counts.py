@@ -68,9 +68,15 @@ class TrialCounts:
         return self.load - self.lost / self.exposure
 
     @property
+    def is_little(self) -> NDArray[np.bool_]:
+        """Which trials lose at most a tenth of what trials in overload do."""
+        return np.asarray(self.lost < 0.1 * self.overload * self.sent)
+
+    @property
     def is_overload(self) -> NDArray[np.bool_]:
-        """Which trials are in overload."""
-        return self.lost > self.overload * self.sent
+        """Which trials are in overload: they lose much, and no trial at their load or above it loses little."""
+        is_heavy = self.lost > self.overload * self.sent
+        return np.asarray(is_heavy & (self.load > self.load[~is_heavy].max(initial=0.0)))
 
 
 def sent_too_few(result: TrialResult) -> bool:

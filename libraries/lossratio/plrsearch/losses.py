@@ -80,14 +80,13 @@ def batch(lost: Array) -> float | None:
 
 
 def seen_bucket(
-    evidence: Evidence, held: float, goodputs: Sequence[float], lengths: tuple[float, float]
+    evidence: Evidence, held: float, lengths: tuple[float, float]
 ) -> SeenBucketRate | None:
     """The bucket that explains why long trials at a load lose frames, and short ones do not; None: none does.
 
     Args:
         evidence: The trials.
         held: The load in frames per second.
-        goodputs: Frames per second that trials in overload forwarded.
         lengths: Seconds of short trials and of long ones.
     """
     short, long = lengths
@@ -96,16 +95,11 @@ def seen_bucket(
     lost = evidence.counts.lost[here & is_long]
     in_short_ones = evidence.counts.lost[here & ~is_long].max(initial=0.0)
     is_alike = len(lost) > 1 and lost.min() > max(_ALIKE_LOSSES * lost.max(), in_short_ones / NEAR)
-    if not is_alike or not is_near_knee(held, goodputs):
+    goodput = float(np.mean(evidence.goodputs)) if len(evidence.goodputs) else math.inf
+    if not is_alike or held <= (1.0 - 2.0 * FINE) * goodput:
         return None
-    goodput = float(np.mean(goodputs))
     long_run = (held * long - float(lost.mean()) - goodput * short) / (long - short)
     return SeenBucketRate(long_run, (goodput - long_run) * short)
-
-
-def is_near_knee(load: float, goodputs: Sequence[float]) -> bool:
-    """Whether trials in overload forwarded hardly more than a load, in frames per second."""
-    return len(goodputs) > 0 and load > (1.0 - 2.0 * FINE) * float(np.mean(goodputs))
 
 
 def changed(before: Sequence[float], goodput: float) -> float | None:
@@ -158,8 +152,9 @@ def crossing(counts: TrialCounts, ratio: float) -> float | None:
     The logarithm of the loss ratio is a line over 1/load (a Poisson regression), as for pauses of random length. It
     uses trials that lose little.
     """
-    little = counts.lost < 0.1 * counts.overload * counts.sent
-    load, lost, sent = (column[little] for column in (counts.load, counts.lost, counts.sent))
+    load, lost, sent = (
+        column[counts.is_little] for column in (counts.load, counts.lost, counts.sent)
+    )
     if not lost.any():
         return None
 

@@ -7,7 +7,7 @@ from lossratio.plrsearch.held_load import HeldLoad
 
 TARGET = 1e-7
 LOAD = 18e6
-GOODPUTS = [18.01e6, 18.01e6, 18.01e6]
+OVERLOAD = 19.8e6
 
 
 def held(load=LOAD):
@@ -22,21 +22,28 @@ def trials(load, lost, seconds=2.0):
 
 def test_a_bucket_is_not_forgotten_when_a_lower_load_fails():
     one = held()
-    rows = [*trials(LOAD, [0] * 5), *trials(LOAD, [900e3, 905e3], 20.0)]
-    lower = one.next_load(Evidence.of(rows, TARGET), GOODPUTS, 90.0)
+    rows = [*trials(OVERLOAD, [3.58e6] * 3), *trials(LOAD, [0] * 5), *trials(LOAD, [900e3, 905e3], 20.0)]
+    lower = one.next_load(Evidence.of(rows, TARGET, reference=OVERLOAD), 90.0)
     seen = one.bucket
     assert seen is not None
     assert lower == one.highest == seen.free_load < LOAD
     rows += trials(lower, [0, 0, 5000])
-    assert one.next_load(Evidence.of(rows, TARGET), GOODPUTS, 80.0) < lower
+    assert one.next_load(Evidence.of(rows, TARGET, reference=OVERLOAD), 80.0) < lower
     assert one.bucket == seen
     assert one.highest == seen.free_load
 
 
-@pytest.mark.parametrize(("lost", "step"), [([0, 0, 0, 2000], 0.02), ([40, 35, 50, 45], 0.005)])
-def test_the_first_step_down_is_longer_where_events_lose_frames(lost, step):
-    lower = held().next_load(Evidence.of(trials(LOAD, lost), TARGET), GOODPUTS, 90.0)
-    assert lower == pytest.approx((1.0 - step) * LOAD)
+@pytest.mark.parametrize("lost", [[0, 0, 0, 2000], [40, 35, 50, 45]])
+def test_the_first_step_down_is_one_of_two_hundredths(lost):
+    lower = held().next_load(Evidence.of(trials(LOAD, lost), TARGET), 90.0)
+    assert lower == pytest.approx(0.98 * LOAD)
+
+
+def test_a_verified_load_above_one_that_fails_is_not_held():
+    rows = [*trials(1.02 * LOAD, [0] * 30), *trials(LOAD, [2000, 0, 2000]), *trials(0.9 * LOAD, [0] * 90)]
+    one = held()
+    lower = one.next_load(Evidence.of(rows, TARGET), 90.0)
+    assert lower == pytest.approx(0.95 * LOAD)
 
 
 def test_no_step_is_longer_than_a_fifth():
@@ -45,5 +52,5 @@ def test_no_step_is_longer_than_a_fifth():
     for _ in range(8):
         before = one.load
         rows += trials(before, [0, 0, 2000])
-        one.next_load(Evidence.of(rows, TARGET), GOODPUTS, 90.0)
+        one.next_load(Evidence.of(rows, TARGET), 90.0)
         assert 0.8 * before <= one.load * (1.0 + 1e-9) < before
