@@ -156,6 +156,7 @@ TRUE = (
     r"trials are too few to show how often the SUT loses more",
     r"it is not known when the SUT recovered",
     r"no evidence about the SUT",
+    r"frames that the device did not lose are missing",
     # The names of things, and what RFC 2544 asks for.
     r"wait for the DUT to restabili[sz]e",
     r"software reset of the devices",

@@ -125,12 +125,13 @@ def _came_late(output: TrialOutput) -> bool:
 
 def _table_error(slow: TrialResult, fast: TrialResult, few: TrialResult, way_out: str) -> DutError:
     """The error of a measurement of rates whose device loses connections because of their number."""
+    at_slow = f"{_established(slow):,.0f} were established at {slow.load:,.0f} connections/s"
+    at_fast = f"{_established(fast):,.0f} at {fast.load:,.0f}"
+    of_few = f"of {_opened(few):,.0f}, it lost {_lost(few):,.0f}"
     return DutError(
-        f"The device loses connections because of their number, so their rate cannot be measured: of "
-        f"{_opened(slow):,.0f} connections, {_established(slow):,.0f} were established at {slow.load:,.0f} "
-        f"connections/s, and {_established(fast):,.0f} at {fast.load:,.0f}; of {_opened(few):,.0f}, it lost "
-        f"{_lost(few):,.0f}. Raise the limit of its table, look for foreign entries in it, or {way_out}. `Find "
-        "Connection Table Capacity` measures its size."
+        "The device loses connections because of their number, so their rate cannot be measured: of "
+        f"{_opened(slow):,.0f} connections, {at_slow}, and {at_fast}; {of_few}. Raise the limit of its table, look for "
+        f"foreign entries in it, or {way_out}. `Find Connection Table Capacity` measures its size."
     )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from itertools import takewhile
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple
 
 from pydantic import Field
 
@@ -19,6 +19,7 @@ from lossratio.results import (
     MaxLoad,
     Picture,
     Rfc2544Row,
+    Trial,
     View,
     are_lost_in_words,
     frames_in_words,
@@ -71,6 +72,15 @@ class FrameLoss(Record):
     """Whether nothing was lost at the last two loads, so that smaller loads need not be measured."""
 
 
+class TrialAtLoad(NamedTuple):
+    """A load with its trial."""
+
+    loss: LossAtLoad
+    """The load, and what was lost."""
+    trial: Trial
+    """The trial."""
+
+
 class FrameLossResult(FoundResult):
     """The result of a measurement of the frame loss rate over load."""
 
@@ -80,6 +90,13 @@ class FrameLossResult(FoundResult):
     """The largest load."""
     frame_loss: FrameLoss | None
     """Frame loss rate at each load; null if the measurement failed."""
+
+    @property
+    def at_loads(self) -> list[TrialAtLoad]:
+        """Each load with its trial, from the maximum load downwards; none if the measurement failed."""
+        if self.frame_loss is None:
+            return []
+        return list(map(TrialAtLoad, self.frame_loss.loads, self.trials))
 
 
 def ends_without_loss(trials: Sequence[TrialResult]) -> bool:
@@ -189,7 +206,7 @@ def _loads_in_words(losses: Sequence[LossAtLoad]) -> str:
 @headline
 def _found(result: FrameLossResult) -> Iterator[str]:
     """The loss at the maximum load, and the smaller loads at which nothing was lost."""
-    loads = () if result.frame_loss is None else result.frame_loss.loads
+    loads = [one.loss for one in result.at_loads]
     if not loads:
         return
 
@@ -224,8 +241,7 @@ def _numbers(result: FrameLossResult) -> Iterator[str]:
     """A line for each load."""
     maximum = in_full(result.max_load.rate.per_interface_fps)
     yield f"frame loss rate, from the maximum load downwards ({maximum})"
-    loads = () if result.frame_loss is None else result.frame_loss.loads
-    for loss, trial in zip(loads, result.trials, strict=False):
+    for loss, trial in result.at_loads:
         share = format_ratio(loss.share_of_max_load_ratio)
         not_lost = f", {trial.missing.not_lost}" if trial.missing.not_lost else ""
         load = f"{rate_in_words(loss.load.per_interface_fps):>12} fps per interface"
@@ -240,8 +256,7 @@ class FrameLossView(View[FrameLossResult]):
 
     def rfc2544_rows(self, result: FrameLossResult) -> Iterator[Rfc2544Row]:
         """The frame loss rate at each load."""
-        loads = () if result.frame_loss is None else result.frame_loss.loads
-        for loss, trial in zip(loads, result.trials, strict=False):
+        for loss, trial in result.at_loads:
             share = f"{100 * loss.share_of_max_load_ratio:.4g}"
             quantity = f"frame loss rate at {share} % of the maximum load"
             note = trial.missing.not_lost or None
@@ -292,8 +307,7 @@ def _points(result: FrameLossResult, what: str) -> Iterator[tuple[float, float, 
     maximum = result.max_load.rate
     if what == THEORETICAL and result.max_load.theoretical_maximum is not None:
         maximum = result.max_load.theoretical_maximum
-    loads = () if result.frame_loss is None else result.frame_loss.loads
-    for loss, trial in zip(loads, result.trials, strict=False):
+    for loss, trial in result.at_loads:
         load = format_frame_rate(loss.load.per_interface_fps)
         hint = f"{load} per interface for {loss.duration_s:g} s: loss {format_ratio(loss.frame_loss_ratio)}"
         if trial.missing.not_lost:

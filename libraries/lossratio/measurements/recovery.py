@@ -97,8 +97,6 @@ class RecoveryRequest(AfterThroughput):
     | `Measure System Recovery`    64B    throughput=1 Mfps    duration=5 s    limit=2 s
     """
 
-    unused = frozenset({"min_load", "ramp", "warm_up"})
-
     repeats: Repeats = 5
     """Number of repetitions. RFC 2544 asks for several, and gives no number."""
     overload: Annotated[Share, Field(gt=1.0)] = 1.1

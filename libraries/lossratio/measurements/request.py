@@ -251,6 +251,8 @@ class Request(Record):
 class AfterThroughput(Request):
     """The settings of a measurement that needs the throughput."""
 
+    unused = frozenset({"min_load", "ramp", "warm_up"})
+
     throughput: Annotated[FrameRate | None, NOT_IN_FILES] = None
     """The throughput without loss of the same traffic, per interface. Scripts must give it. If a suite does not, its
     last search must have had the same traffic and a goal without loss: the keyword takes the result of that search."""

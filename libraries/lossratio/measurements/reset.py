@@ -85,7 +85,6 @@ class ResetRequest(measurements.AfterThroughput):
     """
 
     watches = True
-    unused = frozenset({"min_load", "ramp", "warm_up"})
 
     reset: Annotated[
         Callable[[], object] | None, measurements.NOT_IN_FILES, measurements.Audience.SCRIPTS

@@ -84,7 +84,7 @@ SEARCHES = (
         (
             "measurements/test_connection_rate.py::test_a_table_that_is_full_is_no_rate_and_a_resumed_search_says_it_again",
             "measurements/test_connection_mrr.py::test_a_table_that_is_full_is_no_rate",
-            "measurements/test_devices_with_tables.py::test_a_table_is_no_rate_and_its_kind_is_named",
+            "measurements/test_devices_with_tables.py::test_a_table_is_no_rate",
         ),
     ),
     Mutation(
@@ -102,7 +102,7 @@ SEARCHES = (
         "measurements/connections.py",
         "if again and not unasked:",
         "if False:",
-        ("measurements/test_devices_with_tables.py::test_a_table_is_no_rate_and_its_kind_is_named",),
+        ("measurements/test_devices_with_tables.py::test_a_table_is_no_rate",),
     ),
     Mutation(
         "connections that the tester did not open are the device's",

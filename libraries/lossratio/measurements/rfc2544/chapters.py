@@ -2,18 +2,19 @@
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from operator import attrgetter
+from typing import Any
 
 from lossratio.measurements import Spread
 from lossratio.measurements.back_to_back import BackToBackResult, BackToBackValues
-from lossratio.measurements.frame_loss import FrameLossResult, LossAtLoad
+from lossratio.measurements.frame_loss import LossAtLoad
 from lossratio.measurements.latency import delays_of
 from lossratio.measurements.recovery import average_in_words
 from lossratio.measurements.rfc2544.graphs import draw_loss, draw_throughput, theoretical_rate
 from lossratio.measurements.rfc2544.run import Rfc2544Run, Rfc2544Test
 from lossratio.measurements.throughput import ThroughputResult
 from lossratio.records import Rate
-from lossratio.results import ROUNDING, Trial
+from lossratio.results import ROUNDING
 from lossratio.units import counted, format_precise_time, format_ratio
 
 _DEFINITION = (
@@ -122,19 +123,6 @@ def _lost_frames(one: LossAtLoad) -> str:
     return f"{one.lost_frames:,}"
 
 
-class _Loss(NamedTuple):
-    """A load of a frame loss rate, and its trial."""
-
-    loss: LossAtLoad
-    trial: Trial
-
-
-def _losses_of(result: FrameLossResult) -> list[_Loss]:
-    loads = () if result.frame_loss is None else result.frame_loss.loads
-    return list(map(_Loss, loads, result.trials))
-
-
-# Table: the tests in the order of the RFC, each with its columns.
 CHAPTERS = (
     Chapter(
         "Throughput (section 26.1)",
@@ -203,7 +191,7 @@ CHAPTERS = (
             "lost frames": lambda one: _lost_frames(one.loss),
             "state": lambda one: one.trial.missing.not_lost or "measured",
         },
-        _losses_of,
+        attrgetter("at_loads"),
         draw_loss,
     ),
     Chapter(
