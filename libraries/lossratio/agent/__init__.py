@@ -58,7 +58,6 @@ from .core.wire import (
     PORT_BYTES,
     TCP_PROTOCOL,
     UDP_PROTOCOL,
-    VLAN_TAG_BYTES,
     WORD_BYTES,
     behind_tags,
     word_sum,

@@ -4,10 +4,8 @@
 from __future__ import annotations
 
 import subprocess
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Sequence
-
-from ..core.protocol import Message
 
 _CHRONYC = ("chronyc", "-c")
 _SECONDS = 5.0
@@ -30,10 +28,6 @@ class ClockState:
     """The largest difference from the reference's time, in nanoseconds."""
     problem: str = ""
     """Why the error is not known; empty: it is known."""
-
-    def as_message(self) -> Message:
-        """These facts, as a message for the agent at the other end."""
-        return asdict(self)
 
 
 def clock_state() -> ClockState:

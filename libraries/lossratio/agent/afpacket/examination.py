@@ -132,6 +132,7 @@ class Examiner(Sampling):
         is_half_full = self._ring.has(self._ring.slots // 2 + 1)
         if not is_half_full or (self._kept is not None and len(self._kept) >= self._ring.slots):
             return
+
         self._choose(self._sample.tag, 2 * self._sample.one_in)
         captured = self._ring.captured()
         all_kept = captured if self._kept is None else self._kept.followed_by(captured)
@@ -167,8 +168,11 @@ class Examiner(Sampling):
         self._intact = None if overlooked or not self._place.is_numbered else numbers
         self.end()
         self._forget()
+
+        found = np.bincount(seen.faults, minlength=CORRUPTED + 1).tolist()
+        # Record: the counts of this sample.
         return examined(
-            np.bincount(seen.faults, minlength=CORRUPTED + 1).tolist(),
+            found,
             len(seen.numbers),
             overlooked,
             seen.changes,

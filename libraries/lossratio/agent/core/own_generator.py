@@ -135,6 +135,7 @@ class OwnGenerator(ABC, Generic[DirectionT]):
         """Begins traffic, and waits until everything has left, or something ends it."""
         looked = 0.0
         must_end = not is_endless
+
         try:
             begin()
             if is_endless:

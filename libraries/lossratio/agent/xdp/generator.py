@@ -5,10 +5,10 @@ from __future__ import annotations
 
 import os
 import time
-from contextlib import ExitStack, suppress
+from contextlib import suppress
 from typing import Any, Sequence
 
-from lossratio.bpf import XdpMode, possible_cpus
+from lossratio.bpf import possible_cpus
 
 from ..core.configuration import Configuration
 from ..core.early_verdict import Lookout
@@ -16,7 +16,6 @@ from ..core.links import Link
 from ..core.own_generator import CHECK_SECONDS
 from ..core.pacing import CATCH_UP
 from ..core.plan import ABILITIES, CONNECTIONS, PLACES, Answer, Control, Plan
-from ..core.ports import Ports
 from ..core.protocol import AgentError, Message, unsupported
 from .attachment import attach, check_can_send, is_sending_unknown
 from .cards import CardClock, batch_at, clock_of, described
@@ -33,60 +32,6 @@ _PROOF = Plan(((1000.0, 0.02),), is_burst=True)
 _MOST_PROOFS = 5
 _COUNTING_SECONDS = 2.0
 """Seconds within which a driver counts what its card has sent."""
-
-
-class Receivers:
-    """The programs on the receiving ports.
-
-    Attributes:
-        reception: The memory in which all of them count.
-        modes: How each is attached, by the port.
-        clocks: The clocks of their cards, if these stamp frames.
-    """
-
-    def __init__(
-        self,
-        directions: Sequence[ActiveDirection],
-        ports: Ports,
-        streams: Sequence[Share],
-        opened: ExitStack,
-        *,
-        has_stamps: bool,
-    ) -> None:
-        latencies = [direction.latencies for direction in directions]
-        processors = os.cpu_count() or 1
-        with suppress(OSError):
-            processors = possible_cpus()
-        elsewhere = [stream.number for stream in streams if stream.sender is None]
-        self.modes: dict[str, XdpMode] = {}
-        self.clocks: dict[str, CardClock] = {}
-        self._opened, self._has_stamps = opened, has_stamps
-        self.reception = Reception(len(streams), processors, elsewhere, sum(latencies))
-        opened.callback(self.reception.close)
-
-        ways_to: dict[str, list[ReceiveWay]] = {}
-        for number, direction in enumerate(directions):
-            way = direction.way(self.reception, sum(latencies[:number]))
-            if way is not None:
-                ways_to.setdefault(direction.receive, []).append(way)
-        for name, ways in ways_to.items():
-            self._open(ports.before[name], ways)
-        for direction in directions:
-            direction.clock = self.clocks.get(direction.receive)
-
-    def _open(self, port: Link, ways: Sequence[ReceiveWay]) -> None:
-        """Attaches the program that counts the frames of some directions to their receiving port."""
-        card = None
-        if self._has_stamps:
-            clock = CardClock(port.name, clock_of(port, self._opened))
-            self._opened.callback(clock.close)
-            self.clocks[port.name] = clock
-            card = port.index, clock.memory
-
-        program = ReceiveProgram(self.reception, ways, card)
-        self._opened.callback(program.close)
-        attachment, self.modes[port.name] = attach(program.program, port)
-        self._opened.callback(attachment.close)
 
 
 class XdpGenerator(KernelGenerator[ActiveDirection]):
@@ -112,6 +57,7 @@ class XdpGenerator(KernelGenerator[ActiveDirection]):
         super().__init__(configuration, (one.receive for one in directions if one.receives_here), catch_up, cpu_share)
         self._batch = batch
         self._has_card_stamps = card_stamps
+        self._clocks: dict[str, CardClock] = {}
         with self._opening():
             self._open(cpus, device_cpus, cpus_per_direction)
             used = dict.fromkeys(one.transmit for one in directions if one.sends_here)
@@ -160,12 +106,45 @@ class XdpGenerator(KernelGenerator[ActiveDirection]):
         for end in ends:
             end.sharing = [other for other in ends if other.port == end.port]
 
-        receivers = Receivers(self._directions, self._ports, streams, self._opened, has_stamps=self._has_card_stamps)
-        self._reception, self._modes, self._clocks = receivers.reception, receivers.modes, receivers.clocks
+        self._open_receivers(streams)
         for name in {direction.transmit for direction in directions if direction.sends_here}:
             # This comes late because a veth only sends once its other end has a program, maybe one of these.
             check_can_send(self._ports.before[name])
         self._open_senders(streams)
+
+    def _open_receivers(self, streams: Sequence[Share]) -> None:
+        """Makes the memory in which the programs on the receiving ports count, and attaches these programs."""
+        latencies = [direction.latencies for direction in self._directions]
+        processors = os.cpu_count() or 1
+        with suppress(OSError):
+            processors = possible_cpus()
+        elsewhere = [stream.number for stream in streams if stream.sender is None]
+        self._reception = Reception(len(streams), processors, elsewhere, sum(latencies))
+        self._opened.callback(self._reception.close)
+
+        ways_to: dict[str, list[ReceiveWay]] = {}
+        for number, direction in enumerate(self._directions):
+            way = direction.way(self._reception, sum(latencies[:number]))
+            if way is not None:
+                ways_to.setdefault(direction.receive, []).append(way)
+        for name, ways in ways_to.items():
+            self._attach(self._ports.before[name], ways)
+        for direction in self._directions:
+            direction.clock = self._clocks.get(direction.receive)
+
+    def _attach(self, port: Link, ways: Sequence[ReceiveWay]) -> None:
+        """Attaches the program that counts the frames of some directions to their receiving port."""
+        card = None
+        if self._has_card_stamps:
+            clock = CardClock(port.name, clock_of(port, self._opened))
+            self._opened.callback(clock.close)
+            self._clocks[port.name] = clock
+            card = port.index, clock.memory
+
+        program = ReceiveProgram(self._reception, ways, card)
+        self._opened.callback(program.close)
+        attachment, self._modes[port.name] = attach(program.program, port)
+        self._opened.callback(attachment.close)
 
     def _open_senders(self, streams: Sequence[Share]) -> None:
         """Starts a sender on each processor, with its share of the directions."""
