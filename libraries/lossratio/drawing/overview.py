@@ -1,5 +1,6 @@
 """The overview of a page: a table whose columns are declared once, with a row for each finding."""
 
+import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
@@ -46,8 +47,8 @@ class Column(Generic[RowT]):
 
     head: str
     """Its heading."""
-    text: Callable[[RowT], str]
-    """The value of a row as text; `NOTHING` or empty: there is none."""
+    text: Callable[[RowT], str | None]
+    """The value of a row as text; `NOTHING`, empty or None: there is none."""
     number: Callable[[RowT], float | None] | None = None
     """The number that rows are sorted by; None: they are sorted by the text."""
     style: str = ""
@@ -57,14 +58,15 @@ class Column(Generic[RowT]):
 
     def cell(self, row: RowT) -> str:
         """The cell of a row; empty: the row has no value."""
-        content = escape(self.text(row)) if self.markup is None else self.markup(row)
+        content = escape(self.text(row) or "") if self.markup is None else self.markup(row)
         if content in ("", NOTHING):
             return ""
 
         data = ""
         if self.number is not None:
             number = self.number(row)
-            data = f' data-value="{"" if number is None else number}"'
+            is_known = number is not None and not math.isnan(number)
+            data = f' data-value="{number if is_known else ""}"'
 
         return f"<td{_class(self.style)}{data}>{content}</td>"
 
@@ -82,8 +84,8 @@ class Overview(Generic[RowT]):
     """The rows."""
     columns: Sequence[Column[RowT]]
     """The columns; the page leaves out those without any value."""
-    filters: Mapping[str, tuple[str, Callable[[RowT], str]]]
-    """The filters of rows, by their names in addresses: a label, and the value of a row (several: one per line)."""
+    filters: Mapping[str, tuple[str, Callable[[RowT], str | Sequence[str]]]]
+    """The filters of rows, by their names in addresses: a label, and the value of a row, or several."""
     only: str
     """The label of the filter for rows that somebody should look at."""
     few: int = 3
@@ -138,12 +140,20 @@ class Overview(Generic[RowT]):
         marked = []
         for row, *cells in zip(self.rows, *columns, strict=True):
             chosen = "".join(
-                f' data-{name}="{escape(value(row))}"' for name, (_, value) in self.filters.items()
+                f' data-{name}="{escape(_in_lines(value(row)))}"'
+                for name, (_, value) in self.filters.items()
             )
             only = str(row.is_odd).lower()
             words = f'data-words="{escape(row.words)}" data-only="{only}"'
             marked.append(printable(f"<tr{chosen} {words}>{''.join(cells)}</tr>"))
         return [column.head for column in shown], marked
+
+
+def _in_lines(values: str | Sequence[str]) -> str:
+    """One value, or several, one per line."""
+    if isinstance(values, str):
+        return values
+    return "\n".join(values)
 
 
 def _places(parts: Sequence[str], texts: dict[str, int]) -> list[int]:

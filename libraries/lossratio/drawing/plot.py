@@ -68,6 +68,11 @@ def text_at(x: float, y: float, text: str, **attributes: object) -> str:
     return element("text", plain(text), x=x, y=y, **attributes)
 
 
+def width_of(text: str) -> float:
+    """About the width of a text, in pixels."""
+    return 6.1 * len(text)
+
+
 @dataclass(frozen=True)
 class Mark:
     """A kind of trial in a picture."""
@@ -225,7 +230,7 @@ class Drawing:
         keys: list[Mark | tuple[str, str, float]] = [*marks, *swatches]
         for key in keys:
             label, room = (key.label, 34.0) if isinstance(key, Mark) else (key[0], 37.0)
-            width = room + 6.1 * len(label)
+            width = room + width_of(label)
             if start < x > self.width - _MARGIN / 2 - width:
                 x = start
                 y += LINE_HEIGHT
@@ -356,8 +361,11 @@ class Plot(Drawing):
         )
         labels = [text_at(left - 6, self.y.place(tick) + 4, y_format(tick)) for tick in y_ticks]
         self.add("g", *labels, text_anchor="end")
-        labels = [text_at(self.x.place(tick), bottom + 17, x_format(tick)) for tick in x_ticks]
-
+        labels = []
+        for tick in x_ticks:
+            # The last one ends within the picture.
+            most = self.width - width_of(x_format(tick)) / 2
+            labels.append(text_at(min(self.x.place(tick), most), bottom + 17, x_format(tick)))
         self.add("g", *labels, text_anchor="middle")
 
     def titles(self, x: str, y: str, below: float = 34.0) -> None:

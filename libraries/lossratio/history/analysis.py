@@ -113,8 +113,9 @@ def analyse(history: History, request: TrendRequest) -> Analysis:
     trends = list(_with_successors(_asked_trends(whole, newest, known, chosen), whole))
     explaining = _asked_trends(readings, newest, known, chosen)
     judged = with_testers(trends, _twins(whole, known, request), request)
-    unmeasured = tuple(_last_unmeasured(stored, whole, request.test))
-    return Analysis(tuple(judged), known, stored.problems, tuple(explaining), unmeasured)
+    unmeasured = (one for one in stored.unmeasured if fnmatchcase(one.test, request.test))
+    # Record: what is known now.
+    return Analysis(tuple(judged), known, stored.problems, tuple(explaining), tuple(unmeasured))
 
 
 def _readings_of(stored: StoredEntries, whole: Sequence[Series], last: int) -> Iterator[Series]:
@@ -175,20 +176,6 @@ def _twins(
 ) -> list[Trend]:
     """The trends of the tester's own tests, which have no device."""
     return trends_of([series for series in whole if series.has_no_device], known, rules)
-
-
-def _last_unmeasured(
-    stored: StoredEntries, series: Sequence[Series], test: str
-) -> Iterator[NothingMeasured]:
-    """The newest attempt of each test whose name matches a pattern, if this attempt measured nothing."""
-    measured: dict[tuple[str, str], datetime] = {}
-    for one in series:
-        key = (one.key.testbed, one.key.test)
-        measured[key] = max(one.times[-1], measured.get(key, one.times[-1]))
-    newest = {(each.testbed, each.test): each for each in stored.unmeasured}
-    for key, each in newest.items():
-        if fnmatchcase(each.test, test) and (key not in measured or measured[key] < each.time):
-            yield each
 
 
 def _known_changes(history: History, file: Path | None) -> KnownChanges:

@@ -81,10 +81,6 @@ def _outcome(row: Finding) -> str:
     return row.outcome.value
 
 
-def _doubts(row: Finding) -> tuple[str, ...]:
-    return tuple(doubt.kind.value for doubt in row.doubts)
-
-
 def _factor(row: Finding) -> float | None:
     """The aggregate rate divided by the rate per interface; None: the value is not a rate."""
     if row.unit == FRAMES_PER_SECOND:
@@ -101,14 +97,6 @@ def _aggregate(name: str) -> Callable[[Finding], float | None]:
     return read
 
 
-def _generator(row: Finding) -> str | None:
-    return results.generator_of(row.result)
-
-
-def _build(row: Finding) -> str | None:
-    return results.build_of(row.result)
-
-
 def _latency(row: Finding) -> list[dict[str, Any]]:
     points = results.view_of(row.result).latencies(row.result)
     return [vars(point) for point in points]
@@ -120,10 +108,6 @@ def _most(row: Finding) -> float | None:
     if ends is None or not ends.least < ends.most < math.inf:
         return None
     return ends.most * (_factor(row) or 1.0)
-
-
-def _has_device(row: Finding) -> bool:
-    return bool(row.result.conditions.duts)
 
 
 _MICROSECONDS = dict.fromkeys(("p50_us", "p90_us", "p99_us", "most_us"), float)
@@ -140,24 +124,24 @@ COLUMNS: Mapping[str, tuple[Any, Callable[[Finding], Any] | None]] = {
     "upper_bound": (float, _aggregate("upper_bound")),
     "outcome": (str, _outcome),
     "reason": (str, attrgetter("reason")),
-    "doubts": ([str], _doubts),
+    "doubts": ([str], attrgetter("kinds_of_doubts")),
     "lossratio_version": (str, attrgetter("result.conditions.controller.lossratio_version")),
     "measured_as": (str, results.digest_of),
     "unit": (str, attrgetter("unit.name")),
     "lower_is_better": (bool, attrgetter("unit.lower_is_better")),
-    "generator": (str, _generator),
+    "generator": (str, attrgetter("result.conditions.generator_kind")),
     "run": (str, attrgetter("run_name")),
     "run_started": (datetime, None),
     "tags": ([str], attrgetter("result.test.tags")),
     "frame_size_bytes": (float, attrgetter("result.conditions.traffic.average_frame_size_bytes")),
-    "build": (str, _build),
+    "build": (str, attrgetter("result.conditions.build")),
     "latency": ([{"load": str, "direction": str, **_MICROSECONDS}], _latency),
     "unsent_share": (float, results.unsent_share_of),
     "readings": ([{"quantity": str, "place": str, "value": float, "unit": str}], None),
     "resolution": (float, attrgetter("resolution")),
     "most": (float, _most),
     "long_name": (str, attrgetter("result.test.long_name")),
-    "has_device": (bool, _has_device),
+    "has_device": (bool, attrgetter("result.conditions.has_device")),
     "device": (str, attrgetter("result.conditions.measured_on")),
     "aggregate_factor": (float, _factor),
     "stream": (str, attrgetter("stream")),

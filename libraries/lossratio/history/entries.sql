@@ -55,8 +55,10 @@ QUALIFY row_number() OVER (
     ORDER BY len(doubts) DESC, len(readings) DESC NULLS LAST, run_started NULLS LAST, run
 ) = 1;
 
-SELECT testbed, test, started, coalesce(reason, '') FROM entries WHERE quantity = $nothing_measured
-ORDER BY testbed, test, started;
+-- The tests that measured nothing the last time.
+FROM (
+    FROM entries QUALIFY row_number() OVER (PARTITION BY testbed, test ORDER BY started DESC) = 1
+) SELECT testbed, test, started, coalesce(reason, '') WHERE quantity = $nothing_measured ORDER BY testbed, test;
 
 SELECT * EXCLUDE (latency, readings) FROM entries WHERE quantity <> $nothing_measured
 ORDER BY testbed, test, quantity, started;

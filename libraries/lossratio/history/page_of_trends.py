@@ -54,6 +54,18 @@ _KINDS = {
 """Classes of the verdicts that are neither alarms nor decided."""
 
 
+class _Result(NamedTuple):
+    """A result of a series, in words."""
+
+    began: str
+    value: str
+    bounds: str
+    state: str
+    run: str
+    link: str | None
+    """Address of the page of its run."""
+
+
 @dataclass(frozen=True)
 class _Row:
     """A row of the overview."""
@@ -62,6 +74,8 @@ class _Row:
     """The trend."""
     link: str
     """The name of its section."""
+    newest: _Result
+    """Its newest result."""
 
     @property
     def series(self) -> Series:
@@ -82,18 +96,6 @@ class _Row:
     def is_odd(self) -> bool:
         """Whether it changed."""
         return bool(self.trend.change or self.trend.is_alarm or self.trend.new_kinds)
-
-
-class _Result(NamedTuple):
-    """A result of a series, in words."""
-
-    began: str
-    value: str
-    bounds: str
-    state: str
-    run: str
-    link: str | None
-    """Address of the page of its run."""
 
 
 def _result(series: Series, index: int, links: Callable[[str], str | None]) -> _Result:
@@ -157,19 +159,11 @@ def _kind(trend: Trend) -> str:
     return _KINDS.get(trend.verdict, "measured")
 
 
-def _stream(row: _Row) -> str:
-    return row.series.stream or ""
-
-
 def _frame_size(row: _Row) -> str:
     size = row.series["frame_size_bytes"][-1]
     if size is None:
         return "not known"
     return f"{size:g} B"
-
-
-def _newest_bounds(row: _Row) -> str:
-    return _bounds(row.series, -1)
 
 
 def _ratio(row: _Row) -> float | None:
@@ -187,16 +181,8 @@ def _change(row: _Row) -> str:
     return f"{format_change(change.ratio)} since {change.began:%Y-%m-%d}"
 
 
-def _results(row: _Row) -> float:
+def _size(row: _Row) -> int:
     return len(row.series.times)
-
-
-def _measured(row: _Row) -> str:
-    return f"{row.series.times[-1]:%Y-%m-%d %H:%M}"
-
-
-def _tags(row: _Row) -> str:
-    return "\n".join(row.series.tags)
 
 
 def _series_of(row: _Row) -> str:
@@ -209,21 +195,21 @@ _COLUMNS: tuple[drawing.Column[_Row], ...] = (
     drawing.Column("newest value", _quoted, _quoted_number, style="number quote"),
     drawing.Column("verdict", attrgetter("trend.verdict.value"), style="words", markup=_verdict),
     drawing.Column("goal", attrgetter("series.key.quantity"), style="words"),
-    drawing.Column("stream", _stream, style="words"),
+    drawing.Column("stream", attrgetter("series.stream"), style="words"),
     drawing.Column("frame size", _frame_size),
     drawing.Column("testbed", attrgetter("series.key.testbed")),
-    drawing.Column("bounds", _newest_bounds, style="number"),
+    drawing.Column("bounds", attrgetter("newest.bounds"), style="number"),
     drawing.Column("last change", _change, _ratio, style="number"),
-    drawing.number_column("results", _results, str),
-    drawing.Column("newest result, UTC", _measured, style="date"),
+    drawing.number_column("results", _size, str),
+    drawing.Column("newest result, UTC", attrgetter("newest.began"), style="date"),
 )
 # Table: for each filter, its label, and the text of a row that it filters by.
-_FILTERS: Mapping[str, tuple[str, Callable[[_Row], str]]] = {
+_FILTERS: Mapping[str, tuple[str, Callable[[_Row], str | Sequence[str]]]] = {
     "verdict": ("Verdict", attrgetter("trend.verdict.value")),
     "goal": ("Goal", attrgetter("series.key.quantity")),
     "size": ("Frame size", _frame_size),
     "testbed": ("Testbed", attrgetter("series.key.testbed")),
-    "tags": ("Tag", _tags),
+    "tags": ("Tag", attrgetter("series.tags")),
     "of": ("Series of", _series_of),
 }
 
@@ -242,9 +228,10 @@ def trend_page(
     sections = []
     for number, trend in enumerate(trends, start=1):
         series = trend.series
-        row = _Row(trend, f"series-{number}")
-        rows.append(row)
         first = max(0, len(series.times) - _NEWEST)
+        results = [_result(series, index, links) for index in range(first, len(series.times))]
+        row = _Row(trend, f"series-{number}", results[-1])
+        rows.append(row)
         # Record: what the template shows.
         shown = body(
             series=series,
@@ -253,7 +240,7 @@ def trend_page(
             details=list(details_of(trend)),
             picture=draw_trend(trend, analysis.known),
             scale="per interface" if series.unit == FRAMES_PER_SECOND else "",
-            results=[_result(series, index, links) for index in range(first, len(series.times))],
+            results=results,
         )
         sections.append((row.link, str(series), (shown,)))
 

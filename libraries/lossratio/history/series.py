@@ -220,6 +220,7 @@ def _made_line(
     newest = searched[-1]
     device = columns["device"][newest] or ""
     before = columns["device"][line.replaced[-1]] if line.replaced else None
+    # Record: the newest results, and what is known of the others.
     return Series(
         SeriesKey(*key, device, columns["measured_as"][newest] or ""),
         _taken(columns, searched[-last:]),

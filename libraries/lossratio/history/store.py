@@ -49,7 +49,7 @@ class StoredEntries:
     problems: tuple[str, ...]
     """Messages about files that cannot be read, and about results that are dated in the future."""
     unmeasured: tuple[NothingMeasured, ...] = ()
-    """Tests that measured nothing, by testbed, test and time. They are not in the table."""
+    """Tests that measured nothing the last time, by testbed and test. They are not in the table."""
 
 
 @dataclass(frozen=True)

@@ -27,14 +27,7 @@ from typing import Any
 from lossratio.errors import ReportError, storing
 from lossratio.measurements import CsitExportError
 from lossratio.report.metrics import device_metrics
-from lossratio.results import (
-    Conditions,
-    TestIdentity,
-    TestResult,
-    dut_versions,
-    view_of,
-    write_whole,
-)
+from lossratio.results import Conditions, TestIdentity, TestResult, view_of, write_whole
 from lossratio.topology import NIC_MODELS
 
 TEST_TYPES = ("ndrpdr", "mrr", "soak", "reconf")
@@ -330,7 +323,7 @@ def csit_export(result: TestResult) -> CsitExport:
         )
 
     dut_kind = _dut_kind(result)
-    dut_version = next((version for _, version in dut_versions(result)), None)
+    dut_version = next((version for _, version in result.conditions.dut_versions()), None)
     if dut_version is None:
         raise CsitExportError(
             f"CSIT's files need the version of the DUT, but the result of {result.test.full_name} lacks it. Let the "

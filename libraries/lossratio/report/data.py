@@ -10,7 +10,7 @@ from typing import Any
 
 from lossratio.records import Rate
 from lossratio.report.formats import ReportFormat
-from lossratio.report.overview import AVERAGE_SIZE, of_rate, trials_s
+from lossratio.report.overview import AVERAGE_SIZE, number_of_trials, of_rate, trials_s
 from lossratio.report.run import Run
 from lossratio.results import Finding, aggregate_of, integrity_of
 from lossratio.units import printable
@@ -152,10 +152,6 @@ def _started(row: Finding) -> str:
     return row.result.started.isoformat()
 
 
-def _trials(row: Finding) -> int:
-    return len(row.result.trials)
-
-
 def _doubts(row: Finding) -> str:
     return "; ".join(row.kinds_of_doubts)
 
@@ -189,7 +185,7 @@ _COLUMNS: dict[str, Callable[[Finding], object]] = {
     "value_aggregate_l1_bps": of_rate("aggregate_l1_bps"),
     "theoretical_maximum_ratio": attrgetter("theoretical_share"),
     **{f"{name}_frames": _integrity(name) for name in _INTEGRITY},
-    "trials": _trials,
+    "trials": number_of_trials,
     "trials_elapsed_s": trials_s,
     "doubts": _doubts,
     "unit": _unit,

@@ -30,7 +30,7 @@ def _lines(run: Run) -> Iterator[str]:
     yield from remarks
     if remarks:
         yield ""
-    rows = ([column.text(row) for column in _COLUMNS] for row in run.rows)
+    rows = ([column.text(row) or "" for column in _COLUMNS] for row in run.rows)
     yield from markdown_table(_header(run), rows)
     yield ""
     yield _below(run)

@@ -13,7 +13,7 @@ from typing import Any
 
 from lossratio.report.formats import ReportFormat
 from lossratio.report.run import NOTHING_MEASURED, Run
-from lossratio.results import Finding, Outcome, TestResult, aggregate_of, generator_of, view_of
+from lossratio.results import Finding, Outcome, TestResult, aggregate_of, view_of
 from lossratio.units import FRAMES_PER_SECOND
 
 _SPLIT = re.compile(r"[,={}'\"\s]+")
@@ -297,7 +297,7 @@ def _labels(run: str, result: TestResult) -> dict[str, str]:
         "suite": result.test.suite,
         "test": result.test.name,
         "run": run,
-        "generator": generator_of(result) or "",
+        "generator": result.conditions.generator_kind or "",
         "device": result.conditions.measured_on or "",
     }
 

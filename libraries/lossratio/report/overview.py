@@ -14,7 +14,6 @@ from lossratio.results import (
     NoteKind,
     Outcome,
     TestResult,
-    Traffic,
     Weight,
     caveats_of,
     common_name,
@@ -57,25 +56,6 @@ def bounds_in_words(row: Finding) -> str:
     """Both bounds; `NOTHING`: there is none."""
     ends = (row.lower_bound, _upper_bound(row))
     return range_in_words(*(_in_words(end, row.unit) for end in ends))
-
-
-def describe_frame_size(traffic: Traffic) -> str:
-    """Formats the sizes of the frames, e.g. ``64 B``, or ``64, 570, 1518 B (353.83 B on average)``."""
-    sizes = ", ".join(str(size.size_bytes) for size in traffic.frame_sizes)
-    average = ""
-    if len(traffic.frame_sizes) > 1:
-        average = f" ({traffic.average_frame_size_bytes:.2f} B on average)"
-    return f"{sizes} B{average}"
-
-
-def frame_size(row: Finding) -> str:
-    """Sizes of the frames, in bytes."""
-    return describe_frame_size(row.result.conditions.traffic)
-
-
-def tags_of(row: Finding) -> str:
-    """The tags of the test, one per line."""
-    return "\n".join(row.result.test.tags)
 
 
 def _quoted_in_words(row: Finding) -> str:
@@ -156,7 +136,8 @@ def _slowest(latencies_us: Iterable[float | None]) -> float | None:
     return max((one for one in latencies_us if one is not None), default=None)
 
 
-def _number_of_trials(row: Finding) -> float:
+def number_of_trials(row: Finding) -> int:
+    """Number of all trials."""
     return len(row.result.trials)
 
 
@@ -195,12 +176,10 @@ def of_rate(name: str) -> Callable[[Finding], float | None]:
     return read
 
 
-def _stream(row: Finding) -> str:
-    return row.stream or ""
-
-
 AVERAGE_SIZE = attrgetter("result.conditions.traffic.average_frame_size_bytes")
 """Reads the average size of a row's frames, in bytes."""
+SIZES = attrgetter("result.conditions.traffic.sizes_in_words")
+"""Reads the sizes of a row's frames, in words."""
 
 # Table: the columns of the overview of a run.
 COLUMNS: tuple[Column[Finding], ...] = (
@@ -208,15 +187,15 @@ COLUMNS: tuple[Column[Finding], ...] = (
     Column("number to quote", _quoted_in_words, _quoted_number, style="number quote"),
     Column("result", _state_of_test, style="name", markup=_verdict),
     Column("goal", attrgetter("quantity")),
-    Column("stream", _stream),
-    Column("frame size", frame_size, AVERAGE_SIZE),
+    Column("stream", attrgetter("stream")),
+    Column("frame size", SIZES, AVERAGE_SIZE),
     _bound("lower bound", attrgetter("lower_bound")),
     _bound("upper bound", _upper_bound),
     Column("aggregate", aggregate_in_words, of_rate("aggregate_fps"), style="number beside"),
     number_column("aggregate bandwidth", of_rate("aggregate_l1_bps"), format_bit_rate),
     number_column("of theoretical maximum", attrgetter("theoretical_share"), format_ratio),
     Column("latency", _latency_in_words, _median_latency_us, style="words"),
-    number_column("trials", _number_of_trials, str),
+    number_column("trials", number_of_trials, str),
     number_column("time of trials", trials_s, "{:.1f} s".format),
 )
 """The columns of the overview, on the page and in Markdown."""
@@ -252,16 +231,11 @@ def rows_of_page(runs: Sequence[Run]) -> list[Finding]:
         rows += [replace(row, number=results + row.number) for row in run.rows]
         results += len(run.results)
 
-    alone = {_twin_of(row): row.in_short for row in rows if not _has_device(row)}
+    alone = {_twin_of(row): row.in_short for row in rows if not row.result.conditions.has_device}
     for place, row in enumerate(rows):
-        if _has_device(row):
+        if row.result.conditions.has_device:
             rows[place] = replace(row, tester=alone.get(_twin_of(row), ""))
     return rows
-
-
-def _has_device(row: Finding) -> bool:
-    """Whether there was a device between the tester's ports."""
-    return bool(row.result.conditions.duts)
 
 
 def _twin_of(row: Finding) -> tuple[str, str]:

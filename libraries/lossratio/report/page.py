@@ -20,12 +20,10 @@ from lossratio.report.losses import losses_pictures
 from lossratio.report.overview import (
     COLUMNS,
     RUN,
-    describe_frame_size,
-    frame_size,
+    SIZES,
     methods_in_words,
     rows_of_page,
     run_of,
-    tags_of,
     terms_in_words,
     value_names,
 )
@@ -48,11 +46,11 @@ _FEW_TESTS = 12
 # Quotes are not escaped, because the text is never in an attribute.
 _as_text = partial(html.escape, quote=False)
 # Table: for each filter, its label, and the text of a row that it filters by.
-_FILTERS: Mapping[str, tuple[str, Callable[[Finding], str]]] = {
+_FILTERS: Mapping[str, tuple[str, Callable[[Finding], str | Sequence[str]]]] = {
     "goal": ("Goal", attrgetter("quantity")),
-    "size": ("Frame size", frame_size),
+    "size": ("Frame size", SIZES),
     "testbed": ("Testbed", attrgetter("result.conditions.testbed.name")),
-    "tags": ("Tag", tags_of),
+    "tags": ("Tag", attrgetter("result.test.tags")),
 }
 
 
@@ -141,9 +139,7 @@ def _sections(runs: Sequence[Run]) -> list[Section]:
             failure=run.failure_in_spite_of(result),
             pictures=[one for one in all_pictures if one.svg or one.table],
         )
-        under_these = conditions(
-            result=result, of_kind=view.conditions(result), frame_size=describe_frame_size
-        )
+        under_these = conditions(result=result, of_kind=view.conditions(result))
         parts = (shown, under_these, *facts_of(result.conditions), "</details>")
         sections.append((name, result.test.name, parts))
     return sections

@@ -13,22 +13,13 @@ from lossratio import drawing
 from lossratio.report.comparison import (
     ComparedQuantity,
     Comparison,
-    Sample,
     Verdict,
     quantity_in_words,
     sentence_of,
     summary_of,
 )
-from lossratio.report.overview import (
-    aggregate_in_words,
-    bounds_in_words,
-    frame_size,
-    run_of,
-    tags_of,
-    value_in_words,
-)
+from lossratio.report.overview import aggregate_in_words, bounds_in_words, run_of, value_in_words
 from lossratio.report.run import Run
-from lossratio.results import build_of
 from lossratio.units import FRAMES_PER_SECOND, range_in_words
 
 _KINDS = {
@@ -71,31 +62,6 @@ def _width(row: ComparedQuantity) -> float | None:
     return 100 * (high - low)
 
 
-def _mean(sample: Sample) -> float | None:
-    """The mean of the values of a side; None: there are none."""
-    return sample.mean if sample.values else None
-
-
-def _mean_before(row: ComparedQuantity) -> float | None:
-    return _mean(row.before)
-
-
-def _mean_after(row: ComparedQuantity) -> float | None:
-    return _mean(row.after)
-
-
-def _frame_size(row: ComparedQuantity) -> str:
-    return frame_size(row.newest)
-
-
-def _average_size(row: ComparedQuantity) -> float:
-    return row.newest.result.conditions.traffic.average_frame_size_bytes
-
-
-def _tags(row: ComparedQuantity) -> str:
-    return tags_of(row.newest)
-
-
 def _kind(row: ComparedQuantity) -> str:
     """The class of the verdict's colour."""
     return _KINDS.get(row.verdict, "measured")
@@ -116,6 +82,8 @@ def _verdict(row: ComparedQuantity) -> str:
     return drawing.verdict(_kind(row), row.verdict.value, _notes(row))
 
 
+_TRAFFIC = "newest.result.conditions.traffic"
+_SIZES = attrgetter(f"{_TRAFFIC}.sizes_in_words")
 # Table: the columns of the overview.
 _COLUMNS: tuple[drawing.Column[ComparedQuantity], ...] = (
     drawing.test_column(ComparedQuantity),
@@ -123,19 +91,19 @@ _COLUMNS: tuple[drawing.Column[ComparedQuantity], ...] = (
     drawing.Column("verdict", _cell("verdict"), style="name", markup=_verdict),
     drawing.Column("goal", attrgetter("quantity")),
     drawing.Column("stream", _cell("stream")),
-    drawing.Column("frame size", _frame_size, _average_size),
+    drawing.Column("frame size", _SIZES, attrgetter(f"{_TRAFFIC}.average_frame_size_bytes")),
     drawing.Column("95 % interval, %", _cell("95 % interval"), _width, style="number"),
-    drawing.Column("A", _cell("A"), _mean_before, style="number"),
-    drawing.Column("B", _cell("B"), _mean_after, style="number"),
+    drawing.Column("A", _cell("A"), attrgetter("before.mean"), style="number"),
+    drawing.Column("B", _cell("B"), attrgetter("after.mean"), style="number"),
     drawing.Column("p, adjusted", _cell("p"), attrgetter("p_value"), style="number"),
 )
 # Table: for each filter, its label, and the text of a row that it filters by.
-_FILTERS: Mapping[str, tuple[str, Callable[[ComparedQuantity], str]]] = {
+_FILTERS: Mapping[str, tuple[str, Callable[[ComparedQuantity], str | Sequence[str]]]] = {
     "verdict": ("Verdict", attrgetter("verdict.value")),
     "goal": ("Goal", attrgetter("quantity")),
-    "size": ("Frame size", _frame_size),
+    "size": ("Frame size", _SIZES),
     "testbed": ("Testbed", attrgetter("newest.result.conditions.testbed.name")),
-    "tags": ("Tag", _tags),
+    "tags": ("Tag", attrgetter("newest.result.test.tags")),
 }
 # What the template of a section calls, by its names there.
 _IN_SECTION: Mapping[str, Callable[[Any], Any]] = {
@@ -143,7 +111,6 @@ _IN_SECTION: Mapping[str, Callable[[Any], Any]] = {
     "value": value_in_words,
     "aggregate": aggregate_in_words,
     "bounds": bounds_in_words,
-    "frame_size": frame_size,
     "words": quantity_in_words,
     "kind": _kind,
     "notes": _notes,
@@ -198,7 +165,7 @@ def _headline(
             min(result.started for result in results),
             max(result.ended for result in results),
         )
-        builds = sorted({build for result in results if (build := build_of(result)) is not None})
+        builds = sorted(filter(None, {result.conditions.build for result in results}))
         days = range_in_words(f"{began:%Y-%m-%d}", f"{ended:%Y-%m-%d}")
 
         count = f"{len(runs)} run{'s' if len(runs) > 1 else ''}"

@@ -42,14 +42,11 @@ from lossratio.results.ends import (
 )
 from lossratio.results.findings import (
     apart_by_device as apart_by_device,
-    build_of as build_of,
     caveats_of as caveats_of,
     differing_aspects as differing_aspects,
     digest_of as digest_of,
     doubts_of as doubts_of,
-    dut_versions as dut_versions,
     findings_of as findings_of,
-    generator_of as generator_of,
     loss_places_in as loss_places_in,
     message as message,
     notes_of as notes_of,

@@ -4,7 +4,7 @@ They include the facts of the machines, and the timing of trials with its deviat
 """
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from enum import Enum
 from typing import Any, Literal
 
@@ -121,6 +121,14 @@ class Traffic(Record):
     """The load over the time of a trial: constant, without bursts."""
     profile: dict[str, JsonValue]
     """The traffic profile in full, with all defaults."""
+
+    @property
+    def sizes_in_words(self) -> str:
+        """The sizes of the frames, e.g. ``64 B``, or ``64, 570, 1518 B (353.83 B on average)``."""
+        sizes = ", ".join(str(size.size_bytes) for size in self.frame_sizes)
+        if len(self.frame_sizes) > 1:
+            return f"{sizes} B ({self.average_frame_size_bytes:.2f} B on average)"
+        return f"{sizes} B"
 
 
 class LoadSemantics(Record):
@@ -250,6 +258,31 @@ class Conditions(Record):
     def measured_on(self) -> str:
         """The device and the testbed that a series of results belongs to, in words."""
         return in_words(self.device, self.testbed.facts_that_count())
+
+    @property
+    def has_device(self) -> bool:
+        """Whether there was a device between the tester's ports."""
+        return bool(self.duts)
+
+    @property
+    def generator_kind(self) -> str | None:
+        """The kind of the traffic generator; None: not known."""
+        kind = self.generator.get("kind")
+        return None if kind is None else str(kind)
+
+    @property
+    def build(self) -> str | None:
+        """Kind and version of the DUTs, e.g. ``vpp 24.06``; for Linux itself, the kernel's version; None: not known."""
+        builds = [f"{kind} {version}" for kind, version in self.dut_versions()]
+        return ", ".join(dict.fromkeys(builds)) or None
+
+    def dut_versions(self) -> Iterator[tuple[str, str]]:
+        """Kind and version of each DUT whose version is known; for Linux itself, the kernel's version."""
+        for name, dut in self.duts.items():
+            node = self.nodes.get(str(dut.get("node") or name))
+            version = dut.get("version") or (None if node is None else node.kernel)
+            if version:
+                yield str(dut.get("kind") or "DUT"), str(version)
 
     def rate(self, per_interface: float) -> Rate:
         """Converts a rate per transmitting interface into all its units, under these conditions.

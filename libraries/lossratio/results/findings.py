@@ -111,29 +111,6 @@ def apart_by_device(
     return divided[0], divided[1]
 
 
-def generator_of(result: TestResult) -> str | None:
-    """The kind of the traffic generator of a result; None: the result does not say."""
-    kind = result.conditions.generator.get("kind")
-    return None if kind is None else str(kind)
-
-
-def build_of(result: TestResult) -> str | None:
-    """Kind and version of the DUTs, e.g. ``vpp 24.06``; for Linux itself, the kernel's version; None: not known."""
-    return (
-        ", ".join(dict.fromkeys(f"{kind} {version}" for kind, version in dut_versions(result)))
-        or None
-    )
-
-
-def dut_versions(result: TestResult) -> Iterator[tuple[str, str]]:
-    """Kind and version of each DUT whose version is known; for Linux itself, the kernel's version."""
-    for name, dut in result.conditions.duts.items():
-        node = result.conditions.nodes.get(str(dut.get("node") or name))
-        version = dut.get("version") or (None if node is None else node.kernel)
-        if version:
-            yield str(dut.get("kind") or "DUT"), str(version)
-
-
 def digest_of(finding: Finding) -> str:
     """A key that is equal for values with the same meaning, and only for them; tests and devices do not matter."""
     # A failed measurement may have no trial, but its key must be the key of measurements that succeeded.

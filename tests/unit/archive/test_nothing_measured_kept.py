@@ -85,7 +85,7 @@ def test_a_test_that_was_measured_since_is_listed_no_more_and_no_failure_is_in_i
     assert "1 series of 1 result:" in done.stdout
     assert "nothing measured" in done.stdout
     stored = History(history).read()
-    assert (stored.table.num_rows, len(stored.unmeasured)) == (1, 2)
+    assert (stored.table.num_rows, len(stored.unmeasured)) == (1, 1)
 
 
 def test_a_test_whose_testbed_nobody_knows_is_named_and_not_added(failed, tmp_path):

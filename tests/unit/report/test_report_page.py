@@ -15,7 +15,7 @@ from report_examples import conditions, counted_trial, mrr, throughput, throughp
 from lossratio.measurements.mrr import NOTHING_LOST
 from lossratio.measurements.throughput.limits import MAX_LOAD_OF_GENERATOR
 from lossratio.mlrsearch import NDR
-from lossratio.report.overview import COLUMNS, NOTHING, bounds_in_words, describe_frame_size
+from lossratio.report.overview import COLUMNS, NOTHING, bounds_in_words
 from lossratio.report.page import report_page
 from lossratio.report.run import Run
 from lossratio.results.conditions import FrameSizeShare
@@ -191,8 +191,8 @@ def test_frame_sizes_of_a_mix_have_an_average():
     ]
     mix = {"frame_sizes": tuple(sizes), "average_frame_size_bytes": 353.8333}
     traffic = conditions().traffic
-    assert describe_frame_size(traffic) == "64 B"
-    assert describe_frame_size(traffic.model_copy(update=mix)) == "64, 570, 1518 B (353.83 B on average)"
+    assert traffic.sizes_in_words == "64 B"
+    assert traffic.model_copy(update=mix).sizes_in_words == "64, 570, 1518 B (353.83 B on average)"
 
 
 def shown_rows(*runs):

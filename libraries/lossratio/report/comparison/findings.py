@@ -119,7 +119,7 @@ def _other_generators(compared: ComparedQuantity) -> Iterator[str]:
 
 def _generators_of(findings: Sequence[results.Finding]) -> set[str]:
     """The traffic generators that are known."""
-    generators = (results.generator_of(finding.result) for finding in findings)
+    generators = (finding.result.conditions.generator_kind for finding in findings)
     return {generator for generator in generators if generator is not None}
 
 
