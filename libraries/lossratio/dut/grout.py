@@ -46,8 +46,6 @@ _VXLAN_BYTES = {4: 50, 6: 70}
 """Bytes of VXLAN, UDP, IP and Ethernet in front of a frame, by the version of IP."""
 _ROUTER_MACS = ("02:00:00:00:01:00", "02:00:00:00:02:00")
 """MAC addresses of the western and the eastern grout within a tunnel."""
-
-
 _SRV6_BYTES = {"encaps": 64, "encaps_red": 40, "end": 80, "usid": 40}
 """Bytes of the outer header, with the list of segments (RFC 8754) if there is one, by the option ``srv6``."""
 _SEGMENTS = (
@@ -61,11 +59,21 @@ _TUNNELS = (
     Tunnel("east", "tunnel.east", EAST.ipv4, WEST.ipv4, EAST_VNI),
 )
 """The tunnels that grout is a bridge between, each of which leads to the neighbour on its link."""
+_FIXED: Mapping[str, Any] = {
+    "names": SIDES,
+    "router_macs": _ROUTER_MACS,
+    "segments_at": _SEGMENTS,
+    "tunnels": _TUNNELS,
+    "vni": WEST_VNI,
+}
 # Next hops have numbers beyond those that grout takes itself, because it ends if one changes its kind. The routing
 # domain of a tunnel has a few routes: without hugepages, tables of the usual size do not fit into grout's memory.
 # Compressed segments have 16 bits (RFC 9800), in the network that RFC 5180 reserves. A TAP interface receives the
 # frames of the kernel's interface, and sends through it.
 _CONFIGURATION = r"""
+% set options = dut.options
+% set here = segments_at[1 - wire]
+% set there = segments_at[wire]
 % macro neighbour(side, mac)
     address add {{ side.address }}/{{ side.network.max_prefixlen - 2 }} iface {{ side.interface }}
     nexthop add l3 iface {{ side.interface }} address {{ side.neighbour }} mac {{ mac }}
@@ -435,19 +443,13 @@ class Grout(ProgramDut[GroutOptions]):
         configuration = texts.lines(
             _CONFIGURATION,
             dut=self,
-            options=self.options,
             cores=cores,
-            names=SIDES,
             queues=self.options.queues or usual_queues,
             neighbours=neighbours,
             wire=self._wire,
             other_mac=other_mac,
-            tunnels=_TUNNELS,
-            vni=WEST_VNI,
-            here=_SEGMENTS[1 - self._wire],
-            there=_SEGMENTS[self._wire],
-            router_macs=_ROUTER_MACS,
             route_to=_route_to,
+            **_FIXED,
         )
         return (line for (line,) in configuration)
 

@@ -150,7 +150,8 @@ class OptionValues(TypedDict, total=False):
     east.
     vpp: Number of addresses of the NAT: the last addresses of the network in the east."""
     nat_sessions: int | str
-    """vpp: Number of sessions that each worker has room for."""
+    """vpp: Number of sessions that the NAT has room for. As in FD.io CSIT, each worker has room for its share, rounded
+    up to ten times a power of two."""
     new_burst: int | str
     """linux_router: Number B of connections that the full bucket holds. Default: a hundredth of `new_connections`. N
     connections pass if and only if they come at a rate of at most R N / (N - B)."""

@@ -41,11 +41,18 @@ def test_all_hosts_of_both_networks_may_have_sessions_and_the_last_ones_are_the_
     assert "set interface ip address host-a 169.254.18.1/30" in given
     assert "ip route add 198.18.0.0/16 via 169.254.18.2 host-a" in given
     assert given[-4:] == [
-        "nat44 plugin enable sessions 4128768",
+        "nat44 plugin enable sessions 5242880",
         "set interface nat44 in host-a out host-b",
         "nat44 add address 198.19.255.192 - 198.19.255.255",
         "set nat timeout udp 60",
     ]
+
+
+@pytest.mark.parametrize(
+    ("sessions", "workers", "each"), [(64_512, 1, 81_920), (64_512, 2, 40_960), (81_920, 1, 81_920), (1, 4, 10)]
+)
+def test_each_worker_has_room_for_its_share_of_the_sessions_as_in_csit(sessions, workers, each):
+    assert VppOptions(forwarding="ip4", nat="nat44-ed", nat_sessions=sessions).sessions_of_worker(workers) == each
 
 
 def test_a_deterministic_nat_has_63_ports_for_each_of_1024_hosts():

@@ -67,7 +67,9 @@ class Vpp(VppPath):
         """Starts VPP and configures it command by command."""
         self._clock = None
         cards = self._vpp_cards(cores)
-        self._queues = cards[0].queues if cards else self.options.queues or 1
+        self._queues = self.options.queues or 1
+        if cards:
+            self._queues = cards[0].queues
         control = self._control_in(directory)
         daemon = self._start_vpp(changes, control, cores, cards)
 

@@ -1,5 +1,6 @@
 """VPP with sessions: endpoint-dependent NAT (nat44-ed), NAT whose ports follow from addresses (det44), and SFDP."""
 
+import math
 import re
 import time
 from collections.abc import Callable, Mapping
@@ -9,6 +10,7 @@ from pydantic import Field
 
 from lossratio.dut.base import DurationOption
 from lossratio.dut.connection_table import ConnectionTable, TcpState
+from lossratio.dut.dpdk import power_of_two
 from lossratio.dut.vpp.features.feature import IDLE_SECONDS, ROUTES, Feature, Needs, Steps, Table
 from lossratio.dut.vpp.reports import parse_errors
 from lossratio.errors import DutError
@@ -40,7 +42,8 @@ class Nat(Feature):
     nat_addresses: int = Field(default=1, ge=1, le=1024)
     """Number of addresses of the NAT: the last addresses of the network in the east."""
     nat_sessions: int = Field(default=64_512, ge=1, le=1 << 24)
-    """Number of sessions that each worker has room for."""
+    """Number of sessions that the NAT has room for. As in FD.io CSIT, each worker has room for its share, rounded up to
+    ten times a power of two."""
     udp_timeout: DurationOption | None = Field(default=None, ge=1.0, multiple_of=1.0)
     """Time after which the NAT forgets an idle UDP connection, in whole seconds. Default: 300 s."""
 
@@ -56,7 +59,7 @@ class Nat(Feature):
     steps = Steps(
         routed=_ROUTED,
         commands=r"""
-            nat44 plugin enable sessions {{ options.nat_sessions }} | | 300
+            nat44 plugin enable sessions {{ options.sessions_of_worker(west.queues) }} | | 300
             set interface nat44 in {{ west.interface }} out {{ east.interface }}
             {{ options.table.ends[-1] }}
             % if options.udp_timeout
@@ -64,6 +67,10 @@ class Nat(Feature):
             % endif
         """,
     )
+
+    def sessions_of_worker(self, workers: int) -> int:
+        """The share of one of this many workers."""
+        return 10 * power_of_two(math.ceil(self.nat_sessions / (10 * workers)))
 
     @property
     def table(self) -> Table | None:
