@@ -37,8 +37,8 @@ _DEMAND = {"load": "11 kfps", "trials": 2}
 class _PortInfo(ForeignPart):
     """What TRex's configuration says about a port; MAC addresses are texts or lists of six numbers."""
 
-    dest_mac: str | tuple[int, ...] | None = None
-    src_mac: str | tuple[int, ...] | None = None
+    dest_mac: str | tuple[str, ...] | None = None
+    src_mac: str | tuple[str, ...] | None = None
     ip: str | None = None
     default_gw: str | None = None
 
@@ -287,9 +287,9 @@ def _trex_lab(file: Path) -> _Lab:
     return lab
 
 
-def _mac(value: str | tuple[int, ...] | None) -> str | None:
+def _mac(value: str | tuple[str, ...] | None) -> str | None:
     if isinstance(value, tuple):
-        return ":".join(f"{byte:02x}" for byte in value)
+        return ":".join(f"{int(byte, base=0):02x}" for byte in value)
     return value and value.strip().lower()
 
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from lossratio.mlrsearch import Forecast, GoalBounds, RelevantBounds
-from lossratio.results import format_loss, in_columns
+from lossratio.results import format_loss
 from lossratio.trials import TrialInput, TrialResult
 from lossratio.units import format_frame_rate, format_ratio, format_short_duration, prefix_of
 
@@ -83,7 +83,7 @@ class Progress:
         if verbose and self.rule is not None:
             parts.append(self.rule)
         line = "  ".join([trial_in_words(self.number, self.trial), *parts])
-        return in_columns(line.rstrip())
+        return line.rstrip()
 
 
 OnProgress = Callable[[Progress], None]
