@@ -395,6 +395,7 @@ class Plot(Drawing):
         columns = 1 if any(len(curve.name) > _LONG for curve in curves) else 2
         width = (self.x.end - self.x.start) / columns
         y = self.y.start + 4.0 * LINE_HEIGHT
+
         for number, curve in enumerate(curves):
             colour, dash = series_colour(curve.colour), _DASHES[curve.dash % len(_DASHES)]
             self.parts.append(title(curve.name))
@@ -403,6 +404,7 @@ class Plot(Drawing):
             self.line_key(
                 self.x.start + column * width, y + LINE_HEIGHT * row, curve.name, colour, dash
             )
+
         end = self.legend(
             marks, swatches, self.x.start, y + LINE_HEIGHT * math.ceil(len(curves) / columns)
         )

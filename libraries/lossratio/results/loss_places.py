@@ -194,6 +194,7 @@ def _levels_in_words(
             for one in way.streams
         }
         return sizes_in_words(sorted(sent), effect)
+
     losses = own[0].losses
     if table.kind == "sizes":
         return sizes_in_words(sorted(set(losses.sizes_bytes)), effect)

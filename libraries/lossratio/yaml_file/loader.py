@@ -21,9 +21,14 @@ _CHARACTERS_PER_VALUE = 100
 _DEEPEST = 50
 _READ_BY_LOOK = ("tag:yaml.org,2002:null", "tag:yaml.org,2002:merge")
 """What a text without quotes may be beside a text. The fields say what is a number, a truth value or a day."""
+
+
+def _kept(rules: list[Any]) -> list[Any]:
+    return [rule for rule in rules if rule[0] in _READ_BY_LOOK]
+
+
 _RESOLVERS = {
-    first: [rule for rule in rules if rule[0] in _READ_BY_LOOK]
-    for first, rules in yaml.SafeLoader.yaml_implicit_resolvers.items()
+    first: _kept(rules) for first, rules in yaml.SafeLoader.yaml_implicit_resolvers.items()
 }
 _CONSTRUCTORS = {
     tag: construct

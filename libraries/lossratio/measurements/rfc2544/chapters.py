@@ -123,6 +123,7 @@ def _lost_frames(one: LossAtLoad) -> str:
     return f"{one.lost_frames:,}"
 
 
+# Table: the tests in the order of the RFC, each with its columns.
 CHAPTERS = (
     Chapter(
         "Throughput (section 26.1)",
