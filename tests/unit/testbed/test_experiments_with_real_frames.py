@@ -64,7 +64,8 @@ def test_what_lets_real_frames_pass_is_named_after_it_was_tried(kept, lossy, mon
     assert [one.change for one in tried.helpful] == ([] if lossy is None else [lossy])
     assert tried.unchanged_passed == 0
     assert ("With frames of 759 B" in error) is (lossy is not None)
-    assert result.smaller_load is None
+    # The load is not the cause.
+    assert result.smaller_load is None or not result.smaller_load.passed
 
 
 def test_real_frames_pass_at_the_smaller_load_that_is_advised(kept):
