@@ -59,8 +59,7 @@ class Kernel:
 
     def offer(self, count):
         assert count > 0
-        self._let_go()
-        taken = min(count, 128, self._room - (self._handed - len(self.left)))
+        taken = min(count, 128, self._room - self.waiting())
         self._take(taken)
         return taken
 
