@@ -23,8 +23,8 @@ class Kernel:
     """A queue that lets frames go at its load, and a process that hands them over and stalls at given times.
 
     The load of the queue is `pace` times the requested one. A device holds back the last `held` frames, in the memory
-    that they came in. The queue has two buckets, as HTB has: the first one fills
-    at the load, up to the delay that is made up for; the second one allows no more than the fastest rate.
+    that they came in. The queue has two buckets, as HTB has: the first one fills at the load, up to the delay that is
+    made up for; the second one allows no more than the fastest rate.
     """
 
     def __init__(self, stalls=(), room=1 << 30, timer_late=0.0, pace=1.0, held=0, without_stamp=()):
@@ -129,7 +129,8 @@ def test_frames_that_a_device_holds_back_have_left():
 def test_stamped_frames_that_were_lost_beyond_the_link_make_nobody_late(lost):
     everything = Kernel()
     everything.transmit(5_000.0, 1.0)
-    done = (kernel := Kernel(without_stamp={lost % everything.stamped})).transmit(5_000.0, 1.0)
+    kernel = Kernel(without_stamp={lost % everything.stamped})
+    done = kernel.transmit(5_000.0, 1.0)
     assert done.intended == done.sent == 5_000
     assert done.worst_lateness < 0.01
     assert kernel.now < 1.03
