@@ -146,6 +146,14 @@ def test_a_stall_that_is_shorter_than_the_lead_leaves_no_frame_unsent(load, stal
     assert kernel.left[-1] - kernel.left[0] == pytest.approx((done.sent - 1) / load, abs=grace_after(2.0, CATCH_UP))
 
 
+@pytest.mark.parametrize("late", [0.0, 0.005, 0.05])
+def test_the_frame_that_is_latest_after_a_stall_is_noticed(late):
+    kernel = Kernel([(0.5, LEAD + late)])
+    done = kernel.transmit(5_000.0, 1.0)
+    lateness = [time - number / 5_000.0 for number, time in enumerate(kernel.left)]
+    assert done.worst_lateness == pytest.approx(max(lateness) - lateness[0], abs=1e-4)
+
+
 @pytest.mark.whole
 @few
 @given(loads, st.floats(0.0, 0.01))
