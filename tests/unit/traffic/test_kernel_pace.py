@@ -23,8 +23,8 @@ class Kernel:
     """A queue that lets frames go at its load, and a process that hands them over and stalls at given times.
 
     The load of the queue is `pace` times the requested one. A device holds back the last `held` frames, in the memory
-    that they came in. The queue has two buckets, as HTB has: the first one fills
-    at the load, up to the delay that is made up for; the second one allows no more than the fastest rate.
+    that they came in. The queue has two buckets, as HTB has: the first one fills at the load, up to the delay that is
+    made up for; the second one allows no more than the fastest rate.
     """
 
     def __init__(self, stalls=(), room=1 << 30, timer_late=0.0, pace=1.0, held=0, without_stamp=()):
@@ -59,8 +59,7 @@ class Kernel:
 
     def offer(self, count):
         assert count > 0
-        self._let_go()
-        taken = min(count, 128, self._room - (self._handed - len(self.left)))
+        taken = min(count, 128, self._room - self.waiting())
         self._take(taken)
         return taken
 
@@ -130,7 +129,8 @@ def test_frames_that_a_device_holds_back_have_left():
 def test_stamped_frames_that_were_lost_beyond_the_link_make_nobody_late(lost):
     everything = Kernel()
     everything.transmit(5_000.0, 1.0)
-    done = (kernel := Kernel(without_stamp={lost % everything.stamped})).transmit(5_000.0, 1.0)
+    kernel = Kernel(without_stamp={lost % everything.stamped})
+    done = kernel.transmit(5_000.0, 1.0)
     assert done.intended == done.sent == 5_000
     assert done.worst_lateness < 0.01
     assert kernel.now < 1.03
@@ -144,6 +144,14 @@ def test_a_stall_that_is_shorter_than_the_lead_leaves_no_frame_unsent(load, stal
     done = kernel.transmit(load, 2.0)
     assert done.intended == done.sent
     assert kernel.left[-1] - kernel.left[0] == pytest.approx((done.sent - 1) / load, abs=grace_after(2.0, CATCH_UP))
+
+
+@pytest.mark.parametrize("late", [0.0, 0.005, 0.05])
+def test_the_frame_that_is_latest_after_a_stall_is_noticed(late):
+    kernel = Kernel([(0.5, LEAD + late)])
+    done = kernel.transmit(5_000.0, 1.0)
+    lateness = [time - number / 5_000.0 for number, time in enumerate(kernel.left)]
+    assert done.worst_lateness == pytest.approx(max(lateness) - lateness[0], abs=1e-4)
 
 
 @pytest.mark.whole

@@ -16,8 +16,9 @@ from lossratio.agent.core.links import Link
 from lossratio.agent.core.pacing import free_processors
 from lossratio.agent.core.protocol import AgentError
 from lossratio.agent.xdp import attachment, sender
+from lossratio.agent.xdp.generator import XdpGenerator as InKernel
 from lossratio.agent.xdp.plan import Plan, schedule_course
-from lossratio.agent.xdp.sender import choose_cpus, claim, claim_cpus
+from lossratio.agent.xdp.sender import Senders, choose_cpus, claim, claim_cpus
 from lossratio.bpf import BpfError, why_impossible
 from lossratio.dut import parse_options
 from lossratio.testbed.opening import beside_the_dut, device_cpus
@@ -29,6 +30,39 @@ from lossratio.traffic.generators import open_generator
 from lossratio.traffic.generators.base import GeneratorNode
 
 TOPOLOGIES = Path(__file__).parents[3] / "topologies"
+
+
+class Program:
+    """A program that may send until a time."""
+
+    until = 0
+
+    def schedule(self, start, schedule):
+        self.until = 0
+
+    def renew(self, until):
+        self.until = until
+
+    def stop(self):
+        self.until = 0
+
+    def has_finished(self):
+        return False
+
+
+def test_traffic_that_was_stopped_is_not_allowed_again_until_the_next_one():
+    made = InKernel.__new__(InKernel)
+    program = Program()
+    idle = SimpleNamespace(program=program, wait_until_awake=lambda: None, check=lambda: None)
+    made._senders = Senders([idle])
+    made._clocks, made._directions = {}, []
+    made._plan = Plan(((1000.0, 60.0),))
+    for _ in range(2):
+        made._schedule([[]])
+        assert program.until > 0
+        made._stop()
+        made._renew()
+        assert program.until == 0
 
 
 def test_only_the_latest_losses_have_times_and_all_are_counted():

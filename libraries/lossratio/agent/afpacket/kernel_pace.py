@@ -178,8 +178,8 @@ def transmit_ahead(
 ) -> Transmission:
     """Hands over frames of a constant load ahead of time, to a queue that sends them when they are due.
 
-    The kernel reports when the first frame left, and the last one of each hand-over. So frames that a device behind the
-    link holds back have left, although their memory is not free yet.
+    The kernel reports when the last frame of each hand-over left, and the first one if the queue may have run dry. So
+    frames that a device behind the link holds back have left, although their memory is not free yet.
 
     `make_up_for_delays` is called once, when the first frame has left. If the time from the first to the last frame
     still differs by more than `grace_after` allows, the load was not the requested one: the frames that are due in the
@@ -201,9 +201,11 @@ def transmit_ahead(
 
     while not (sent == intended and are_gone()) and clock() - begin < duration + grace and not is_stopped():
         now = clock() - begin
-        if not sent:
-            sent = _hand_over(output, 0, 1, places)
-            if sent:
+        if sent <= min(intended - 1, now * load):
+            # The queue may have run dry. Then this frame is later than all that follow, which leave faster.
+            is_first = sent == 0
+            sent = _hand_over(output, sent, sent + 1, places)
+            if is_first and sent:
                 make_up_for_delays()
         sent = _hand_over(output, sent, min(intended, int((now + LEAD) * load) + 1), places)
         left.update(output.stamps())

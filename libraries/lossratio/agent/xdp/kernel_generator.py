@@ -111,7 +111,9 @@ class KernelGenerator(OwnGenerator[DirectionT]):
         until = max(time.monotonic_ns(), self._last_call) + round(PERMIT_SECONDS * NANOSECONDS)
         for sender in self._senders:
             sender.check()
-            sender.program.renew(until)
+            # Traffic that was stopped stays so.
+            if self._flowed is None:
+                sender.program.renew(until)
 
     def _stop(self) -> None:
         # When everything is due, the senders need only a moment to end by themselves.

@@ -67,6 +67,7 @@ class Vpp(VppPath):
         """Starts VPP and configures it command by command."""
         self._clock = None
         cards = self._vpp_cards(cores)
+        self._workers = max(1, len(cores.workers))
         self._queues = self.options.queues or 1
         if cards:
             self._queues = cards[0].queues

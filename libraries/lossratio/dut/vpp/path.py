@@ -41,7 +41,7 @@ class VppPath(ProgramDut[VppOptions]):
         self._clock: PolicerClock | None = None
         self._last_command = LastCommand()
         self._starts = 0
-        self._queues = 1
+        self._queues = self._workers = 1
         self._verified: dict[str, str] = {}
         self._secret = secrets.token_bytes(32)
 
@@ -193,7 +193,9 @@ class VppPath(ProgramDut[VppOptions]):
             east = replace(east, other_end=vpps[place + 1].own_macs().from_west)
 
         west, east = (
-            replace(port, secret=secret, directory=directory, queues=self._queues)
+            replace(
+                port, secret=secret, directory=directory, queues=self._queues, workers=self._workers
+            )
             for port in (west, east)
         )
         return (

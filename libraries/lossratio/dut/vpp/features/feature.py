@@ -75,6 +75,8 @@ class VppPort:
     """VPP's directory on the node."""
     queues: int = 1
     """Receive queues of the interface on the link."""
+    workers: int = 1
+    """Workers of VPP."""
     table: int = 0
     """Number of the table of routes for frames that enter here."""
     faces_dut: bool = False

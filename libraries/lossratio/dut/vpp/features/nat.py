@@ -59,7 +59,7 @@ class Nat(Feature):
     steps = Steps(
         routed=_ROUTED,
         commands=r"""
-            nat44 plugin enable sessions {{ options.sessions_of_worker(west.queues) }} | | 300
+            nat44 plugin enable sessions {{ options.sessions_of_worker(west.workers) }} | | 300
             set interface nat44 in {{ west.interface }} out {{ east.interface }}
             {{ options.table.ends[-1] }}
             % if options.udp_timeout
