@@ -121,7 +121,9 @@ class RepeatedSearch:
             of_each = statistics.fmean(search.trials for search in self._ended)
             left = max(0.0, (self._repeats - len(self._ended)) * of_each - self._of_search)
         per_trial = self.elapsed / max(1, self.trials)
-        return Forecast(left * per_trial, 0.5 * left * per_trial, self.remaining * per_trial)
+        # Trials that verify a loss are not in the remaining ones.
+        most = max(left, self.remaining)
+        return Forecast(left * per_trial, 0.5 * left * per_trial, most * per_trial)
 
     def next_trial(self) -> TrialInput | None:
         """The next trial; None when all searches have ended."""
