@@ -102,9 +102,11 @@ class RepeatedSearch:
         if self.next_trial() is None:
             return None
         again = ", once more after loss" if self._lost_once else ""
-        bounds = f"above {self._lossless:,}"
+        bounds = "no bounds yet"
         if self._lossy is not None:
             bounds = f"between {self._lossless:,} and {self._lossy:,}"
+        elif self._lossless:
+            bounds = f"above {self._lossless:,}"
         return f"search {len(self._ended) + 1} of {self._repeats}: {bounds}{again}"
 
     @property
