@@ -51,7 +51,7 @@ SELECT found.* EXCLUDE (file, is_usable) REPLACE (
 FROM found LEFT JOIN same ON test = same.earlier
 WHERE file NOT IN (SELECT file FROM found WHERE NOT is_usable) AND (started <= getvariable('latest') OR file = '')
 QUALIFY row_number() OVER (
-    PARTITION BY testbed, test, quantity, started
+    PARTITION BY testbed, coalesce(same.now, test), quantity, started
     ORDER BY len(doubts) DESC, len(readings) DESC NULLS LAST, run_started NULLS LAST, run
 ) = 1;
 
@@ -93,7 +93,7 @@ WITH results AS (
 ), busiest AS (
     -- The graph nodes with the most clocks per packet, of each device under test.
     SELECT testbed, test, device, place FROM newest WHERE name = $clocks QUALIFY row_number() OVER (
-        PARTITION BY testbed, test, device, regexp_replace(place, ' ?[^ ]*$', '') ORDER BY number DESC
+        PARTITION BY testbed, test, device, regexp_replace(place, ' ?[^ ]*$', '') ORDER BY number DESC, place
     ) <= $top_nodes
 )
 SELECT results.* EXCLUDE (latency, readings), newest.name || ', ' || place AS quantity, numbers.number AS value,

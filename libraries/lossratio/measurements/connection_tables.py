@@ -129,7 +129,7 @@ def _table_error(slow: TrialResult, fast: TrialResult, few: TrialResult, way_out
     at_fast = f"{_established(fast):,.0f} at {fast.load:,.0f}"
     of_few = f"of {_opened(few):,.0f}, it lost {_lost(few):,.0f}"
     return DutError(
-        "The device loses connections because of their number, so their rate cannot be measured: of "
+        "The device loses connections because of their number, so these trials do not show their rate: of "
         f"{_opened(slow):,.0f} connections, {at_slow}, and {at_fast}; {of_few}. Raise the limit of its table, look for "
         f"foreign entries in it, or {way_out}. `Find Connection Table Capacity` measures its size."
     )

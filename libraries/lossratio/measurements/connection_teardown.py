@@ -149,6 +149,7 @@ class ConnectionTeardown(PlannedKind[TeardownRequest, ConnectionTeardownResult])
     keyword = "Measure Connection Teardown Rate"
     method = "teardown_rate"
     noun = "connection teardown rate"
+    work = "Measuring the"
     algorithm = "tear-down rate of connections"
 
     def prepare(self, testbed: Testbed, request: TeardownRequest, place: TestPlace) -> None:

@@ -147,6 +147,7 @@ class FrameLossRate(PlannedKind[FrameLossRequest, FrameLossResult]):
     keyword = "Measure Frame Loss Rate"
     method = "frame_loss"
     noun = "frame loss rate"
+    work = "Measuring the"
 
     def controller(self, request: FrameLossRequest, loads: LoadRange) -> PlannedTrials:
         """Trials at ever smaller loads, from the maximum load down, until two in a row lose nothing."""

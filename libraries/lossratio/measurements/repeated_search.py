@@ -102,9 +102,11 @@ class RepeatedSearch:
         if self.next_trial() is None:
             return None
         again = ", once more after loss" if self._lost_once else ""
-        bounds = f"above {self._lossless:,}"
+        bounds = "no bounds yet"
         if self._lossy is not None:
             bounds = f"between {self._lossless:,} and {self._lossy:,}"
+        elif self._lossless:
+            bounds = f"above {self._lossless:,}"
         return f"search {len(self._ended) + 1} of {self._repeats}: {bounds}{again}"
 
     @property
@@ -121,7 +123,9 @@ class RepeatedSearch:
             of_each = statistics.fmean(search.trials for search in self._ended)
             left = max(0.0, (self._repeats - len(self._ended)) * of_each - self._of_search)
         per_trial = self.elapsed / max(1, self.trials)
-        return Forecast(left * per_trial, 0.5 * left * per_trial, self.remaining * per_trial)
+        # Trials that verify a loss are not in the remaining ones.
+        most = max(left, self.remaining)
+        return Forecast(left * per_trial, 0.5 * left * per_trial, most * per_trial)
 
     def next_trial(self) -> TrialInput | None:
         """The next trial; None when all searches have ended."""

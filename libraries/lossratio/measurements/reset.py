@@ -290,6 +290,7 @@ class Reset(measurements.PlannedKind[ResetRequest, ResetResult]):
     keyword = "Measure Reset Time"
     method = "reset_time"
     noun = "reset time"
+    work = "Measuring the"
     algorithm = "reset"
 
     def asked(
