@@ -47,21 +47,21 @@ from pathlib import Path
 from lossratio.traffic import Plan, PortPair, TrafficPort, load_profile, make_configuration
 from lossratio.agent.core import links, ports
 from lossratio.agent import Control
-from lossratio.agent.xdp import attachment, cards, generator
+from lossratio.agent.xdp import attachment, cards, generator, kernel_generator
 
 names, counted = sys.argv[1].split(","), sys.argv[2]
 if sys.argv[3] == "unknown":
     attachment.xdp_features = lambda interface: None
 if sys.argv[4] == "stalled":
     # The first traffic is due long before its sender gets a processor.
-    wake, send = generator.WAKE_SECONDS, generator.XdpGenerator._send
-    generator.WAKE_SECONDS = -2.0
+    wake, send = kernel_generator.WAKE_SECONDS, generator.XdpGenerator._send
+    kernel_generator.WAKE_SECONDS = -2.0
 
     def send_late(self, *arguments):
         try:
             return send(self, *arguments)
         finally:
-            generator.WAKE_SECONDS = wake
+            kernel_generator.WAKE_SECONDS = wake
 
     generator.XdpGenerator._send = send_late
 read_links = links.read_links
