@@ -34,7 +34,7 @@ SMOKE_TESTS = 60
 SMOKE_S = 120.0
 """How many tests may be marked `smoke`, and the seconds of CPU of all of them."""
 THIRDS = 3
-"""In how many parts the tests that `make test` leaves out are divided for CI."""
+"""In how many parts the tests that `make test` leaves out, and that calculate, are divided for CI."""
 
 RERUNS = 3
 """How often a test with real frames or processes runs again, alone, after it failed; one that calculates never does."""
@@ -46,7 +46,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     """Adds options for the tests that are left out by default."""
     parser.addoption("--whole", action="store_true", help="All tests.")
     thirds = range(1, THIRDS + 1)
-    parser.addoption("--rest", type=int, choices=thirds, help="Also this third of the tests that are left out.")
+    parser.addoption("--rest", type=int, choices=thirds, help="Also a third of those left out that calculate.")
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -143,7 +143,10 @@ def _choice(config: pytest.Config) -> Callable[[pytest.Item], bool]:
     return lambda item: not item.stash[IS_LEFT_OUT]
 
 
-def _part(item: pytest.Item) -> int:
+def _part(item: pytest.Item) -> int | None:
+    """The third that a test belongs to; None: it does not calculate."""
+    if item.stash[KIND] != CALCULATES:
+        return None
     return zlib.crc32(item.path.name.encode()) % THIRDS + 1
 
 
