@@ -364,7 +364,8 @@ def reserve(
         lease = Lease.take(session, claim, wait=wait or 0.0)
         lease.leave()
     click.echo(
-        f"Reserved for {claim.owner}, for {format_duration(seconds)}. Runs may use it from a shell with this line:"
+        f"The testbed is reserved for {claim.owner}, for {format_duration(seconds)}. To use it in runs, first enter "
+        "this line in the shell:"
     )
     click.echo(f"export {TOKEN_VARIABLE}={lease.token}")
 

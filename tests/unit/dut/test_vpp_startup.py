@@ -85,7 +85,7 @@ def test_where_it_is_installed_may_come_from_the_environment(monkeypatch):
         ({"macs": "10"}, "macs: also set forwarding=l2bd"),
         ({"acl_stateful": "true"}, "also set acl"),
         ({"burst": "10"}, "burst is the size of a policer's bucket"),
-        ({"police": "100 bps"}, "write a whole number of kbit/s"),
+        ({"police": "100 bps"}, "write a multiple of 1 kbit/s"),
     ],
 )
 def test_options_that_make_no_sense_are_refused(options, message):

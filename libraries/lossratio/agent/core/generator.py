@@ -91,7 +91,7 @@ def integrity_of(configuration: Configuration, **more: Any) -> Message:
     There are `more` facts if frames have sequence numbers.
     """
     if not configuration.examines:
-        return {"in_trials": False, "checked": [], "not_checked": ["anything, because no check was requested"]}
+        return {"in_trials": False, "checked": [], "not_checked": ["everything, because no check was requested"]}
     of_all = ["length", "destination MAC address", "direction"]
     of_numbered = ["contents", "IP addresses", "duplicates", "order"]
     if all(direction.frames.is_numbered for direction in configuration.directions):

@@ -176,7 +176,7 @@ class OtgGenerator:
             "integrity": {
                 "in_trials": True,
                 "checked": [],
-                "not_checked": ["anything, because OTG only counts frames"],
+                "not_checked": ["everything, because OTG only counts frames"],
             },
             "ports": dict(self._ports),
         }

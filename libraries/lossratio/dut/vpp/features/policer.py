@@ -20,7 +20,7 @@ def _whole_kilobits(value: Any) -> int | None:
     rate = parse_bit_rate(value)
     if rate < _KILO or rate % _KILO:
         raise ValueError(
-            f"{value!r} is not a rate that VPP can police; write a whole number of kbit/s, e.g. '50 Mbps'"
+            f"{value!r} is not a rate that VPP can police; write a multiple of 1 kbit/s, such as '50 Mbps'"
         )
     return int(rate)
 
