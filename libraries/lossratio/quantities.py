@@ -29,7 +29,8 @@ from lossratio.units import (
 EnumT = TypeVar("EnumT", bound=Enum)
 _MOST_REPEATS = 1_000_000
 _TRUTH = {"true": True, "false": False}
-_NUMBER = re.compile(r"[-+]?(\.[0-9]+|[0-9][0-9_]*(\.[0-9]*)?)([eE][-+]?[0-9]+)?")
+_WHOLE = re.compile(r"[-+]?(0|[1-9][0-9]*(_[0-9]+)*)")
+_FRACTION = re.compile(r"[-+]?(([0-9]+\.[0-9]*|\.[0-9]+)([eE][-+]?[0-9]+)?|[0-9]+[eE][-+][0-9]+)")
 
 
 class Plain(str):
@@ -48,12 +49,14 @@ def resolved(value: Any) -> Any:
         return value
 
     text = str(value)
-    if not _NUMBER.fullmatch(text):
-        return _TRUTH.get(text.lower(), text)
+    # A text such as 00123 or 1234e56 is a serial number or a hash.
     with suppress(ValueError):
-        return int(text)
-    number = float(text)
-    return number if math.isfinite(number) else text
+        # Python refuses thousands of digits.
+        if _WHOLE.fullmatch(text):
+            return int(text)
+    if _FRACTION.fullmatch(text) and math.isfinite(float(text)):
+        return float(text)
+    return _TRUTH.get(text.lower(), text)
 
 
 RESOLVED = BeforeValidator(resolved)

@@ -13,6 +13,7 @@ from document_kinds import yaml_kinds
 import lossratio
 from lossratio.checked_arguments import shown_value
 from lossratio.errors import JobError, LossRatioError
+from lossratio.quantities import Plain, resolved
 from lossratio.runs import load_job
 from lossratio.runs.job_tests import job_tests
 from lossratio.yaml_file import plain_words
@@ -209,3 +210,28 @@ def test_a_shortened_value_ends_as_it_would_end_whole(value, begins, ends):
     shown = shown_value(value)
     assert len(shown) == 100
     assert [shown.startswith(begins), shown.endswith(ends)] == [True, True], shown
+
+
+@pytest.mark.parametrize(
+    ("written", "read"),
+    [
+        ("12", 12),
+        ("-1_000", -1000),
+        ("6.10", 6.1),
+        ("1.5e3", 1500.0),
+        ("True", True),
+        ("00123", "00123"),
+        ("1234e56", "1234e56"),
+        ("1_", "1_"),
+        ("1__0", "1__0"),
+        ("1_.5", "1_.5"),
+        ("1.0e999", "1.0e999"),
+        ("on", "on"),
+        ("0x10", "0x10"),
+        ("9" * 5000, "9" * 5000),
+    ],
+)
+def test_a_text_without_quotes_is_a_number_only_if_it_is_written_as_one(written, read):
+    value = resolved({"any": [Plain(written)]})["any"][0]
+    assert value == read
+    assert isinstance(value, type(read))
