@@ -1,7 +1,7 @@
 """What counts of lost frames say about loads without a model: verified or failed.
 
-Nothing here depends on how trials were chosen. A load is *verified* if its trials, and perhaps those just above, show a
-loss ratio of at most the target (97.5 %), and neither lower loads nor rare events at higher loads speak against it.
+Nothing here depends on how trials were chosen. A load is *verified* if its trials show a loss ratio of at most the
+target (97.5 %), and neither lower loads nor rare events at higher loads speak against it.
 """
 
 from __future__ import annotations
