@@ -75,10 +75,6 @@ PASSED = 2.0
 ONE_WAY = 4
 """The number of trials that must contradict earlier trials in one direction, with none in the other direction."""
 
-MOST_LOADS = 24
-"""If more loads than this have a trial, from the smallest lossy load to the largest load that passed, the SUT may
-change during the search."""
-
 _LONGEST = 400.0
 """Steps beyond which two loads say nothing about each other."""
 
@@ -365,11 +361,6 @@ class Plan:
     def may_drift(self) -> bool:
         """Whether loads change only from passing to failing, or only in reverse: the SUT may change with time."""
         return max(self.slower, self.faster) >= ONE_WAY and not min(self.slower, self.faster)
-
-    @property
-    def is_in_vain(self) -> bool:
-        """Whether the SUT may change so much that plans do not end."""
-        return self.may_drift or self.contested > MOST_LOADS
 
     @property
     def contested(self) -> int:

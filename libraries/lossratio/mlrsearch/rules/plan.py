@@ -54,19 +54,13 @@ Example: a SUT loses 0.01 % in 30 % of its trials, at any load, so it has a thro
 lose frames. Two unlucky trials at 99 kfps suggest that as much is lost at 10 kfps.
 """
 
-HARD = 7
-"""A bound counts as hard if at least this many trials contradicted it before its proof.
+FARTHER = 8
+"""If loss does not fade below the place that the overload shows, the next load is at most this many times as far down
+as the smallest lossy load is. Then trials may be lossy by chance, and such trials must not lead far away.
 
-Example: 11 trials passed at 100 kfps, and 8 were lossy. So half of the trials at 100.5 kfps may pass, too.
+Example: overload shows a bound at 100 kfps. A trial at 100 kfps loses 1 %, and one at 99 kfps loses 2 %, perhaps in a
+stall. The next load is 88 kfps or more.
 """
-
-MOST_HARD = 3
-"""After this many hard bounds on one side, the next bound on that side is at least two goal widths away, then four,
-then eight."""
-
-UNLIKELY = 0.1
-"""A load counts as an upper bound if the probability that it becomes a lower bound is less than this, and vice versa.
-Such loads are the ends of a range. The distances above do not go beyond its middle."""
 
 LEAST_SUCCESS = 1e-9
 """Smaller probabilities that a pair is the bounds count as this probability."""
@@ -90,7 +84,7 @@ def plan(view: GoalView) -> Choice | None:
     """The next trial. None: for goals with shorter trials, while short looks make progress, and if plans do not end."""
     facts = view.plan
     interval = view.intervals[0]
-    if facts is None or not (facts.begun or facts.posterior.earlier) or facts.is_in_vain:
+    if facts is None or not (facts.begun or facts.posterior.earlier) or view.is_in_vain:
         return None
 
     is_below = view.expectation.position is None or view.expectation.position <= 0.0
@@ -124,7 +118,7 @@ def _trial_below(view: GoalView, load: float, most: float) -> Choice | None:
     lose a few frames by chance.
     """
     facts = view.plan
-    if facts is None or view.goal.loss_ratio == 0.0 or facts.is_in_vain:
+    if facts is None or view.goal.loss_ratio == 0.0 or view.is_in_vain:
         return None
 
     grid = view.grid
@@ -187,7 +181,7 @@ def _best(view: GoalView, facts: Plan) -> tuple[int, Bound]:
     known = _known(facts)
     looked_at = facts.posterior.curves(facts.expected, ascending(coarse, around), known)
     passing = looked_at.chances @ race(*fresh).lower[fresh]
-    lowest, highest = _where_bounds_may_be(view, facts, looked_at.positions, passing)
+    lowest = max(first - 1, _deepest(view, facts))
     middle = int(np.searchsorted(-passing, -0.5))
     between = looked_at.positions[
         [max(0, middle - 1), min(len(looked_at.positions) - 1, middle)]
@@ -201,7 +195,7 @@ def _best(view: GoalView, facts: Plan) -> tuple[int, Bound]:
         below,
         [first - 1],
     )
-    lowers = ascending(min(highest, max(lowest, index)) for index in candidates).astype(np.intp)
+    lowers = ascending(min(last, max(lowest, index)) for index in candidates).astype(np.intp)
     uppers = np.where(lowers < 0, 0, np.minimum(lowers + view.width, last + 1))
     lowers, uppers = lowers[lowers < uppers], uppers[lowers < uppers]
     curves = facts.posterior.curves(
@@ -213,9 +207,10 @@ def _best(view: GoalView, facts: Plan) -> tuple[int, Bound]:
     bits = _bits(curves, race(*fresh).lower[fresh], view.width)
     told = information(curves, needed)
     positions = curves.positions
-    told[(positions < first) | (positions > last) | (positions != np.round(positions))] = 0.0
-    is_any_distance = (lowest, highest) == (first - 1, last)
-    if is_any_distance and failures * told.max() > PATIENCE * fresh[0] * bits and told.any():
+    told[
+        (positions < max(first, lowest)) | (positions > last) | (positions != np.round(positions))
+    ] = 0.0
+    if failures * told.max() > PATIENCE * fresh[0] * bits and told.any():
         return int(positions[told.argmax()]), Bound.UNDECIDED
 
     lower_index, upper_index = int(lowers[best.number]), int(uppers[best.number])
@@ -224,55 +219,20 @@ def _best(view: GoalView, facts: Plan) -> tuple[int, Bound]:
     return upper_index, Bound.UPPER
 
 
-def _where_bounds_may_be(
-    view: GoalView, facts: Plan, positions: Floats, passing: Floats
-) -> tuple[int, int]:
-    """The grid indices between which the next relevant lower bound is looked for.
+def _deepest(view: GoalView, facts: Plan) -> int:
+    """The grid index of the smallest load that may come next; -1: any load."""
+    counts = facts.posterior.counts
+    lossy = sorted(position for position in facts.posterior.measured if counts(position)[1])
+    if facts.expected.overload is None or len(lossy) < 2:
+        return -1
+    lost, lost_above = (view.curve.loss_ratio(view.grid.load(round(place))) for place in lossy[:2])
+    if lost < lost_above:
+        return -1
 
-    If half of the trials pass over a range of loads, each bound is hard to prove, and the next load looks as good as
-    the last one. So after some hard bounds, the next bound is farther away, twice as far each time, but no farther than
-    the middle of the remaining range.
-
-    Args:
-        view: The goal.
-        facts: The knowledge on which plans are based.
-        positions: Some loads, ascending.
-        passing: The probability that each of these loads becomes a lower bound.
-    """
-    interval = view.intervals[-1]
-    lowest, highest = interval.first - 1, interval.last
-    from_lower = _least_distance(view, facts, Bound.LOWER)
-    from_upper = _least_distance(view, facts, Bound.UPPER)
-    if not from_lower and not from_upper:
-        return lowest, highest
-
-    inside = (positions > lowest) & (positions <= highest)
-    start = max([lowest, *positions[inside & (passing > 1.0 - UNLIKELY)]])
-    end = min([highest + 1, *positions[inside & (positions > start) & (passing < UNLIKELY)]])
-    half = max(view.width, round(end - start) // 2)
-
-    if from_lower:
-        wanted = max(start + view.width, lowest + from_lower)
-        lowest = min(interval.last, round(min(wanted, start + half)))
-    if from_upper:
-        wanted = min(end - view.width, highest + 1 - from_upper)
-        highest = round(max(wanted, end - half)) - view.width
-    return lowest, max(lowest, highest)
-
-
-def _least_distance(view: GoalView, facts: Plan, bound: Bound) -> int:
-    """The minimum distance of the next bound on one side from the relevant bound, in grid steps; 0: any distance."""
-    evidence = view.stages[-1].evidence
-    against = 1 if bound is Bound.LOWER else 0
-    hard = sum(
-        position == round(position)
-        and evidence.bound(view.grid.load(round(position))) is bound
-        and facts.posterior.counts(position)[against] >= HARD
-        for position in facts.posterior.measured
-    )
-    if hard < MOST_HARD:
-        return 0
-    return int(view.width * 2 ** (hard - MOST_HARD + 1))
+    fallen = max(0.0, facts.expected.overload[0] - lossy[0])
+    deepest = lossy[0] - FARTHER * (fallen + view.width)
+    passed = max((position for position in facts.passed if position < lossy[0]), default=deepest)
+    return math.floor(min(deepest, passed))
 
 
 def _known(facts: Plan) -> Collection[float]:

@@ -30,7 +30,8 @@ def _next(interval: Interval, start: int, width: int) -> int:
     middle = (lower + upper) // 2
     index = start
     if upper <= start:
-        index = max(middle, start - FARTHER * max(width, start - upper))
+        farthest = interval.first if interval.lower is None else middle
+        index = max(farthest, start - FARTHER * max(width, start - upper))
     elif lower >= start:
         index = min(middle, start + FARTHER * max(width, lower - start))
     return min(interval.last, max(interval.first, index))
