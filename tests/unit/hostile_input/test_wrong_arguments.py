@@ -104,7 +104,6 @@ KEYWORDS = {
         "shares=1, most",
         "shares.* 'most' is not a ratio; write it like",
     ),
-    "a number for a command": ("Run RFC 2544", "modifier_commands=['a', 3]", "3 is not a command; write it like"),
     "a path that is too long": (*NDR_PDR, f"resume={'x' * 300}", "resume.* File name too long. Give a shorter path"),
 }
 """A keyword, its arguments, and what the answer says."""
