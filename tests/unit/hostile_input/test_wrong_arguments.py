@@ -34,11 +34,6 @@ KEYWORDS = {
     "a duration beyond any clock": (*NDR_PDR, "ramp=1e308", "'1e308' is longer than 31 years"),
     "a ramp that nobody can mean": (*NDR_PDR, "ramp=1 week", "ramp must be at least 0 s and at most 1 h, not"),
     "a rest that nobody can mean": (*NDR_PDR, "rest=2 h", "rest must be at least 0 s and at most 1 h, not"),
-    "a rest at the end that nobody can mean": (
-        *NDR_PDR,
-        "memory_rest=1 day",
-        "memory_rest must be at least 0 s and at most 1 h, not",
-    ),
     "a trial that nobody can mean": (
         "Measure MRR",
         "64B",
