@@ -69,10 +69,6 @@ class Shares(tuple[Share, ...]):
     """Several shares."""
 
 
-class Commands(tuple[str, ...]):
-    """Several commands of a shell."""
-
-
 class FormatName(str):
     """The name of a format of reports."""
 
@@ -198,15 +194,6 @@ def to_frame_sizes(value: str | Sequence[str | int]) -> FrameSizes:
 def to_shares(value: str | int | float | Sequence[str | int | float]) -> Shares:
     """Shares with commas between them, ``1, 0.5, 10 %``, or a list: ``[1, 0.5]``."""
     return Shares(map(CONVERTERS[Share], _entries(value)))
-
-
-def to_commands(value: str | Sequence[str]) -> Commands:
-    """A command of a shell, or a list of commands: ``["vtysh -c a", "vtysh -c b"]``."""
-    commands = [value] if isinstance(value, str) and not _is_list(value) else _entries(value)
-    for each in commands:
-        if not isinstance(each, str) or not each.strip():
-            raise ValueError(f"{shown_value(each)} is not a command; write it like 'vtysh -c ...'.")
-    return Commands(commands)
 
 
 def _is_list(text: str) -> bool:
@@ -339,7 +326,6 @@ CONVERTERS: Mapping[type, Any] = {
     SearchGoal: _explained("a goal, such as 'NDR'", to_search_goal),
     Share: _explained("a share, such as '0.5 %'", to_share),
     Shares: _explained("a list of shares, such as '1, 0.5'", to_shares),
-    Commands: _explained("a list of commands, such as ['vtysh -c a', 'vtysh -c b']", to_commands),
     TestResult: to_test_result,
     Path: _explained("the path of a file or a folder", to_path),
     timedelta: _explained("a duration, such as '2 min'", to_duration),

@@ -7,7 +7,6 @@ from robot.api import logger
 from lossratio.errors import TrafficError
 from lossratio.keywords.arguments import (
     DEFAULT_PROFILE,
-    Commands,
     FrameRate,
     FrameSize,
     FrameSizes,
@@ -27,7 +26,6 @@ from lossratio.trials import Integrity
 from lossratio.units import counted, format_duration, range_in_words, tests_counted
 
 _FRAME_SIZES = FrameSizes(FrameSize(f"{size}B") for size in RFC2544_FRAME_SIZES)
-_NONE = Commands()
 
 
 class Rfc2544Keywords(Keywords):
@@ -42,8 +40,6 @@ class Rfc2544Keywords(Keywords):
         quick: bool = False,
         command: str | None = None,
         keyword: str | None = None,
-        modifier: rfc2544.Modifier | None = None,
-        modifier_commands: Commands = _NONE,
         integrity: Integrity = Integrity.DOUBT,
         bidirectional: bool | None = None,
         max_load: FrameRate | None = None,
@@ -57,12 +53,6 @@ class Rfc2544Keywords(Keywords):
         the first frame size; ``command`` and ``keyword`` choose how to reset, as for `Measure Reset Time`. ``quick``
         takes a hundredth of the time, to try things out.
 
-        ``modifier`` is a modifier of RFC 2544, sections 11 and 12. ``addresses`` sends frames to random destinations.
-        ``broadcast`` makes 1 % of the frames broadcast frames. ``management`` sends a query every second, and ``routing
-        updates`` sends one of two updates every 30 s; give the query or both updates as ``modifier_commands``, which
-        run on this machine. ``filters`` uses the filters that the testbed was set up with. The RFC asks for all tests
-        without a modifier first, and then with each modifier alone: call the keyword again for each.
-
         Before the first test, the console shows how long all tests will take. Each test of each frame size has its own
         result, so an interrupted run can continue in the middle. If a test fails, the others still run, and the keyword
         fails at the end. The report is in ``rfc2544.html`` (one page, which prints well), ``rfc2544.json`` and
@@ -70,19 +60,16 @@ class Rfc2544Keywords(Keywords):
 
         | `Run RFC 2544`
         | `Run RFC 2544`    throughput    back-to-back    frame_sizes=64B,1518B,9000B    quick=True
-        | `Run RFC 2544`    modifier=management    modifier_commands=["snmpget -v2c -c public box sysUpTime.0"]
         """
         profiles = [
             load_profile(profile, frame_size=size, bidirectional=bidirectional)
             for size in frame_sizes
         ]
         request = rfc2544.Rfc2544Request(
-            [rfc2544.modified(each, modifier) for each in profiles],
+            profiles,
             tests or rfc2544.ALL_TESTS,
             rfc2544.QUICK if quick else rfc2544.FULL,
             max_load,
-            modifier=modifier,
-            modifier_commands=modifier_commands,
             integrity=integrity,
             **reset_of(command, keyword, run_keyword),
         )

@@ -153,7 +153,7 @@ class ConnectionRateView(ThroughputView):
 
     method = "RFC 9693"
     value_name = "connection rate"
-    rules = (sentences, search_lines, _opened, *ThroughputView.rules[2:])
+    rules = (sentences, search_lines, _opened, *ThroughputView.rules_beside)
     measured_in = connections.CONNECTIONS_PER_SECOND
 
     def findings(self, result: GoalsResult) -> Iterator[Finding]:

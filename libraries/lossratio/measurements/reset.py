@@ -134,15 +134,12 @@ LATE_WAIT = 0.5
 """Seconds to wait for late frames at the end."""
 
 
-def command_reset(
-    command: str, timeout: float = 60.0, name: str = "reset command"
-) -> Callable[[], None]:
+def command_reset(command: str, timeout: float = 60.0) -> Callable[[], None]:
     """A reset by a command on this machine, for black boxes: it switches a power socket, or logs in to the device.
 
     Args:
         command: The command and its arguments; no shell interprets it.
         timeout: Seconds that it may take.
-        name: What errors call the command.
 
     Returns:
         The reset. It raises `DutError` if the command cannot be run, fails, or takes too long.
@@ -154,14 +151,14 @@ def command_reset(
         words = shlex.split(command)
     except ValueError as error:
         raise SearchError(
-            f"The {name} {command!r} cannot be read: {error}. Correct its quotes."
+            f"The reset command {command!r} cannot be read: {error}. Correct its quotes."
         ) from error
     if not words:
-        raise SearchError(f"The {name} is empty. Name a program and its arguments.")
+        raise SearchError("The reset command is empty. Name a program and its arguments.")
     if shutil.which(words[0]) is None:
         raise SearchError(
-            f"The {name} cannot be run: {command}: there is no program {words[0]!r} on this machine. Correct the "
-            "command."
+            f"The reset command cannot be run: {command}: there is no program {words[0]!r} on this machine. Correct "
+            "the command."
         )
 
     def reset() -> None:
@@ -176,15 +173,17 @@ def command_reset(
             )
         except (OSError, ValueError) as error:
             raise DutError(
-                f"The {name} cannot be run: {command}: {error}. Correct the command."
+                f"The reset command cannot be run: {command}: {error}. Correct the command."
             ) from error
         except subprocess.TimeoutExpired as error:
-            raise DutError(f"The {name} took longer than {timeout:g} s: {command}.") from error
+            raise DutError(
+                f"The reset command took longer than {timeout:g} s: {command}."
+            ) from error
 
         if done.returncode != 0:
             said = said_by(done.stdout, done.stderr)
             raise DutError(
-                f"The {name} failed with exit status {done.returncode}: {command}: {said}."
+                f"The reset command failed with exit status {done.returncode}: {command}: {said}."
             )
 
     return reset

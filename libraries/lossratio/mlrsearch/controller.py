@@ -14,7 +14,7 @@ from lossratio.mlrsearch.forecast import Forecast
 from lossratio.mlrsearch.goal import SearchGoal, checked_goals
 from lossratio.mlrsearch.grid import LoadGrid
 from lossratio.mlrsearch.knowledge import Knowledge
-from lossratio.mlrsearch.last_question import LastQuestion
+from lossratio.mlrsearch.memory import MEMORY, Memory
 from lossratio.mlrsearch.proposals import (
     Proposal,
     against_bursts,
@@ -75,7 +75,6 @@ class MLRsearch:
         fail_fast: bool = True,
         hints: Iterable[Sequence[TrialResult]] = (),
         early_verdict: bool = False,
-        memory_rest: NotNegative = 0.0,
         end_at_coin: bool = False,
         load_step: NotNegative = 0.0,
         question: Question | None = None,
@@ -96,8 +95,6 @@ class MLRsearch:
             early_verdict: Whether a trial may end as soon as it is certain to be a high-loss trial for every goal. Such
                 a trial counts as a full trial, so all verdicts are those of full trials; only the order of trials
                 differs.
-            memory_rest: Seconds of rest before one more trial at the end, which is above all bounds, and shows whether
-                the SUT then passes more; 0: there is no such trial.
             end_at_coin: Whether a goal is given up if only a zone of chance is left to search, in which another search
                 would find another bound. RFC 9971 has no such end.
             load_step: The generator sends multiples of this load, in frames per second; 0: any load.
@@ -133,9 +130,7 @@ class MLRsearch:
         self._known = Knowledge(self.goals, grid, self.view, hints, early_verdict=ends_early)
         self.hinted_loads = self._known.hinted_loads
         shortest = min(goal.first_duration for goal in self.goals)
-        # The trial after a rest compares the losses of all streams together, so streams are not asked about.
-        rest = 0.0 if self._has_streams else memory_rest
-        self._last_question = LastQuestion(grid, shortest, rest)
+        self._memory = Memory(grid, shortest)
         self.last_purpose: Purpose | None = None
         self._next: Proposal | None = None
         self._decided = False
@@ -198,7 +193,7 @@ class MLRsearch:
             return
 
         result = self._known.same_load(result)
-        self._last_question.add(result)
+        self._memory.add(result)
         if self._question is not None:
             self._question.add(result)
         self._known.add(result)
@@ -220,12 +215,9 @@ class MLRsearch:
             return Forecast(0.0, 0.0, 0.0)
         pace = self._known.pace
         sure = 0.0 if self._warm_up is None else pace.elapsed(self._warm_up.duration)
-        last = self._last_question.left(pace)
         left = self._known.forecast(sure)
         most = self._timeout - self.elapsed
-        return Forecast(
-            min(left.seconds + last, most), min(left.low + last, most), min(left.high + last, most)
-        )
+        return Forecast(min(left.seconds, most), min(left.low, most), min(left.high, most))
 
     def _decide(self) -> Proposal | None:
         if self.elapsed >= self._timeout:
@@ -248,7 +240,10 @@ class MLRsearch:
         without_bursts = against_bursts(self._known.views, self._known.results, self._certain_above)
         if without_bursts is not None or self._has_streams or not self._known.is_searched():
             return without_bursts
-        return self._last_question.next(self._known.views)
+        remembered = self._memory.next_trial()
+        if remembered is None:
+            return None
+        return beside_the_bounds(self._known.views, *remembered, MEMORY)
 
     def _proposals(self) -> list[Proposal]:
         wanted = map(self._proposal, self._known.views)

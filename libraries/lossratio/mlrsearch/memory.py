@@ -6,7 +6,7 @@ trial. Long trials without loss leave the SUT rested. If the SUT then passes sev
 before, and loses frames again right after the next loss, it remembers loss. `lossratio.mlrsearch.constancy` finds the
 memory and its size in these trials.
 
-A memory that lasts longer than the rests between trials needs an extra rest: see `memory_rest` of the controller.
+A memory that lasts longer than the rests between trials does not show.
 
 Only frames that the SUT lost count in these questions. If frames that were not sent leave the outcome open, the trial
 is repeated.
@@ -61,15 +61,9 @@ class Memory:
         lost = sut_loss_ratio(result) * result.duration / result.traffic_duration
         offered = offered_load(result)
         forwarded = offered * (1.0 - lost)
-        if self._first is None and not result.input.rest:
-            # The first trial with enough offered load counts: a trial after an extra rest is just above the bounds, or
-            # below.
+        if self._first is None:
             self._first = forwarded
-        elif (
-            self._first is not None
-            and self._quiet == 0.0
-            and forwarded < (1.0 - LESS) * min(offered, self._first)
-        ):
+        elif self._quiet == 0.0 and forwarded < (1.0 - LESS) * min(offered, self._first):
             self._weak = max(self._weak, forwarded)
 
         if self._plan and (result.load, result.duration) == (self._plan[0][0], self._duration):

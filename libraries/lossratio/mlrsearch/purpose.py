@@ -9,8 +9,6 @@ from lossratio.mlrsearch.memory import MEMORY
 
 ASKS_AS_BEFORE = "as before"
 """Name of the rule that chooses the trials of a question."""
-RESTED = "rested"
-"""Name of the rule that chooses the trial after a rest."""
 
 _EXPECTATIONS = {
     Bound.LOWER: "low loss is expected",
@@ -52,7 +50,7 @@ class Purpose:
     @property
     def in_short(self) -> str:
         """What the trial is for in a few words; empty if it does not serve the goals' bounds."""
-        if self.rule in (None, RESTED, ASKS_AS_BEFORE, BURSTS, MEMORY):
+        if self.rule in (None, ASKS_AS_BEFORE, BURSTS, MEMORY):
             return ""
         names = ", ".join(str(goal) for goal in self.goals)
         return f"searching for {names}" if self.coarse else f"proving {names}"
@@ -60,8 +58,6 @@ class Purpose:
     def __str__(self) -> str:
         if not self.goals:
             return "warm-up at the maximum load; its result is discarded"
-        if self.rule == RESTED:
-            return f"does the SUT pass more after a rest? {_EXPECTATIONS[self.expected]}, as in the search"
         if self.rule == ASKS_AS_BEFORE:
             return "is the SUT as it was in earlier searches?"
         if self.rule == BURSTS:

@@ -25,7 +25,6 @@ from lossratio.results.doubts import (
     OF_STALLS as OF_STALLS,
     drift as drift,
     least_news as least_news,
-    only_late as only_late,
     spells as spells,
     stalls_that_decided as stalls_that_decided,
     time_dependence_in as time_dependence_in,
@@ -109,7 +108,6 @@ from lossratio.results.offered import (
     against_stalls as against_stalls,
     load_in_words as load_in_words,
     offered_in as offered_in,
-    unsent_frames as unsent_frames,
     unsent_share as unsent_share,
 )
 from lossratio.results.pictures import Picture as Picture

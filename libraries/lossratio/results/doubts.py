@@ -16,7 +16,7 @@ from lossratio.results.note import NoteKind, Rule, doubt
 from lossratio.results.offered import against_stalls
 from lossratio.results.trials import Trial, foreign_frames_of
 from lossratio.results.wording import per_interface
-from lossratio.trials import most_lost_in_bursts
+from lossratio.trials import MissingFrames, most_lost_in_bursts
 from lossratio.units import format_ratio, trials_counted
 
 TIME_SIGNIFICANCE = 0.001
@@ -176,19 +176,14 @@ def _two_bands(group: Sequence[Trial], written: Callable[[float], str]) -> str |
     )
 
 
-def only_late(counts: Sequence[int], missing: int, which: str) -> Iterator[str]:
-    """Says that missing frames were only late; nothing if none was late.
-
-    Args:
-        counts: The late frames of each trial.
-        missing: The missing frames of all trials.
-        which: The words that say which trials these are, after a blank; empty: all.
-    """
-    late = sum(counts)
-    if late:
-        affected = f"{trials_counted(sum(count > 0 for count in counts))}{which}"
+def _only_late(of_trials: Iterable[MissingFrames], which: str = "") -> Iterator[str]:
+    """Says that missing frames of some trials were only late; nothing if none was late."""
+    frames = list(of_trials)
+    missing = sum(frames, MissingFrames())
+    if missing.late:
+        affected = f"{trials_counted(sum(one.late > 0 for one in frames))}{which}"
         yield (
-            f"{late:,} of the {missing:,} missing frames were only late: in {affected}, they came "
+            f"{missing.late:,} of the {missing.total:,} missing frames were only late: in {affected}, they came "
             "back after the wait for frames in flight. They count as lost although the SUT did not "
             "lose them. With a longer wait (settle of the generator) they might count as received"
         )
@@ -375,8 +370,8 @@ def two_bands(result: TestResult) -> Iterator[str]:
 )
 def late_frames(result: TestResult) -> Iterator[str]:
     """Frames count as lost that the SUT did not lose because they came back after the wait."""
-    counts = [trial.missing.late for trial in result.evidence]
-    yield from only_late(counts, sum(trial.missing.total for trial in result.evidence), "")
+    yield from _only_late(trial.missing for trial in result.evidence)
+    yield from _only_late((one.missing for one in result.view().after(result)), " after the search")
 
 
 def _counted(kind: NoteKind, evidence: str, frames_in: Callable[[Trial], int], text: str) -> Rule:

@@ -19,18 +19,10 @@ from lossratio.results.loss_events import (
     OTHER_LOAD,
     every_nth,
     has_outage,
-    of_event,
     pauses_of,
 )
-from lossratio.results.loss_tables import (
-    Seen,
-    by_direction,
-    numbers_in,
-    seen_in,
-    spread_of_loads,
-    tables_of,
-)
-from lossratio.results.loss_tests import Answer, Effect, Numbers, Table, answer, effect_of
+from lossratio.results.loss_tables import Seen, by_direction, seen_in, spread_of_loads, tables_of
+from lossratio.results.loss_tests import Answer, Effect, Numbers, Table, answer
 from lossratio.results.loss_words import (
     WHOLE,
     class_in_words,
@@ -57,9 +49,7 @@ _USELESS = 0.25
 _NEARLY_WHOLE = 0.03
 _ALIKE = 0.4
 """How much values may differ, as a share, that count as the same."""
-_CLEAR = 5.0
-"""Minimum factor by which frames of some sizes and flows lose more than others of these flows, or of these sizes."""
-_OF_LEVELS = ("flows", "sizes", "sizes_of_flows", "streams")
+_OF_LEVELS = ("flows", "sizes", "streams")
 
 
 def loss_places(trials: Sequence[Trial], deciding: Iterable[float] = ()) -> LossPlaces | None:
@@ -92,7 +82,6 @@ def loss_places(trials: Sequence[Trial], deciding: Iterable[float] = ()) -> Loss
         for one in (*of_tables, *of_events)
         if one is not None and one.chance < LEVEL and one.explained_ratio >= _LEAST_EXPLAINED
     ]
-    found += [one for own in ways if (one := _sizes_of_flows(own, answers)) is not None]
     patterns = _without_doubles(found)
     # One trial says little: whatever hit it may be regular.
     is_clear = len(used) > 1 and bool(seen) and not patterns and not any(map(has_outage, seen))
@@ -266,57 +255,6 @@ def _are_alike(table: Table, effect: Effect) -> bool:
     return len(trials) > 1 and excess / len(trials) <= alike
 
 
-def _sizes_of_flows(
-    own: Sequence[Seen], answers: Sequence[tuple[Table, Answer]]
-) -> LossPattern | None:
-    """Whether frames of some sizes are lost only in some flows, if both stand out by themselves."""
-    found = {
-        table.kind: (table, answer.effect)
-        for table, answer in answers
-        if table.direction == own[0].direction and answer.chance < LEVEL
-    }
-    if not {"flows", "sizes"} <= found.keys():
-        return None
-    (flow_table, flows), (size_table, sizes) = found["flows"], found["sizes"]
-    if flows is None or sizes is None or not _are_alike(size_table, sizes):
-        return None
-    shape = len(flows.members), len(sizes.members)
-    counts = [
-        np.sum([numbers_in(getattr(one.losses, f"flow_sizes_{table}")) for one in own], axis=0)
-        for table in ("lost", "known")
-    ]
-    if counts[0].size != shape[0] * shape[1]:
-        return None
-
-    lost, known = (np.reshape(count, (1, -1)) for count in counts)
-    inside = np.outer(flows.members, sizes.members)
-    cells = Table(
-        "sizes_of_flows",
-        "size of a flow",
-        own[0].direction,
-        lost,
-        known,
-        np.zeros(1, dtype=int),
-        np.arange(lost.size),
-    )
-    effect = effect_of(cells, inside.reshape(-1))
-    for part in (flows.members[:, None] & ~inside, sizes.members[None, :] & ~inside):
-        beside = part.reshape(-1)
-        if effect.share <= _CLEAR * lost[0, beside].sum() / max(1.0, known[0, beside].sum()):
-            return None
-    losses = own[0].losses
-    words = f"{sizes_in_words(sorted(set(losses.sizes_bytes)), sizes)} in {flows_in_words(flows, losses)}"
-    if effect.least < WHOLE and _may_be_regular(flow_table, flows, own):
-        return None
-    sentence = f"{whose(effect, own, own)} {words}; {shares_in_words(effect)}"
-    distances = {one.losses.every_frames for one in own}
-    if len(distances) == 1 and distances != {0}:
-        sentence += f". That is also one frame in {distances.pop():,}, as frames follow one another"
-    chances = [answer.chance for table, answer in answers if table in (flow_table, size_table)]
-    explained = min(1.0, effect.explained)
-    return of_event("sizes_of_flows", own, sentence, max(chances), explained)
-
-
 def _without_doubles(found: Sequence[LossPattern]) -> tuple[LossPattern, ...]:
     """The patterns without those that say less about the same frames, beginning with what explains most."""
     kept: dict[tuple[str, str | None], LossPattern] = {}
@@ -325,11 +263,8 @@ def _without_doubles(found: Sequence[LossPattern]) -> tuple[LossPattern, ...]:
 
     for _, name in list(kept):
         said = {kind for kind, direction in kept if direction == name}
-        less = set() if said.isdisjoint(_OF_LEVELS) else {"every_nth"}
-        if "sizes_of_flows" in said:
-            less |= {"flows", "sizes"}
-        for kind in less & said:
-            del kept[kind, name]
+        if "every_nth" in said and not said.isdisjoint(_OF_LEVELS):
+            del kept["every_nth", name]
     return tuple(sorted(kept.values(), key=_weight, reverse=True))
 
 

@@ -88,6 +88,9 @@ class ShowsResults(Protocol):
     def offered(self, result: Any, finding: Any) -> Sequence[Any]:
         """The traffic on which a value is based."""
 
+    def after(self, result: Any) -> Sequence[Any]:
+        """The traffic of later trials, which belong to no search."""
+
     def quantities(self, result: Any) -> Iterator[Any]:
         """All its findings."""
 

@@ -133,6 +133,7 @@ def unsent(result: TestResult) -> Iterator[str]:
         result.written,
         against_stalls(result.evidence),
     )
+    yield from unsent_frames(view.after(result), "the trials after the search")
 
 
 def unsent_frames(

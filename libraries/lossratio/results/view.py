@@ -185,6 +185,10 @@ class View(Generic[ResultT]):
         """The traffic on which a value is based. Unsent frames of this traffic cause a doubt, not a verdict."""
         return offered_in(trial for trial in result.trials if trial.is_evidence)
 
+    def after(self, result: ResultT) -> Sequence[Offered]:
+        """The traffic of later trials, such as those of latency after a search. By default, there are none."""
+        return ()
+
     def telemetry(self, result: ResultT) -> Sequence[Record]:
         """Telemetry: reports of devices around separate trials."""
         return ()

@@ -88,10 +88,9 @@ class Losses(Observed):
     sizes_known: str = ""
     """Known frames by place in that order."""
     flow_sizes_lost: str = ""
-    """Lost frames of the same flows by flow and size, from the smallest size on; empty: there is only one flow or size,
-    or there are many sizes."""
+    """In trials of earlier versions: lost frames of the same flows by flow and size, from the smallest size on."""
     flow_sizes_known: str = ""
-    """Known frames of the same flows by flow and size."""
+    """In trials of earlier versions: known frames of the same flows by flow and size."""
     step_s: Seconds = 0.0
     """Time of a step; 0: there are no steps."""
     steps_lost: str = ""

@@ -167,18 +167,4 @@ SEARCHES = (
         "(direction.lateness_s or 0.0) <= 10.0 * STALL",
         ("report/test_verdict.py::test_trials_without_stalls_alone_may_prove_a_bound",),
     ),
-    Mutation(
-        "a search never rests before its last trial",
-        "mlrsearch/last_question.py",
-        "TrialInput(duration, grid.max_load, rest=rest) if rest else None",
-        "None",
-        ("mlrsearch/test_mlrsearch_rested.py",),
-    ),
-    Mutation(
-        "frames that were not sent hide a memory of loss",
-        "measurements/throughput/rest.py",
-        "return sut_loss_ratio(trial) <= allowed and offered_load(trial) > upper",
-        "return trial.loss_ratio <= allowed",
-        ("report/test_after_rest.py",),
-    ),
 )

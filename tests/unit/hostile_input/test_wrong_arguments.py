@@ -34,11 +34,6 @@ KEYWORDS = {
     "a duration beyond any clock": (*NDR_PDR, "ramp=1e308", "'1e308' is longer than 31 years"),
     "a ramp that nobody can mean": (*NDR_PDR, "ramp=1 week", "ramp must be at least 0 s and at most 1 h, not"),
     "a rest that nobody can mean": (*NDR_PDR, "rest=2 h", "rest must be at least 0 s and at most 1 h, not"),
-    "a rest at the end that nobody can mean": (
-        *NDR_PDR,
-        "memory_rest=1 day",
-        "memory_rest must be at least 0 s and at most 1 h, not",
-    ),
     "a trial that nobody can mean": (
         "Measure MRR",
         "64B",
@@ -104,7 +99,6 @@ KEYWORDS = {
         "shares=1, most",
         "shares.* 'most' is not a ratio; write it like",
     ),
-    "a number for a command": ("Run RFC 2544", "modifier_commands=['a', 3]", "3 is not a command; write it like"),
     "a path that is too long": (*NDR_PDR, f"resume={'x' * 300}", "resume.* File name too long. Give a shorter path"),
 }
 """A keyword, its arguments, and what the answer says."""

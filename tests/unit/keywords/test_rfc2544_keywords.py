@@ -24,16 +24,6 @@ Some Of All
     Should Be Equal    ${run.problems}    ${{()}}
 All With A Reset That Fails
     Run RFC 2544    reset    frame_sizes=["64B"]    quick=True    command=false
-Random Addresses
-    ${run} =    Run RFC 2544    throughput    frame_sizes=["64B"]    quick=True    modifier=addresses
-    Should Contain    ${run.parts[0].result.conditions.traffic.modifiers}    65280 destination addresses in random order
-Management
-    Run RFC 2544    throughput    modifier=management
-Queries
-    VAR    @{commands}    true
-    ${run} =    Run RFC 2544    throughput    frame_sizes=["64B"]    quick=True    modifier=management
-    ...    modifier_commands=${commands}
-    Should Be True    $run.modifier_report.note
 Repeated Latency
     Measure Latency    10 kpps    frame_size=64B    duration=0.1 s    repeats=3
 No Repeats
@@ -68,9 +58,6 @@ def run(tmp_path_factory):
             "FAIL",
             "TrafficError: 1 of 2 tests have no result: 64B reset: The reset command",
         ),
-        ("Random Addresses", "PASS", ""),
-        ("Management", "FAIL", "SearchError: The modifier 'management' of RFC 2544 needs one command"),
-        ("Queries", "PASS", ""),
         ("Repeated Latency", "PASS", "latency at 10.000 kfps per interface"),
         ("No Repeats", "FAIL", "SearchError: repeats must be at least 1, not 0. The documentation of"),
         ("Throughput Of Other Frames", "FAIL", "Find it earlier in the same suite, for example with 'Find Conditional"),

@@ -9,7 +9,7 @@ import pytest
 from report_examples import counted_trial, dropping_trial, stalled_trial, throughput, throughput_of
 
 from lossratio.measurements.throughput import failed_search
-from lossratio.measurements.throughput.experiments import LongerTrial
+from lossratio.measurements.throughput.extra_trials import LongerTrial
 from lossratio.measurements.throughput.lines import terms
 from lossratio.measurements.throughput.sentence import sentences
 from lossratio.mlrsearch import NDR, PDR
@@ -199,14 +199,11 @@ def one_way_trial(load, *, lost, name="port1>port0"):
 def test_one_longer_trial_at_the_lowest_bound_follows_only_if_losses_begin_inside_of_trials(monkeypatch, kind, asks):
     asked = []
 
-    class After:
-        def __init__(self, testbed, request, goal, load):
-            asked.append((str(goal), load))
+    def longer(testbed, request, goal, load):
+        asked.append((str(goal), load))
+        return LongerTrial(load_per_interface_fps=1.0, duration_s=10.0, loss_ratio=0.0)
 
-        def longer_trial(self):
-            return LongerTrial(load_per_interface_fps=1.0, duration_s=10.0, loss_ratio=0.0)
-
-    monkeypatch.setattr(failed_search, "AfterSearch", After)
+    monkeypatch.setattr(failed_search, "measure_longer", longer)
     result = throughput_of([*[counted_trial(100_000.0)] * 21, *[counted_trial(100_400.0, lost=3000)] * 21])
     tried = failed_search.tried_after(result.model_copy(update={"loss_places": places(kind)}), None, None, [NDR])
     assert asked == [("NDR", 100_000.0)] * asks

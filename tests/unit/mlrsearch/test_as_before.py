@@ -164,7 +164,7 @@ def test_trials_after_a_rest_and_after_the_answer_change_nothing():
 
 
 def test_a_search_ends_without_bounds_if_the_sut_is_as_before():
-    controller = MLRsearch(GOALS, MIN, MAX, question=question(), memory_rest=15.0)
+    controller = MLRsearch(GOALS, MIN, MAX, question=question())
     trials = searched(controller, Router(101))
     found = controller.result()
     assert controller.answer is Answer.AS_BEFORE

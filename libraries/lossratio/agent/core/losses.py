@@ -24,7 +24,6 @@ MOST_FLOWS = 1024
 """The number of flows, from the first one on, whose lost frames are counted separately."""
 MOST_PLACES = 256
 """How many places of a pattern of sizes are counted separately."""
-MOST_SIZES = 16
 """The maximum number of sizes for which the frames of each flow and size are counted."""
 MOST_CLASSES = 64
 """The maximum number of values of a field that makes classes of flows."""
@@ -94,10 +93,6 @@ class LossTables:
         self._order = FrameOrder(spec)
         self._flows = min(self._order.flows, MOST_FLOWS)
         self._places = len(self._order.pattern)
-        sizes, self._size_numbers = np.unique(self._order.pattern, return_inverse=True)
-        self._sizes = len(sizes)
-        # All flows are counted, and with several streams, each flow has one size.
-        self._has_flow_sizes = 1 < self._order.flows <= MOST_FLOWS and self._sizes <= MOST_SIZES and spec.order is None
         # Table: the parts that are the same in all trials.
         self._constant: Message = {
             "flows": self._order.flows,
@@ -133,8 +128,6 @@ class LossTables:
             message.update(self._by_flow(fates, first, blocks, block))
         if 1 < self._places <= MOST_PLACES and len(set(self._order.pattern.tolist())) > 1:
             message.update(self._by_size(fates, first, blocks, block))
-            if self._has_flow_sizes:
-                message.update(self._by_flow_and_size(fates, first))
         return message
 
     def _by_flow(self, fates: Fates, first: int, blocks: int, block: Numbers) -> Message:
@@ -157,18 +150,6 @@ class LossTables:
         known = np.bincount((rest + first) % self._places, minlength=self._places) + periods
         sizes = self._order.pattern.tolist()
         return {"sizes_bytes": sizes, "sizes_lost": _counts(lost), "sizes_known": _counts(known)}
-
-    def _by_flow_and_size(self, fates: Fates, first: int) -> Message:
-        def counted(numbers: Numbers) -> Numbers:
-            cells = self._order.flow_numbers(numbers) * self._sizes + self._size_numbers[numbers % self._places]
-            return np.bincount(cells, minlength=self._flows * self._sizes)
-
-        period = self._order.period
-        periods = (fates.sent - fates.first) // period if fates.is_whole else 0
-        known = counted(fates.numbers(fates.first + periods * period) + first)
-        if periods:
-            known += periods * counted(np.arange(period))
-        return {"flow_sizes_lost": _counts(counted(fates.lost + first)), "flow_sizes_known": _counts(known)}
 
     def _by_step(self, fates: Fates, duration: float) -> Message:
         step = STEP_SECONDS

@@ -1,6 +1,5 @@
 """The public names, listed once: type checkers read them here, and the room imports each on first use."""
 
-from .modifiers import Modifier as Modifier, ModifierReport as ModifierReport, modified as modified
 from .report import rfc2544_report as rfc2544_report, write_rfc2544_report as write_rfc2544_report
 from .run import (
     ALL_TESTS as ALL_TESTS,

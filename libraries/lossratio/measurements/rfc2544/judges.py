@@ -1,19 +1,21 @@
-"""How each requirement of RFC 2544 and its updates was met, judging by the facts of a run."""
+"""How each requirement of RFC 2544 and its updates was met, judging by the results of a run."""
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from enum import Enum
 from itertools import pairwise
 from typing import Any, Literal
 
+from lossratio.measurements.frame_loss import FrameLoss
+from lossratio.measurements.latency import LatencyAtLoad
 from lossratio.measurements.recovery import RecoveryResult
-from lossratio.measurements.rfc2544.facts import SAME, Facts, is_found, reaches
-from lossratio.measurements.rfc2544.modifiers import Modifier
-from lossratio.measurements.rfc2544.run import Rfc2544Test
+from lossratio.measurements.rfc2544.run import Rfc2544Run, Rfc2544Test
+from lossratio.measurements.throughput import ThroughputResult
 from lossratio.measurements.throughput.result import Goal
 from lossratio.records import Rate
 from lossratio.results import TestResult, integrity_of
-from lossratio.units import format_frame_rate, format_ratio
+from lossratio.traffic import RFC2544_FRAME_SIZES
+from lossratio.units import format_ratio
 
 
 class Status(str, Enum):
@@ -32,17 +34,52 @@ class Status(str, Enum):
 Verdict = tuple[Status, str]
 """How a run met a requirement, and how this was done, or why it is different."""
 
+
+class Facts:
+    """What the results of a run show; there is at least one."""
+
+    def __init__(self, run: Rfc2544Run) -> None:
+        self.run = run
+        self.results: list[TestResult] = [
+            part.result for part in run.parts if part.result is not None
+        ]
+        self.conditions = self.results[0].conditions
+        self.throughputs: Sequence[ThroughputResult] = run.results_of(Rfc2544Test.THROUGHPUT)
+        self.recoveries: Sequence[RecoveryResult] = run.results_of(Rfc2544Test.RECOVERY)
+
+    @property
+    def links(self) -> int:
+        """The number of parallel links that carry the traffic."""
+        return self.conditions.testbed.links
+
+    @property
+    def learns_routes(self) -> bool:
+        """Whether a DUT has learned routes."""
+        return any("learned_routes" in dut for dut in self.conditions.duts.values())
+
+    @property
+    def latency(self) -> list[LatencyAtLoad]:
+        """The latencies of all frame sizes."""
+        results = self.run.results_of(Rfc2544Test.LATENCY)
+        return [at_load for result in results for at_load in result.latency]
+
+    @property
+    def losses(self) -> list[FrameLoss]:
+        """The frame loss rates that were measured."""
+        losses = [result.frame_loss for result in self.run.results_of(Rfc2544Test.FRAME_LOSS)]
+        return [found for found in losses if found is not None]
+
+
 Judge = Callable[[Facts], Verdict]
 """Finds from the facts of a run how a requirement was met."""
 InAnyRun = tuple[Literal[Status.DIFFERENT, Status.NOT_SEEN], str]
 """The same verdict in any run. The verdict "done" needs facts of the run."""
 
 LEFT_OUT = "this test has no result in this run"
+SAME = 1e-6
+"""Rounding error of equal rates, as a share."""
 _RUN_SECONDS, _STREAM_SECONDS = 60.0, 120.0
-_NO_MODIFIER = "this run has no such modifier; a separate run can have it"
 _NO_LIMIT = "the theoretical limit is not known because the speed of a link is not known"
-_PER_CENT = "the load is in per cent of the maximum load because the speed of a link is not known"
-_NOTHING_FOUND = "there is nothing to report"
 
 
 def _met(is_met: object, why: str, otherwise: str | None = None) -> Verdict:
@@ -54,9 +91,18 @@ def _met(is_met: object, why: str, otherwise: str | None = None) -> Verdict:
     return Status.DIFFERENT, otherwise
 
 
-def one_tester(facts: Facts) -> Verdict:
-    """Whether there are results: if so, a single tester made them."""
-    return _met(facts.results, "the TG has all ports", LEFT_OUT)
+def _reaches(load: Rate, maximum: Rate | None) -> bool:
+    """Whether a load is at least the theoretical maximum, apart from rounding; False if the maximum is not known."""
+    return maximum is not None and load.per_interface_fps >= maximum.per_interface_fps * (1 - SAME)
+
+
+def _is_found(result: ThroughputResult) -> bool:
+    """Whether the throughput is known: the search proved it, or the DUT forwards the maximum rate of the medium."""
+    outcome = result.goals[0].result
+    if outcome is None or outcome.regular:
+        return outcome is not None
+    rate = outcome.conditional_throughput
+    return rate is not None and _reaches(rate, result.max_load.theoretical_maximum)
 
 
 def one_set_up(facts: Facts) -> Verdict:
@@ -68,9 +114,8 @@ def one_set_up(facts: Facts) -> Verdict:
         }
         for result in facts.results
     ]
-    is_same = all(set_up == set_ups[0] for set_up in set_ups)
     return _met(
-        set_ups and is_same,
+        all(set_up == set_ups[0] for set_up in set_ups),
         "one set-up for all",
         "the options or the version of the DUT changed between tests",
     )
@@ -78,87 +123,32 @@ def one_set_up(facts: Facts) -> Verdict:
 
 def configuration(facts: Facts) -> Verdict:
     """Whether something is known of each DUT."""
-    unknown = [name for name, dut in facts.duts.items() if not dut.keys() - {"node"}]
+    duts = facts.conditions.duts
+    unknown = [name for name, dut in duts.items() if not dut.keys() - {"node"}]
     return _met(
-        facts.duts and not unknown,
+        duts and not unknown,
         "with the conditions of each result",
         f"not known: {', '.join(unknown)}",
     )
 
 
-def intervals(facts: Facts) -> Verdict:
-    """Whether a routing protocol has intervals."""
-    if facts.routes is False:
-        return Status.NOT_APPLICABLE, "a bridge has none"
-    return _met(
-        facts.learns_routes,
-        "the intervals of its routing protocol",
-        "routes and neighbours are static",
-    )
+def sizes(facts: Facts) -> Verdict:
+    """Whether all frame sizes of the RFC were among those of the run."""
+    measured = [part.frame_size for part in facts.run.of(Rfc2544Test.THROUGHPUT)]
+    has_all = {f"{size}B" for size in RFC2544_FRAME_SIZES} <= set(measured)
+    return _met(has_all, "all of them; further sizes are extras", ", ".join(measured))
 
 
-def frame_formats(facts: Facts) -> Verdict:
-    """Judges the formats of frames by the conditions of the results."""
-    return _met(facts.conditions, "under conditions", LEFT_OUT)
-
-
-def many_sizes(facts: Facts) -> Verdict:
-    """Whether there were enough frame sizes."""
-    return _met(len(facts.sizes) >= 5, f"{len(facts.sizes)}: {', '.join(facts.sizes)}")
-
-
-def has_sizes(wanted_bytes: Iterable[int]) -> Judge:
-    """Whether some frame sizes, in bytes, were among those of the run."""
-
-    def judge(facts: Facts) -> Verdict:
-        has_all = set(wanted_bytes) <= set(facts.sizes_bytes)
-        return _met(has_all, "all of them; further sizes are extras", ", ".join(facts.sizes))
-
-    return judge
-
-
-def examined(how: str) -> Judge:
+def examined(facts: Facts) -> Verdict:
     """Whether frames were examined in each test of throughput."""
-
-    def judge(facts: Facts) -> Verdict:
-        unseen = [one.test.name for one in facts.throughputs if not _has_examined(one)]
-        is_met = facts.throughputs and not unseen
-        return _met(is_met, how, f"no frame was examined: {', '.join(unseen)}")
-
-    return judge
+    unseen = [one.test.name for one in facts.throughputs if not _has_examined(one)]
+    is_met = facts.throughputs and not unseen
+    return _met(is_met, "frames have a tag", f"no frame was examined: {', '.join(unseen)}")
 
 
 def _has_examined(result: TestResult) -> bool:
     integrity = integrity_of(result)
     return integrity is not None and bool(integrity.examined)
-
-
-def without_modifier(facts: Facts) -> Verdict:
-    """Whether the run has no modifier."""
-    return _met(
-        facts.results and facts.run.modifier is None,
-        "these tests have none",
-        "these tests have a modifier; tests without modifiers are a separate run",
-    )
-
-
-def has_modifier(modifier: Modifier) -> Judge:
-    """Whether the run has a modifier, and whether it was applied as requested."""
-
-    def judge(facts: Facts) -> Verdict:
-        report = facts.run.modifier_report
-        if facts.run.modifier is not modifier or report is None:
-            return Status.DIFFERENT, _NO_MODIFIER
-        return _met(report.is_as_asked, report.note)
-
-    return judge
-
-
-def alternating_updates(facts: Facts) -> Verdict:
-    """Whether the run has the modifier for alternating routing updates."""
-    if facts.run.modifier is not Modifier.ROUTING_UPDATES or facts.run.modifier_report is None:
-        return Status.NOT_APPLICABLE, _NO_MODIFIER
-    return Status.DONE, "the two commands of the modifier"
 
 
 def updates_before_trials(facts: Facts) -> Verdict:
@@ -170,7 +160,7 @@ def updates_before_trials(facts: Facts) -> Verdict:
 
 def both_sides(facts: Facts) -> Verdict:
     """Whether both directions have the same rate."""
-    if facts.conditions is None or facts.conditions.traffic.pattern != "bidirectional":
+    if facts.conditions.traffic.pattern != "bidirectional":
         return Status.NOT_APPLICABLE, "traffic goes one way"
     shares = set(facts.conditions.load.shares_ratio)
     return _met(
@@ -182,7 +172,7 @@ def both_sides(facts: Facts) -> Verdict:
 
 def one_pair(facts: Facts) -> Verdict:
     """Whether there is one pair of ports."""
-    return _met(facts.conditions and facts.links == 1, f"{facts.links} of each")
+    return _met(facts.links == 1, f"{facts.links} of each")
 
 
 def all_others(facts: Facts) -> Verdict:
@@ -195,16 +185,14 @@ def all_others(facts: Facts) -> Verdict:
 def theoretical_load(facts: Facts) -> Verdict:
     """Whether the links limited the load in all tests."""
     is_whole = all(
-        reaches(one.max_load.rate, one.max_load.theoretical_maximum) for one in facts.results
+        _reaches(one.max_load.rate, one.max_load.theoretical_maximum) for one in facts.results
     )
     limited = "the maximum load is the limit of the tester, the NIC or the request; see the tables"
-    return _met(facts.results and is_whole, "the links limit the load", limited)
+    return _met(is_whole, "the links limit the load", limited)
 
 
 def waits(facts: Facts) -> Verdict:
     """Whether the waits around trials were those of the RFC."""
-    if facts.conditions is None:
-        return Status.DIFFERENT, LEFT_OUT
     deviations = facts.conditions.timing.deviations
     instead = [f"{one.step}: {one.instead} instead of {one.rfc2544}" for one in deviations]
     return _met(not instead, "", "; ".join(instead))
@@ -226,13 +214,6 @@ def durations(facts: Facts) -> Verdict:
     return _met(is_met, "final trials", f"shorter ones: {', '.join(short)}")
 
 
-def neighbours(facts: Facts) -> Verdict:
-    """Whether it is known how the DUT knew its neighbours."""
-    if facts.conditions is None:
-        return Status.DIFFERENT, LEFT_OUT
-    return Status.DONE, facts.conditions.timing.neighbours or "neighbours are static entries"
-
-
 def _allowed(goal: Goal) -> str:
     lost = f"up to {format_ratio(goal.loss_ratio)} of the frames may be lost"
     lossy = f"up to {format_ratio(goal.exceed_ratio)} of trials may lose"
@@ -250,21 +231,15 @@ def no_loss(facts: Facts) -> Verdict:
     unknown = [
         f"{size}: {one.goals[0].result.reason}"
         for size, one in _by_size(facts, Rfc2544Test.THROUGHPUT)
-        if not is_found(one)
+        if not _is_found(one)
     ]
     return _met(not unknown, "", f"not found for {'; '.join(unknown)}")
 
 
-def with_link_limits(facts: Facts) -> Verdict:
-    """Whether the theoretical limits are known alongside the throughput."""
-    return _met(facts.has_link_limits, "", _NO_LIMIT)
-
-
-def graph_over_sizes(facts: Facts) -> Verdict:
-    """Whether there is a graph over the frame size, with the theoretical rate."""
-    if not facts.has_link_limits:
-        return Status.DIFFERENT, _NO_LIMIT
-    return _met(len(facts.throughputs) > 1, "", "one frame size makes no graph")
+def link_limits(facts: Facts) -> Verdict:
+    """Whether the theoretical maximum of the links is known in all results."""
+    is_known = all(one.max_load.theoretical_maximum is not None for one in facts.results)
+    return _met(is_known, "", _NO_LIMIT)
 
 
 def tagged(facts: Facts) -> Verdict:
@@ -281,33 +256,25 @@ def latency_repeats(facts: Facts) -> Verdict:
     return _met(least >= 20, f"{least}")
 
 
-def latency_table(facts: Facts) -> Verdict:
-    """Whether there are latencies for a table."""
-    has_any = any(at_load.directions for at_load in facts.latency)
-    return _met(has_any, "with the table", _NOTHING_FOUND)
-
-
 def streams(facts: Facts) -> Verdict:
     """Whether the streams for latency were long enough."""
-    return _met(facts.shortest_stream_s >= _STREAM_SECONDS, f"{facts.shortest_stream_s:g} s")
+    shortest = min((at_load.duration_s or 0.0 for at_load in facts.latency), default=0.0)
+    return _met(shortest >= _STREAM_SECONDS, f"{shortest:g} s")
 
 
 def single_frame(facts: Facts) -> Verdict:
-    """Whether the latency of the frame in the middle of a stream is known, and streams were long enough."""
+    """Whether the latency of the frame in the middle of a stream is known."""
     known = [
         one.middle_us is not None
         for at_load in facts.latency
         for one in at_load.directions
         if one.error is None
     ]
-    if not known or not all(known):
-        return (
-            Status.DIFFERENT,
-            "tagged frames during the whole stream; the generator does not report the middle one",
-        )
-    first = "the first one after the middle of each stream"
-    beside = "; beside it the mean of up to 1000 tagged frames per second"
-    return _met(facts.shortest_stream_s >= _STREAM_SECONDS, first + beside, first)
+    return _met(
+        known and all(known),
+        "the first one after the middle of each stream; beside it the mean of up to 1000 tagged frames per second",
+        "tagged frames during the whole stream; the generator does not report the middle one",
+    )
 
 
 def steps(facts: Facts) -> Verdict:
@@ -323,80 +290,30 @@ def steps(facts: Facts) -> Verdict:
 
 def from_the_top(facts: Facts) -> Verdict:
     """Whether frame loss was measured from the medium's rate down to loads without loss."""
-    below = []
-    results = facts.run.results_of(Rfc2544Test.FRAME_LOSS)
-    for result in results:
-        first = result.max_load.rate
-        most = result.max_load.theoretical_maximum
-        if most is None:
-            return Status.DIFFERENT, _NO_LIMIT
-        if not reaches(first, most):
-            below.append((first.per_interface_fps, most.per_interface_fps))
-    if not results:
-        return Status.DIFFERENT, _NO_LIMIT
-
     problems = []
-    if below:
-        first_fps, most_fps = min(below)
-        problems.append(
-            f"it began at {format_frame_rate(first_fps)}, and the medium has {format_frame_rate(most_fps)}"
-        )
+    loads = [one.max_load for one in facts.run.results_of(Rfc2544Test.FRAME_LOSS)]
+    if not all(_reaches(load.rate, load.theoretical_maximum) for load in loads):
+        problems.append("it began below the rate of the medium, or this rate is not known")
     if not all(loss.is_complete for loss in facts.losses):
         problems.append("it ended at the smallest load, before two trials in a row lost nothing")
     return _met(not problems, "", "; ".join(problems))
 
 
-def loss_axes(facts: Facts) -> Verdict:
-    """Whether the loads of a frame loss rate are known in per cent of the medium's rate."""
-    return _met(facts.has_link_limits, "", _PER_CENT)
-
-
-def loss_graph(facts: Facts) -> Verdict:
-    """Whether there are frame loss rates for a graph."""
-    return _met(facts.losses, "", "there is nothing to draw")
-
-
 def settle(facts: Facts) -> Verdict:
     """Whether the buffers had time to empty after each burst."""
-    least = min(one.settings.settle_s for one in facts.bursts)
+    least = min(one.settings.settle_s for one in facts.run.results_of(Rfc2544Test.BACK_TO_BACK))
     return _met(least >= 2.0, f"{least:g} s, or as long as the burst")
-
-
-def burst_setting(name: str, text: str) -> Judge:
-    """Whether there are bursts. If so, the text states a setting of the first result with bursts."""
-
-    def judge(facts: Facts) -> Verdict:
-        stated = [getattr(one.settings, name) for one in facts.bursts]
-        if not stated:
-            return Status.DIFFERENT, _NOTHING_FOUND
-        return Status.DONE, text.format(stated[0])
-
-    return judge
-
-
-def burst_repeats(facts: Facts) -> Verdict:
-    """How often the longest burst was searched for."""
-    found = [one.back_to_back for one in facts.bursts if one.back_to_back is not None]
-    if not found:
-        return Status.NOT_APPLICABLE, "there is no burst because no buffer fills"
-    least = min(len(one.searches) for one in found)
-    return Status.DONE, f"N = {least}"
-
-
-def burst_table(facts: Facts) -> Verdict:
-    """Whether there are bursts for a table."""
-    return _met(any(one.back_to_back for one in facts.bursts), "", _NOTHING_FOUND)
 
 
 def at_limit(facts: Facts) -> Verdict:
     """Whether all bursts were shorter than the longest possible burst."""
     names = [
-        one.test.name for one in facts.bursts if one.back_to_back and one.back_to_back.is_at_limit
+        one.test.name
+        for one in facts.run.results_of(Rfc2544Test.BACK_TO_BACK)
+        if one.back_to_back and one.back_to_back.is_at_limit
     ]
     return _met(
-        facts.bursts and not names,
-        "none is at the limit",
-        f"only lower bounds are known: {', '.join(names)}",
+        not names, "none is at the limit", f"only lower bounds are known: {', '.join(names)}"
     )
 
 
@@ -418,7 +335,7 @@ def _overload_ratio(result: RecoveryResult) -> float:
 
 def _is_overloaded(result: RecoveryResult) -> bool:
     """Whether the overload is 110 %, or the medium's maximum rate if the maximum is lower."""
-    return _overload_ratio(result) >= 1.1 - SAME or reaches(
+    return _overload_ratio(result) >= 1.1 - SAME or _reaches(
         result.overload, result.max_load.theoretical_maximum
     )
 
@@ -431,30 +348,19 @@ def recoveries(facts: Facts) -> Verdict:
     return _met(min(repeats) > 1, f"{min(repeats)}")
 
 
-def recovery_table(facts: Facts) -> Verdict:
-    """Whether there are recoveries for a table."""
-    order = "time of the last lost frame minus time of the change; the RFC swaps the two"
-    return _met(any(one.recovery for one in facts.recoveries), order, _NOTHING_FOUND)
-
-
 def direct_networks(facts: Facts) -> Verdict:
     """Whether no routes were learned in tests of resets."""
-    return _met(facts.resets and not facts.learns_routes, "", "routes are learned")
+    return _met(not facts.learns_routes, "", "routes are learned")
 
 
 def kinds_of_reset(facts: Facts) -> Verdict:
     """The kind of reset that the run has; there is only one kind in a run."""
-    return Status.DIFFERENT, facts.resets[0].settings.reset_name
-
-
-def resets_stated(facts: Facts) -> Verdict:
-    """Whether a statement describes each reset."""
-    return _met(facts.resets and all(one.reset for one in facts.resets), "", LEFT_OUT)
+    return Status.DIFFERENT, facts.run.results_of(Rfc2544Test.RESET)[0].settings.reset_name
 
 
 def lead(facts: Facts) -> Verdict:
     """Whether frames were forwarded for long enough before the reset."""
-    least = min(one.settings.lead_s for one in facts.resets)
+    least = min(one.settings.lead_s for one in facts.run.results_of(Rfc2544Test.RESET))
     return _met(least >= 15.0, f"{least:g} s")
 
 
@@ -465,7 +371,7 @@ def at_the_throughput(test: Rfc2544Test, loads_of: Callable[[Any], Iterable[Rate
         throughputs = {
             size: one.goals[0].throughput
             for size, one in _by_size(facts, Rfc2544Test.THROUGHPUT)
-            if is_found(one)
+            if _is_found(one)
         }
         made = _by_size(facts, test)
         elsewhere = [

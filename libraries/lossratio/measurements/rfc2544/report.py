@@ -161,8 +161,6 @@ def _as_json(
         "started": run.started.isoformat(),
         "ended": run.ended.isoformat(),
         "forecast_s": run.forecast.seconds,
-        "modifier": None if run.modifier is None else run.modifier.value,
-        "modifier_report": None if run.modifier_report is None else asdict(run.modifier_report),
         "settings": settings,
         "compliance": verdict_of(tuple(requirements)),
         "requirements": [asdict(item) for item in requirements],

@@ -15,13 +15,7 @@ from lossratio.measurements.frame_loss import FrameLossRequest, measure_frame_lo
 from lossratio.measurements.latency import LatencyPoint, LatencyRequest, measure_latency_once
 from lossratio.measurements.recovery import RecoveryRequest, measure_recovery
 from lossratio.measurements.reset import DEVICES, ResetRequest, measure_reset
-from lossratio.measurements.rfc2544.modifiers import ActiveModifier, Modifier, ModifierReport
-from lossratio.measurements.throughput import (
-    SearchRequest,
-    ThroughputResult,
-    find_conditional_throughput,
-    goal_from,
-)
+from lossratio.measurements.throughput import SearchRequest, find_conditional_throughput, goal_from
 from lossratio.mlrsearch import RFC2544, Forecast
 from lossratio.results import TestIdentity, TestResult, number_of
 from lossratio.trials import Integrity
@@ -89,11 +83,6 @@ class Rfc2544Request:
     """Resets the DUT; None: a software reset of the devices, see `lossratio.measurements.reset`."""
     reset_name: str = DEVICES
     """The reset, in words."""
-    modifier: Modifier | None = None
-    """The modifier; if it concerns the traffic, the profiles already have it, see `modified`. None: there is none."""
-    modifier_commands: Sequence[str] = ()
-    """Commands of the modifier on this machine: for ``management`` a query of the device, for ``routing updates`` two
-    alternating updates."""
     integrity: Integrity = Integrity.DOUBT
     """What happens if frames do not come back as they were sent."""
 
@@ -156,10 +145,6 @@ class Rfc2544Run:
     """The time that was forecast, in seconds."""
     parts: tuple[Rfc2544Part, ...]
     """The tests, in their order."""
-    modifier: Modifier | None = None
-    """The modifier; None: there is none."""
-    modifier_report: ModifierReport | None = None
-    """What the modifier did; None: there is none."""
 
     @property
     def problems(self) -> tuple[str, ...]:
@@ -201,7 +186,6 @@ def run_rfc2544(
     """
     span = Span()
     _check(testbed, request)
-    modifier = ActiveModifier(request.modifier, request.modifier_commands, testbed)
     forecast = forecast_of(testbed, request)
     planned = tuple(request.planned())
     if on_forecast is not None:
@@ -209,15 +193,14 @@ def run_rfc2544(
     parts: list[Rfc2544Part] = []
     throughput: float | None = None
 
-    with modifier:
-        for profile, test in planned:
-            part = _measured(testbed, request, place, (profile, test), throughput, on_progress)
-            parts.append(part)
-            if test is Rfc2544Test.THROUGHPUT:
-                searched: Any = part.result
-                throughput = None if searched is None else throughput_of(searched)
-            if on_part is not None:
-                on_part(part)
+    for profile, test in planned:
+        part = _measured(testbed, request, place, (profile, test), throughput, on_progress)
+        parts.append(part)
+        if test is Rfc2544Test.THROUGHPUT:
+            searched: Any = part.result
+            throughput = None if searched is None else number_of(searched.goals[0].throughput)
+        if on_part is not None:
+            on_part(part)
 
     requests = {
         test: request.request_for(test, profile, throughput or 1.0)
@@ -230,8 +213,6 @@ def run_rfc2544(
         ended=span.end(),
         forecast=forecast,
         parts=tuple(parts),
-        modifier=request.modifier,
-        modifier_report=modifier.report(),
     )
 
 
@@ -265,11 +246,6 @@ def _measured(
         # The other tests continue, because hours of measurements must not be lost to one failed test.
         return Rfc2544Part(size, test, None, str(error))
     return Rfc2544Part(size, test, result)
-
-
-def throughput_of(result: ThroughputResult) -> float | None:
-    """The throughput without loss, frames per second per interface; None: there is none."""
-    return number_of(result.goals[0].throughput)
 
 
 def forecast_of(testbed: Testbed, request: Rfc2544Request) -> Forecast:

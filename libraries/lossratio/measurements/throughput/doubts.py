@@ -7,7 +7,6 @@ from lossratio import mlrsearch
 from lossratio.measurements.telemetry import uneven_loads
 from lossratio.measurements.throughput.later_trials import LEAST_CHANGE
 from lossratio.measurements.throughput.limits import is_bound_of_bursts, level_in_words
-from lossratio.measurements.throughput.rest import passed_after_rest
 from lossratio.measurements.throughput.result import GoalsResult
 from lossratio.results import (
     OF_STALLS,
@@ -19,7 +18,6 @@ from lossratio.results import (
     spells,
     stalls_that_decided,
 )
-from lossratio.trials import TrialResult
 from lossratio.units import format_ratio
 
 
@@ -43,19 +41,12 @@ def drift_of_search(result: GoalsResult) -> Iterator[str]:
 
 
 @doubt(
-    NoteKind.MEMORY,
-    "Trials right after a loss, compared with others at the same or a higher load; and one trial "
-    "above the bounds after a rest, if there was one.",
+    NoteKind.MEMORY, "Trials right after a loss, compared with others at the same or a higher load."
 )
 def memory_of_search(result: GoalsResult) -> Iterator[str]:
     """The SUT remembers a loss for longer than the rest between trials."""
-    passed = passed_after_rest(
-        [trial.as_result() for trial in result.evidence], _upper_bounds(result)
-    )
     found = _inconstancy(result)
-    if passed is not None:
-        yield _rested(*passed, result.written(passed[0].load))
-    elif found is not None and found.change is mlrsearch.Change.REMEMBERS_LOSS:
+    if found is not None and found.change is mlrsearch.Change.REMEMBERS_LOSS:
         yield _memory(found)
 
 
@@ -81,25 +72,6 @@ def loss_at_any_load(result: GoalsResult) -> Iterator[str]:
     elif faulty:
         said += f". Look at the frames with a fault, which count as lost: {faulty}"
     yield said
-
-
-def _rested(trial: TrialResult, upper: float, load: str) -> str:
-    """That a trial passed above the highest upper bound after a rest, in words."""
-    rest = trial.input.rest
-    return (
-        f"a trial of {trial.duration:g} s at {load}, "
-        f"{format_ratio(trial.load / upper - 1.0)} above the upper bound, passed after a rest of {rest:g} s: the SUT "
-        f"may remember a loss for longer than the rest between trials, or the trial passed by chance. rest={rest:g} s "
-        "between trials would show which"
-    )
-
-
-def _upper_bounds(result: GoalsResult) -> Iterator[tuple[float, float]]:
-    """The upper bounds that were found, in frames per second per interface, each with the loss ratio of its goal."""
-    for report in result.goals:
-        upper = report.bounds[1]
-        if upper is not None:
-            yield upper.per_interface_fps, report.goal.loss_ratio
 
 
 @doubt(

@@ -12,7 +12,6 @@ from lossratio.errors import SearchError
 from lossratio.measurements.latency.result import latency_contradictions
 from lossratio.measurements.throughput.bounds import BoundsSoFar
 from lossratio.measurements.throughput.limits import judge
-from lossratio.measurements.throughput.rest import remarks_on_rest
 from lossratio.measurements.throughput.result import (
     Goal,
     GoalOutcome,
@@ -24,12 +23,7 @@ from lossratio.measurements.throughput.result import (
     outcome_of,
     search_goal,
 )
-from lossratio.measurements.throughput.settings import (
-    ALGORITHM,
-    EARLY_VERDICT,
-    MEMORY_REST,
-    warm_ups_in,
-)
+from lossratio.measurements.throughput.settings import ALGORITHM, EARLY_VERDICT, warm_ups_in
 from lossratio.mlrsearch import (
     GoalBounds,
     GoalResult,
@@ -65,11 +59,6 @@ def search_fields(
     evidence = [entry.result for entry in entries[warm_ups:]]
     if settings.get(EARLY_VERDICT):
         run = replace(run, conditions=run.conditions.with_early_verdicts())
-    if run.error is None and MEMORY_REST in settings:
-        bounds = [
-            (result.relevant_upper_bound, result.goal.loss_ratio) for result in found.values()
-        ]
-        run = replace(run, remarks=(*run.remarks, *remarks_on_rest(evidence, bounds)))
 
     outcomes: list[GoalOutcome | None] = []
     if run.error is None:

@@ -1,4 +1,4 @@
-"""After a search in which no load met a goal: the changes that are tried, and what the error says about the losses."""
+"""After a search: one more trial, and what the error says about the losses if no load met a goal."""
 
 from __future__ import annotations
 
@@ -11,7 +11,11 @@ from typing import TYPE_CHECKING, Any
 from lossratio.errors import LossRatioError, TesterError
 from lossratio.measurements import Request
 from lossratio.measurements.throughput.doubts import loss_at_any_load
-from lossratio.measurements.throughput.experiments import AfterSearch
+from lossratio.measurements.throughput.extra_trials import (
+    measure_longer,
+    measure_smaller_load,
+    trial_below,
+)
 from lossratio.measurements.throughput.later_trials import LEAST_LOST
 from lossratio.measurements.throughput.limits import is_generators_limit
 from lossratio.measurements.throughput.result import (
@@ -22,20 +26,20 @@ from lossratio.measurements.throughput.result import (
 )
 from lossratio.mlrsearch import IrregularReason, SearchGoal
 from lossratio.results import LossPattern
-from lossratio.trials import sut_loss_ratio
+from lossratio.trials import TrialInput, sut_loss_ratio
 from lossratio.units import as_sentence
 
 if TYPE_CHECKING:
     from lossratio.testbed import Testbed
 
 _EXPLAINED = 0.9
-"""If at least this share of the lost frames has a pattern in common, nothing is tried."""
+"""Minimum share of the lost frames that have a pattern in common if this pattern explains the result."""
 
 
 def tried_after(
     result: ThroughputResult, testbed: Testbed, request: Request, goals: Sequence[SearchGoal]
 ) -> dict[str, Any]:
-    """Tries changes that may make frames pass, after a search in which no load met a goal.
+    """Makes one more trial after a search: at a smaller load if no load met a goal, or a longer one.
 
     Args:
         result: The result of the search.
@@ -47,18 +51,14 @@ def tried_after(
         Fields of the result; none if nothing was tried.
     """
     goal = _easiest_without_load(result, goals)
-    if goal is None:
-        return _longer_after(result, testbed, request, goals)
-
-    search = AfterSearch(testbed, request, goal, result.min_load.per_interface_fps)
-    tried: dict[str, Any] = {}
+    least = result.min_load.per_interface_fps
     # The search has its result. The next measurement will report the present problem.
     with suppress(LossRatioError):
-        if _may_pass_less(result, search.frames_of_smaller_load):
-            tried["smaller_load"] = search.smaller_load()
-        if _is_unexplained(result):
-            tried["experiments"] = search.experiments()
-    return tried
+        if goal is None:
+            return _longer_after(result, testbed, request, goals)
+        if _may_pass_less(result, trial_below(goal, least)):
+            return {"smaller_load": measure_smaller_load(testbed, request, goal, least)}
+    return {}
 
 
 def _longer_after(
@@ -75,9 +75,7 @@ def _longer_after(
     if not begin_inside or not bounds:
         return {}
     load, goal = min(bounds, key=itemgetter(0))
-    with suppress(LossRatioError):
-        return {"longer_trial": AfterSearch(testbed, request, goal, load).longer_trial()}
-    return {}
+    return {"longer_trial": measure_longer(testbed, request, goal, load)}
 
 
 def _easiest_without_load(
@@ -95,34 +93,18 @@ def _easiest_without_load(
     )
 
 
-def _is_unexplained(result: ThroughputResult) -> bool:
-    """Whether experiments are to find out why no load passed.
-
-    There are no experiments if the generator does not locate losses, or if most losses have a flow or a size in common.
-    """
-    places = result.loss_places
-    if places is None:
-        return False
-    explained = [
-        pattern.explained_ratio
-        for pattern in places.patterns
-        if pattern.kind in ("flows", "sizes", "sizes_of_flows")
-    ]
-    return max(explained, default=0.0) < _EXPLAINED
-
-
-def _may_pass_less(result: ThroughputResult, frames: float) -> bool:
+def _may_pass_less(result: ThroughputResult, trial: TrialInput) -> bool:
     """Whether a trial below the smallest load of the search can show that it is the load that makes it lose frames.
 
     Args:
         result: The result of the search.
-        frames: Frames of that trial per interface: so many of them must be lost if it loses the same share.
+        trial: That trial: enough of its frames must be lost if it loses the same share.
     """
     is_explained = any(pattern.kind != "direction" for pattern in _explanations(result))
     if is_explained or any(loss_at_any_load(result)) or _lost_everything(result):
         return False
     losses = [sut_loss_ratio(trial.as_result()) for trial in result.evidence_at(result.min_load)]
-    return median(losses or [0.0]) * frames >= LEAST_LOST
+    return median(losses or [0.0]) * trial.load * trial.duration >= LEAST_LOST
 
 
 def _lost_everything(result: GoalsResult) -> bool:
@@ -173,13 +155,9 @@ def _ran_out_of_time(report: GoalReport) -> bool:
 
 
 def _about_losses(result: GoalsResult) -> str:
-    """What lost frames have in common and what was tried. Without either, whether a smaller load would help."""
+    """What lost frames have in common. If nothing explains them, whether a smaller load would help."""
     found = _explanations(result)
-    sentences = [pattern.sentence for pattern in found[:1]]
-    if result.experiments is not None and result.experiments.helpful:
-        sentences += [as_sentence(one) for one in result.experiments.sentences]
-
-    words = "".join(f"{sentence}. " for sentence in sentences)
+    words = "".join(f"{pattern.sentence}. " for pattern in found[:1])
     if any(pattern.kind != "direction" for pattern in found):
         return words
     return words + _about_smaller_loads(result)

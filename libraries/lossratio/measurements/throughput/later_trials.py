@@ -1,4 +1,4 @@
-"""Trials of latency and telemetry after a search that contradict it, or whose load was not offered."""
+"""Trials of latency and telemetry after a search, and whether they contradict it."""
 
 from collections.abc import Iterable, Iterator
 from operator import attrgetter, itemgetter
@@ -6,15 +6,7 @@ from typing import NamedTuple
 
 from lossratio.measurements.latency.result import name_load
 from lossratio.measurements.throughput.result import Goal, GoalsResult
-from lossratio.results import (
-    LEAST_UNSENT,
-    ROUNDING,
-    NoteKind,
-    Offered,
-    doubt,
-    only_late,
-    unsent_frames,
-)
+from lossratio.results import ROUNDING, NoteKind, Offered, doubt
 from lossratio.trials import MissingFrames
 from lossratio.units import format_frame_rate, format_ratio
 
@@ -53,25 +45,9 @@ def _after(result: GoalsResult) -> list[_LaterTrial]:
     return [*_of_latency(result), *_of_telemetry(result)]
 
 
-@doubt(
-    NoteKind.LATE_FRAMES,
-    "The counters of trials after the search; one frame that arrives after the wait is enough.",
-)
-def late_after_search(result: GoalsResult) -> Iterator[str]:
-    """Missing frames of later trials were only late."""
-    missing = [trial.offered.missing for trial in _after(result)]
-    total = sum(one.total for one in missing)
-    yield from only_late([one.late for one in missing], total, " after the search")
-
-
-@doubt(
-    NoteKind.UNSENT,
-    f"The counters of trials after the search: more than {format_ratio(LEAST_UNSENT)} unsent at a load.",
-)
-def unsent_after_search(result: GoalsResult) -> Iterator[str]:
-    """Later trials were not offered their load."""
-    offered = (trial.offered for trial in _after(result))
-    yield from unsent_frames(offered, "the trials after the search")
+def offered_after(result: GoalsResult) -> list[Offered]:
+    """The traffic of the trials that followed the search."""
+    return [trial.offered for trial in _after(result)]
 
 
 @doubt(

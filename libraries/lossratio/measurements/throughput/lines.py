@@ -141,19 +141,11 @@ def _slower_direction(trial: Trial) -> DirectionCounters | None:
     return max(known, key=attrgetter("latency_99_us"), default=None)
 
 
-@rule(
-    Weight.REMARK,
-    NoteKind.OBSERVED,
-    "Trials after the search at its smallest load, each with one change, alternating with trials "
-    "without it; or one trial at a smaller load.",
-)
+@rule(Weight.REMARK, NoteKind.OBSERVED, "One trial at a tenth of the smallest load of the search.")
 def tried(result: GoalsResult) -> Iterator[str]:
     """What was tried after a search in which no load passed."""
     if result.smaller_load is not None:
         yield f"Tried after the search: {result.smaller_load.sentence}."
-    if result.experiments is not None:
-        for sentence in result.experiments.sentences:
-            yield f"Tried after the search: {sentence}."
 
 
 def spread_lines(spread: Sequence[GoalSpread]) -> Iterator[str]:

@@ -36,7 +36,7 @@ from lossratio.measurements.throughput.result import (
     ThroughputResult,
     describe_goal,
 )
-from lossratio.measurements.throughput.settings import ALGORITHM, END_AT_COIN, MEMORY_REST, NIGHTLY
+from lossratio.measurements.throughput.settings import ALGORITHM, END_AT_COIN, NIGHTLY
 from lossratio.mlrsearch import Answer, MLRsearch, Question
 from lossratio.results import Device, MaxLoad
 from lossratio.trials import TrialResult
@@ -111,7 +111,6 @@ class GoalSearch(
             fail_fast=request.fail_fast,
             hints=[search.trials for search in self._earlier if not search.is_as_before],
             early_verdict=request.early_verdict,
-            memory_rest=request.memory_rest,
             end_at_coin=request.end_at_coin,
             load_step=loads.step,
             question=self._question,
@@ -153,8 +152,6 @@ class GoalSearch(
 
     def _settings(self, request: RequestT, controller: MLRsearch) -> Iterator[tuple[str, Any]]:
         """The settings that are recorded only by searches that use them, by name."""
-        if request.memory_rest:
-            yield MEMORY_REST, request.memory_rest
         if request.end_at_coin:
             yield END_AT_COIN, True
         if request.nightly is not Nightly.SEARCH:

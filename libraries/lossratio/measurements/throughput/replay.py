@@ -21,7 +21,6 @@ class _Searched(BaseModel):
     max_load_fps: float
     timeout_s: float | None = None
     warm_up_duration_s: float | None = None
-    memory_rest_s: float = 0.0
 
 
 def replayed(journal: JournalContents, name: str = "The journal") -> MLRsearch:
@@ -51,7 +50,6 @@ def replayed(journal: JournalContents, name: str = "The journal") -> MLRsearch:
         fail_fast=settings.get("fail_fast") is not False,
         early_verdict=settings.get(EARLY_VERDICT) is True,
         end_at_coin=settings.get(END_AT_COIN) is True,
-        memory_rest=searched.memory_rest_s,
     )
     for trial in journal.results:
         controller.record(trial)

@@ -13,7 +13,7 @@ from lossratio.measurements.throughput.goals import NdrPdrGoals, goals_from
 from lossratio.measurements.throughput.nightly import SEARCH_EVERY, Nightly
 from lossratio.mlrsearch import Forecast, MLRsearch, SearchGoal
 from lossratio.quantities import Choice, Duration
-from lossratio.units import LONGEST_TRIAL, LONGEST_WAIT
+from lossratio.units import LONGEST_TRIAL
 
 if TYPE_CHECKING:
     from lossratio.testbed import LoadRange
@@ -45,10 +45,6 @@ class SearchRequest(Request):
     per_direction: Annotated[bool, Field(exclude=True)] = False
     """Whether the same search also finds each direction's own highest load for every goal. All directions are offered
     the same load."""
-    memory_rest: Annotated[Duration, Field(ge=0.0, le=LONGEST_WAIT, exclude=True)] = 0.0
-    """Time without traffic before an additional short trial at the end, above the bounds, which shows whether the SUT
-    remembers a loss for longer than the rest between trials; 0: there is no such trial."""
-
     end_at_coin: Annotated[bool, Field(exclude=True)] = False
     """Whether the search gives up a goal if trials pass and fail by chance over a range of loads. The result then has
     this range instead of bounds.

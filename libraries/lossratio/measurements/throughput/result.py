@@ -9,7 +9,7 @@ from pydantic import Field, JsonValue, model_validator
 from lossratio.errors import SearchError
 from lossratio.measurements.latency.result import LatencyAtLoad
 from lossratio.measurements.telemetry import TelemetryTrial
-from lossratio.measurements.throughput.experiments import Experiments, LongerTrial, SmallerLoad
+from lossratio.measurements.throughput.extra_trials import LongerTrial, SmallerLoad
 from lossratio.mlrsearch import Answer, IrregularReason, SearchGoal, SearchGoalWarning
 from lossratio.records import Rate, Ratio, Record, Seconds, UtcTime, left_out_if_empty
 from lossratio.results import MaxLoad, Outcome, TestResult
@@ -253,8 +253,8 @@ class GoalsResult(TestResult):
     spread: tuple[GoalSpread, ...] = ()
     """Spread of this result and the results before it; empty: the search was not repeated, or this result is the
     first."""
-    experiments: Experiments | None = None
-    """The experiments after a search in which no load passed; null: there were none."""
+    experiments: dict[str, JsonValue] | None = None
+    """In results of earlier versions: the experiments after a search in which no load passed."""
     smaller_load: SmallerLoad | None = None
     """A trial below the smallest load of the search, made because no load passed; left out: there was none."""
     longer_trial: LongerTrial | None = None
@@ -262,7 +262,7 @@ class GoalsResult(TestResult):
     question: QuestionAsked | None = None
     """The question that was asked before the search; left out: there was no question."""
 
-    _leave_out = left_out_if_empty("question", "smaller_load", "longer_trial")
+    _leave_out = left_out_if_empty("question", "experiments", "smaller_load", "longer_trial")
 
     @property
     def is_as_before(self) -> bool:

@@ -71,9 +71,7 @@ class ThroughputView(View[GoalsResult]):
     value_name = "conditional throughput"
     if_unsent = "and the SUT may forward more"
 
-    rules: ClassVar[tuple[Rule, ...]] = (
-        sentences,
-        search_lines,
+    rules_beside: ClassVar[tuple[Rule, ...]] = (
         tried,
         doubts.drift_of_search,
         spells,
@@ -82,12 +80,12 @@ class ThroughputView(View[GoalsResult]):
         doubts.chance,
         doubts.uneven,
         doubts.stalls,
-        later_trials.late_after_search,
-        later_trials.unsent_after_search,
         later_trials.contradicted,
         terms,
         *OF_ALL_KINDS,
     )
+    """What is said besides the findings and their numbers."""
+    rules: ClassVar[tuple[Rule, ...]] = (sentences, search_lines, *rules_beside)
 
     def pictures(self, result: GoalsResult) -> Iterator[Picture]:
         """The search, loss over load, latency over load if it is known, and latency if it was added."""
@@ -151,6 +149,10 @@ class ThroughputView(View[GoalsResult]):
         if bound is None or not is_generators_limit(finding.reason):
             return ()
         return offered_in(result.evidence_at(bound))
+
+    def after(self, result: GoalsResult) -> Sequence[Offered]:
+        """The traffic of latency and telemetry."""
+        return later_trials.offered_after(result)
 
     def telemetry(self, result: GoalsResult) -> Sequence[Record]:
         """The trials before and after which the DUTs were asked."""
