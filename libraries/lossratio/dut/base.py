@@ -312,26 +312,12 @@ class Dut(ABC, Generic[OptionsT_co]):
         """
 
     @property
-    def hold_time(self) -> float | None:
-        """Seconds of traffic that the ring in front of its program holds; None: it has no ring that counts frames."""
-        return None
-
-    @property
     def wakeful_time(self) -> float:
         """Seconds for which its program still keeps a CPU busy because it was asked something.
 
         Other programs on this CPU have to wait meanwhile, such as that of the next DUT. So traffic begins afterwards.
         """
         return 0.0
-
-    def unfetched_frames(self) -> Mapping[str, int]:
-        """Frames that have arrived since the set-up, but that its program has not taken from its rings, by side.
-
-        Raises:
-            DutError: If it does not answer.
-            NodeError: If the node cannot be reached.
-        """
-        return {}
 
     def read_queues(self) -> Sequence[Mapping[str, Any]]:
         """The counters of its receive queues so far: ``interface``, ``queue``, ``frames`` and ``dropped_frames``.

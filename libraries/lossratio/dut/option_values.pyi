@@ -40,7 +40,7 @@ class OptionValues(TypedDict, total=False):
     container: bool | str
     """vpp: Whether a second VPP with the same number of cores takes the place of testpmd: a cross-connect in a container
     with its own namespaces for mounts, network, IPC and host name, behind memif interfaces that have as many queues
-    as the links. With `process=memif` or `srv6_proxy`."""
+    as the links (one if AF_XDP is used without `queues`). With `process=memif` or `srv6_proxy`."""
     cores: int | str
     """grout, l3fwd, ovs, testpmd, vpp: Number of physical cores that forward (default: 1), each with all of its hardware
     threads, on the NUMA node of the interfaces. The system keeps the machine's first core, and the program's main
@@ -151,7 +151,9 @@ class OptionValues(TypedDict, total=False):
     vpp: Number of addresses of the NAT: the last addresses of the network in the east."""
     nat_sessions: int | str
     """vpp: Number of sessions that the NAT has room for. As in FD.io CSIT, each worker has room for its share, rounded
-    up to ten times a power of two."""
+    up to ten times a power of two. VPP chooses the worker by the host's address: with few hosts, the share of one
+    worker may be full while others have room, and VPP then drops frames of new sessions. In that case, set a higher
+    number."""
     new_burst: int | str
     """linux_router: Number B of connections that the full bucket holds. Default: a hundredth of `new_connections`. N
     connections pass if and only if they come at a rate of at most R N / (N - B)."""
@@ -185,7 +187,8 @@ class OptionValues(TypedDict, total=False):
     the suite, or `dpdk-l3fwd`, the name that DPDK's own build gives it."""
     queues: int | str
     """grout, l3fwd, ovs, testpmd, vpp: Number of receive queues of each interface. Default: on cards that the program
-    polls, one for each hardware thread that forwards; on interfaces of the kernel, one."""
+    polls, one for each hardware thread that forwards; on interfaces of the kernel, one, but all that an interface has
+    if VPP uses AF_XDP."""
     reconfiguration: Literal['announce', 'withdraw'] | str
     """frr: What a reconfiguration does: `announce` (the first peer announces further routes, which no test traffic
     takes; the default) or `withdraw` (it withdraws the routes of test traffic and announces them again)."""

@@ -1,6 +1,7 @@
 """Changes between two fingerprints of a testbed, and the side to blame: one table of rules."""
 
 import itertools
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
@@ -9,7 +10,15 @@ from lossratio.errors import DutError, LinkError, LossRatioError, TesterError
 from lossratio.testbed.counters import CAUSES, moved
 from lossratio.testbed.fingerprint import ControllerPrint, Fingerprint, NodePrint, PortPrint
 from lossratio.topology import TrafficPath
-from lossratio.trials import BlamedSide, Incident, Reaction, TrialOutput
+from lossratio.trials import (
+    BlamedSide,
+    Incident,
+    MissingFrames,
+    Reaction,
+    TrialInput,
+    TrialOutput,
+    missing_frames,
+)
 from lossratio.units import counted, format_ratio
 
 ERRORS: Mapping[BlamedSide, type[LossRatioError]] = {
@@ -59,10 +68,6 @@ _STOLEN = "the host of {node} took {after} of a CPU from it"
 _PRESSURE = "processes on {node} waited for a CPU for {after} of the time"
 _WAITED = (
     "the thread {before} of the DUT's program on {node} waited for a CPU for {after} of the time"
-)
-_STARVED = (
-    "the ring in front of the DUT's program on {node} overflowed while its thread {before} "
-    "waited for a CPU for {after}"
 )
 _HELD = "interface {name} of {node} received {after} of PAUSE or PFC, and had to stop sending"
 _HOLDS = "interface {name} of {node} sent {after} of PAUSE or PFC, so that its neighbour had to stop sending"
@@ -117,10 +122,9 @@ RULES = (
     Rule("TG", "pressure", "repeat", _PRESSURE, _MORE_CPUS),
     Rule("DUT", "suspended", "repeat", _SUSPENDED, _ALONE),
     Rule("DUT", "standstill", "repeat", _STANDSTILL, _HOST),
+    Rule("DUT", "waited", "repeat", _WAITED, _ALONE),
     Rule("controller", "suspended", "repeat", _SUSPENDED, _ALONE),
     Rule("DUT", "stolen", "note", _STOLEN, _HOST),
-    Rule("DUT", "starved", "note", _STARVED, _ALONE),
-    Rule("DUT", "waited", "note", _WAITED, _ALONE),
     *(Rule(side, "quota", "note", _QUOTA, _RAISE) for side in _SIDES),
     *(Rule(side, "held", "note", _HELD, _NO_PAUSE) for side in _SIDES),
     *(Rule(side, "holds", "note", _HOLDS, _NO_PAUSE) for side in _SIDES),
@@ -149,10 +153,10 @@ LEAST_STOLEN = 0.03
 """CPU seconds. Less does not count as stolen, because the kernel counts in hundredths."""
 LEAST_PRESSURE = 0.5
 """If some process on the TG waits for a CPU for at least this share of a trial's time, the trial is not trusted."""
-LEAST_WAIT = 0.05
-"""If a thread of a DUT's program waits for a CPU for at least this share of the time, the trial is doubtful. The share
-is the same as for stolen CPU time. If TG and DUT are one machine, the share is `LEAST_PRESSURE`, because the traffic
-itself keeps the CPUs busy."""
+SHORT_WAIT = 1e-4
+"""Seconds that a thread of a DUT's program usually waits at most, on average, until it gets a CPU that it shares."""
+LEAST_WAIT = 0.01
+"""If such a thread waits for at least this many seconds beyond its usual waits, the trial is doubtful."""
 LEAST_SUSPENSION = 0.1
 """Seconds. Less does not count as a suspension."""
 LEAST_STANDSTILL = 0.5
@@ -160,14 +164,14 @@ LEAST_STANDSTILL = 0.5
 LEAST_CLOCK_STEP = 1.0
 """Seconds by which the time of day is set. Smaller steps are the work of NTP."""
 _BY_KEY = {(rule.guilty, rule.change): rule for rule in RULES}
-STARVED = _BY_KEY["DUT", "starved"]
-"""The row for a wait that explains lost frames. Fingerprints alone do not show it: see `starvation`."""
 
 _COUNTED = frozenset(cause.change for cause in CAUSES)
 _TAKEN = (_BY_KEY["TG", "stolen"], _BY_KEY["TG", "pressure"])
 """CPU time that others take from the generator."""
 _TAKEN_AND_UNSENT = {rule.change: replace(rule, act="note") for rule in _TAKEN}
 """The same, around a trial whose generator says that it left frames unsent."""
+_WAITED_AND_SLOW = replace(_BY_KEY["DUT", "waited"], act="note")
+"""A wait of a DUT's program in a trial that lost more frames than came meanwhile."""
 
 _RESET = frozenset(
     {
@@ -193,8 +197,10 @@ class Change:
     """The earlier value, as text."""
     after: str = ""
     """The present value, as text."""
+    waited: float = 0.0
+    """Seconds for which a thread of a DUT's program had no CPU."""
     explained_frames: int = 0
-    """Lost frames that the change explains."""
+    """Lost frames that the change may explain."""
 
     def __str__(self) -> str:
         return self._filled(self.rule.sentence)
@@ -299,15 +305,19 @@ def changes_between(before: Fingerprint, after: Fingerprint, way: Way) -> tuple[
     return tuple(sorted(changes, key=lambda change: RULES.index(change.rule)))
 
 
-def unanswered(changes: Sequence[Change], output: TrialOutput) -> tuple[Change, ...]:
+def unanswered(
+    changes: Sequence[Change], trial: TrialInput, output: TrialOutput
+) -> tuple[Change, ...]:
     """The changes around a trial, except for those that its own counters already cover.
 
     CPU time that a host or other processes take from the TG only matters if it makes the generator late. If the
     generator reports when it sent, and how late it was at most, that time is named as the cause of frames that it left
-    unsent, and of nothing else. Where no frame is missing, nothing that a counter names did harm.
+    unsent, and of nothing else. Where no frame is missing, nothing that a counter names did harm. Where none is lost,
+    no wait of a DUT's program did.
     """
     if not output.lost_frames and not output.unsent_frames:
         changes = [change for change in changes if not change.is_counted]
+    changes = [*_explaining(changes, trial, output)]
     is_reported = all(
         each.lateness_s is not None and each.stretch_s is None for each in output.directions
     )
@@ -325,6 +335,26 @@ def unanswered(changes: Sequence[Change], output: TrialOutput) -> tuple[Change, 
         if change.node not in limited
     ]
     return (*others, *named)
+
+
+def _explaining(
+    changes: Sequence[Change], trial: TrialInput, output: TrialOutput
+) -> Iterator[Change]:
+    """The changes around a trial; a wait of a DUT's program only if it may have cost frames.
+
+    These are at most the frames that came meanwhile. If the trial lost more, repeating it would not help.
+    """
+    missing = missing_frames(output) or MissingFrames()
+    rates = (each.sent_frames / (each.elapsed_s or trial.duration) for each in output.directions)
+    rate = sum(rates)
+    for change in changes:
+        came = math.ceil(rate * change.waited)
+        if change.waited and missing.without_tester > came:
+            yield replace(change, rule=_WAITED_AND_SLOW, explained_frames=came)
+        elif change.waited and missing.without_tester:
+            yield replace(change, explained_frames=missing.without_tester)
+        elif not change.waited:
+            yield change
 
 
 def faults_in(now: Fingerprint, way: Way) -> tuple[Change, ...]:
@@ -395,20 +425,25 @@ def _node_changes(name: str, before: Fingerprint, after: Fingerprint, way: Way) 
         rule = _BY_KEY.get((side, cause.change))
         if rule is not None:
             yield Change(rule, name, interface or None, after=counted(count, cause.unit))
-    waited, thread_name = longest_wait(then, now)
-    if side == "DUT" and waited >= (LEAST_WAIT if is_alone else LEAST_PRESSURE) * elapsed:
+    waited, thread_name = _longest_wait(then, now)
+    if side == "DUT" and waited:
         share = format_ratio(min(1.0, waited / elapsed))
-        yield Change(_BY_KEY[side, "waited"], name, before=thread_name, after=share)
+        yield Change(_BY_KEY[side, "waited"], name, before=thread_name, after=share, waited=waited)
 
 
-def longest_wait(then: NodePrint, now: NodePrint) -> tuple[float, str]:
-    """Seconds for which a thread of the DUT's programs had no CPU, and its name, for the thread that waited longest."""
-    waits = [
-        (thread.waited - then.threads[number].waited, thread.name)
-        for number, thread in now.threads.items()
-        if number in then.threads
-    ]
-    return max(waits, default=(0.0, ""))
+def _longest_wait(then: NodePrint, now: NodePrint) -> tuple[float, str]:
+    """Seconds for which a thread of the DUT's programs had no CPU, and its name, for the thread that waited longest.
+
+    A thread that sleeps often waits a little each time, even on a CPU of its own. Such waits are left out.
+    """
+    waits = [(0.0, "")]
+    for number, thread in now.threads.items():
+        before = then.threads.get(number, thread)
+        waited = thread.waited - before.waited
+        usual = SHORT_WAIT * (thread.runs - before.runs)
+        if waited >= LEAST_WAIT + usual:
+            waits.append((waited, thread.name))
+    return max(waits)
 
 
 def _link_changes(

@@ -22,8 +22,19 @@ _TICKS = 100.0
 """Clock ticks per second in /proc/stat, which is the same on every Linux."""
 
 # Built-in commands, as far as possible. A minus sign stands for a file that is missing or unreadable, such as the
-# carrier of an interface that is down.
+# carrier of an interface that is down. The kernel adds a wait to a thread's sum when the wait ends. So the script waits
+# for a second at most until no thread waits: until none can run, but has been switched out as often as in.
 _SCRIPT = r"""
+waits() {
+    state=; read -r state < "$task/stat"
+    case ${state##*) } in R*) ;; *) return 1 ;; esac
+    switches=0
+    while read -r key value; do
+        case $key in *_switches:) switches=$((switches + value)) ;; esac
+    done < "$task/status"
+    runs=; read -r _ _ runs < "$task/schedstat"
+    [ "$switches" = "$runs" ]
+}
 while read -r programs; do
     {
         answer=
@@ -76,11 +87,13 @@ while read -r programs; do
         softnet=0
         while read -r _ value _; do softnet=$((softnet + 0x$value)); done < /proc/net/softnet_stat
         answer="${answer}count nr_throttled $throttled;count softnet_dropped $softnet;"
+        looks=0
         for program in $programs; do
             pid=; read -r pid _ < "$program"
             for task in "/proc/${pid:-none}/task"/*; do
-                waited= name=; read -r _ waited _ < "$task/schedstat"; read -r name < "$task/comm"
-                answer="${answer}thread ${task##*/} ${waited:--} $name;"
+                while [ "$looks" -lt 50 ] && waits; do looks=$((looks + 1)); sleep 0.02; done
+                waited= runs= name=; read -r _ waited runs < "$task/schedstat"; read -r name < "$task/comm"
+                answer="${answer}thread ${task##*/} ${waited:--} ${runs:--} $name;"
             done
         done
         boot=; read -r boot < /proc/sys/kernel/random/boot_id
@@ -126,6 +139,8 @@ class ThreadPrint:
     """Its name."""
     waited: float
     """Seconds since its start in which it could have run but had no CPU."""
+    runs: int = 0
+    """How often it has got a CPU since its start."""
 
 
 @dataclass(frozen=True)
@@ -292,9 +307,9 @@ def _node_print(line: str, asked: float, answered: float) -> NodePrint:
     totals = (word for word in values.get("pressure", ()) if word.startswith("total="))
     pressure = _seconds([total.removeprefix("total=") for total in totals], 1e-6)
     threads = {}
-    for pid, waited, *words in waits:
+    for pid, waited, runs, *words in waits:
         if waited != "-":
-            threads[pid] = ThreadPrint(" ".join(words), int(waited) / 1e9)
+            threads[pid] = ThreadPrint(" ".join(words), int(waited) / 1e9, int(runs))
 
     # Record: what a node reports about itself.
     return NodePrint(

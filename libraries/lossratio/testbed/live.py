@@ -20,7 +20,6 @@ from lossratio.testbed.path_check import CheckedTraffic, check_hops, look_at_fie
 from lossratio.testbed.queues import QueueReader
 from lossratio.testbed.repair import RepairingMeasurer
 from lossratio.testbed.set_up import LiveSetUp, last_wills
-from lossratio.testbed.starvation import RingReader
 from lossratio.testbed.testbed import USUAL_TRIALS, Ready, Testbed, TestbedRequest, TrialSettings
 from lossratio.testbed.undo import ignored_interruption
 from lossratio.testbed.watch import Watch, WatchedSource
@@ -66,9 +65,8 @@ class LiveTestbed(Testbed):
         interfaces = {name: way.interfaces(name) for name in set_up.sessions}
         reader = FingerprintReader(set_up.sessions, interfaces, set_up.program_files)
         undo.callback(reader.close)
-        rings = RingReader(set_up.duts)
-        queues = QueueReader(set_up.duts)
-        self._watch = Watch(reader, way, set_up.verify_duts, rings=rings, queues=queues)
+        self._queues = QueueReader(set_up.duts)
+        self._watch = Watch(reader, way, set_up.verify_duts, queues=self._queues)
 
         # A program may end without closing the testbed. The DUTs are restored nevertheless.
         atexit.register(self._leave)
@@ -215,8 +213,8 @@ class LiveTestbed(Testbed):
 
     def _begin_attempt(self) -> None:
         self._set_up.reset_duts()
-        self._watch.begin_attempt()
-        # Both of these may have asked DUTs something.
+        self._queues.begin_attempt()
+        # The reset may have asked DUTs something.
         time.sleep(self._set_up.wakeful_time)
 
     def exchange(self) -> None:

@@ -95,19 +95,17 @@ class RepairingMeasurer:
         while True:
             self._check()
             try:
-                self._watch.begin_trial()
                 output = self._measurer.measure(trial)
                 # If another run now has the testbed, it may have sent frames during this trial, which must then not get
                 # into the journal.
                 self._check()
-                changes = unanswered(self._watch.changes(), output)
+                changes = unanswered(self._watch.changes(), trial, output)
                 if any(change.is_fatal for change in changes):
                     fault = error_of(changes)
                 else:
                     fault = None
 
                 if fault is None:
-                    changes = (*self._watch.starved(trial, output), *changes)
                     output = replace(output, queues=self._watch.queues(output))
 
                 if fault is None and not self._is_to_be_repeated(changes, attempts):

@@ -10,9 +10,8 @@ from lossratio.testbed.changes import ERRORS, Change, Way, changes_between, erro
 from lossratio.testbed.connections import Connections
 from lossratio.testbed.fingerprint import Fingerprint, FingerprintReader
 from lossratio.testbed.queues import QueueReader
-from lossratio.testbed.starvation import RingReader, lost_frames, starved_in
 from lossratio.traffic import StoppedTraffic, TrafficMeasurer
-from lossratio.trials import LatencyOutput, QueueCounters, TrialInput, TrialOutput
+from lossratio.trials import LatencyOutput, QueueCounters, TrialOutput, missing_frames
 
 VERIFY_SECONDS = 20.0
 """Seconds of trials after which the configuration of the DUTs is compared with the configuration that was set up. This
@@ -38,15 +37,9 @@ class Watch:
         way: Way,
         verify: Callable[[], None],
         clock: Callable[[], float] = time.monotonic,
-        rings: RingReader | None = None,
         queues: QueueReader | None = None,
     ) -> None:
-        self._rings = rings or RingReader(())
         self._queues = queues or QueueReader(())
-        self._before: Fingerprint | None = None
-        self._attempt: Fingerprint | None = None
-        self._attempts = 0
-
         self.resets_duts = self._is_dut_away = False
         self._reader = reader
         self._way = way
@@ -63,7 +56,6 @@ class Watch:
     def begin(self) -> None:
         """Begins a measurement: takes the present state, which was just verified, as its first state."""
         self._first = self._last = self._reader.read()
-        self._rings.begin()
         self._queues.begin()
         self.resets_duts = self._is_dut_away = False
         self.is_verified, self._tampered = True, None
@@ -92,7 +84,7 @@ class Watch:
             NodeError: If a node does not answer; DUTs that are being reset need not.
         """
         self.is_verified = False
-        before = self._before = self._last
+        before = self._last
         if self.resets_duts:
             self._last = self._reader.read_answering()
         else:
@@ -114,20 +106,6 @@ class Watch:
         )
         return tuple(change for change in changes if change not in outages)
 
-    def starved(self, trial: TrialInput, output: TrialOutput) -> tuple[Change, ...]:
-        """The DUTs whose wait for a CPU explains most of the frames that the trial before the last look has lost.
-
-        They are asked only after a trial with losses: all other trials lost no frames in front of them.
-
-        Raises:
-            DutError: If a DUT does not answer.
-            NodeError: If a node cannot be reached.
-        """
-        before = self._attempt or self._before
-        if not lost_frames(output) or before is None or self._last is None:
-            return ()
-        return tuple(starved_in(trial, output, (before, self._last), self._rings.read()))
-
     def queues(self, output: TrialOutput) -> tuple[QueueCounters, ...]:
         """The counters of the DUTs' receive queues in the trial before; none if it lost no frame.
 
@@ -135,28 +113,10 @@ class Watch:
             NodeError: If a node cannot be reached.
         """
         counters = self._queues.read()
-        return counters if lost_frames(output) else ()
-
-    def begin_trial(self) -> None:
-        """Begins a trial, which may take several attempts."""
-        self._attempts = 0
-        self._attempt = None
-
-    def begin_attempt(self) -> None:
-        """Makes ready for an attempt at a trial, or for other traffic; a trial that is not repeated needs nothing.
-
-        What a DUT lacked in an earlier attempt does not explain what a later one lost.
-
-        Raises:
-            DutError: If a DUT does not answer.
-            NodeError: If a node cannot be reached.
-        """
-        self._attempts += 1
-        self._queues.begin_attempt()
-        if self._attempts > 1:
-            self._attempt = self._reader.read()
-        if self._attempts > 1 or self._rings.may_still_wait:
-            self._rings.begin()
+        missing = missing_frames(output)
+        if missing is None or not missing.without_tester:
+            return ()
+        return counters
 
     @contextmanager
     def allowing_absence(self) -> Iterator[None]:

@@ -197,7 +197,7 @@ class Incident(Observed):
     done: Reaction
     """The consequence. ``repaired`` or ``repeated``: the attempt was thrown away; ``stands``: the attempt counts."""
     explained_frames: Frames = 0
-    """Lost frames of the trial that the change explains, because a DUT's program had no CPU when they came."""
+    """Lost frames of the trial that the change may explain, because as many came while a DUT's program had no CPU."""
     way_out: str = ""
     """What helps against a cause that a counter named; empty: the cause is not so well known."""
 

@@ -107,25 +107,6 @@ def test_reconfiguration_adds_entries(dut_lab, set_up, forwarding, line):
     assert_passes(dut_lab, dut)
 
 
-def test_frames_that_a_stopped_vpp_has_no_room_for_are_counted_in_front_of_it(dut_lab, set_up):
-    dut = set_up()
-    assert dut.hold_time == 0.16
-    macs = dut.destination_macs(*dut_lab.macs)
-    dut_lab.flood("west", macs.from_west, frames=100)
-    assert dut.unfetched_frames() == {"west": 0, "east": 0}
-    pid = dut_lab.on_dut("cat", dut.program_files[0]).split()[0]
-    dut_lab.on_dut("kill", "-STOP", pid)
-    try:
-        # VPP's ring holds 10 MB, and the stand-in's socket less.
-        dut_lab.flood("west", macs.from_west, frames=200_000)
-    finally:
-        dut_lab.on_dut("kill", "-CONT", pid)
-    time.sleep(dut.settle_time)
-    unfetched = dut.unfetched_frames()
-    assert unfetched["west"] > 10_000
-    assert unfetched["east"] == 0
-
-
 def test_after_each_command_workers_are_awake_for_half_a_second(set_up):
     dut = set_up(forwarding="ip4")
     dut.read_counters()
@@ -165,11 +146,6 @@ def test_a_command_that_fails_wakes_vpp_too(monkeypatch):
         control.ask("show version")
     monkeypatch.setattr(time, "monotonic", lambda: 100.25)
     assert control.last.wakeful_time == pytest.approx(0.3)
-
-
-@needs_bpf
-def test_where_there_is_no_ring_none_is_counted(set_up):
-    assert set_up(sockets="af_xdp").hold_time is None
 
 
 def test_a_cross_connect_has_nothing_to_reconfigure(set_up):

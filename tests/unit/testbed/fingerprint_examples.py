@@ -11,9 +11,9 @@ WAY = Way(("TG",), ((End("TG", "tg0"), End("DUT1", "dut0")), (End("DUT1", "dut1"
 PORT = PortPrint(mtu=1500, carrier_changes=2, speed=10_000, damaged=0, received=0, transmitted=0, refused=0)
 
 
-def waiting(seconds):
-    """Threads of a DUT's program, one of which waited for a CPU for so many seconds."""
-    return {"12": ThreadPrint("vpp_main", 3.0), "13": ThreadPrint("vpp_wk_0", 1.0 + seconds)}
+def waiting(seconds, runs=0):
+    """Threads of a DUT's program, one of which waited for a CPU for so many seconds until it had run so often."""
+    return {"12": ThreadPrint("vpp_main", 3.0, 7), "13": ThreadPrint("vpp_wk_0", 1.0 + seconds, 100 + runs)}
 
 
 COUNTERS = {

@@ -5,11 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from fingerprint_examples import GOOD, NOW, SEEN, UP, WAY, later, waiting, with_node, with_port
+from fingerprint_examples import GOOD, NOW, SEEN, UP, WAY, later, with_node, with_port
 
 from lossratio.errors import DutError, LinkError, TesterError, TrafficError
 from lossratio.exit_status import FailureKind, kind_of_error
-from lossratio.testbed.changes import RULES, STARVED, changes_between, error_of, faults_in, guilty_of
+from lossratio.testbed.changes import RULES, changes_between, error_of, faults_in, guilty_of
 from lossratio.testbed.fingerprint import Fingerprint, NodePrint
 
 ROOT = Path(__file__).parents[3]
@@ -20,10 +20,7 @@ def test_nothing_is_seen_on_a_testbed_that_stays_as_it_is():
     assert faults_in(GOOD, WAY) == ()
 
 
-# `test_starvation.py` has the row that fingerprints alone do not show.
-@pytest.mark.parametrize(
-    "rule", [rule for rule in RULES if rule is not STARVED], ids=lambda rule: f"{rule.guilty} {rule.change}"
-)
+@pytest.mark.parametrize("rule", RULES, ids=lambda rule: f"{rule.guilty} {rule.change}")
 def test_each_row_of_the_table_is_seen_and_said_in_words(rule):
     (change,) = changes_between(GOOD, SEEN[rule.guilty, rule.change], WAY)
     assert change.rule is rule
@@ -32,20 +29,6 @@ def test_each_row_of_the_table_is_seen_and_said_in_words(rule):
         assert word in str(change)
     assert change.interface is None or change.interface in str(change)
     assert change.incident("stands").guilty == rule.guilty
-
-
-def test_a_dut_that_shares_the_tgs_machine_waits_for_half_of_the_time_until_that_counts():
-    def seen(boot_id, seconds):
-        states = (GOOD, with_node(NOW, "DUT1", threads=waiting(seconds)))
-        return [
-            str(change) for change in changes_between(*(with_node(one, "DUT1", boot_id=boot_id) for one in states), WAY)
-        ]
-
-    said = "the thread vpp_wk_0 of the DUT's program on DUT1 waited for a CPU for {} of the time"
-    assert seen("boot of DUT1", 0.04) == []
-    assert seen("boot of DUT1", 0.4) == [said.format("40 %")]
-    assert seen("boot of TG", 0.4) == []
-    assert seen("boot of TG", 0.6) == [said.format("60 %")]
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ from lossratio.testbed import fingerprint
 from lossratio.testbed.changes import Way, changes_between, unanswered
 from lossratio.testbed.counters import CAUSES
 from lossratio.testbed.fingerprint import FingerprintReader
-from lossratio.trials import TrialOutput
+from lossratio.trials import TrialInput, TrialOutput
 
 OUTPUT = TrialOutput(0.1, sent_frames=1000, lost_frames=100, unsent_frames=0)
 V1 = "cpu"
@@ -103,7 +103,11 @@ class Machine:
             replace(one, nodes={"node": replace(one.nodes["node"], **others, uptime=uptime)})
             for uptime, one in ((1.0, before), (2.0, after))
         ]
-        return [change for change in unanswered(changes_between(*prints, way), output) if change.is_counted]
+        return [
+            change
+            for change in unanswered(changes_between(*prints, way), TrialInput(1.0, 1000.0), output)
+            if change.is_counted
+        ]
 
 
 @pytest.fixture

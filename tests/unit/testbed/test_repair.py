@@ -46,12 +46,6 @@ class Unchanging:
     def changes(self):
         return ()
 
-    def begin_trial(self):
-        pass
-
-    def starved(self, trial, output):
-        return ()
-
     def queues(self, output):
         return ()
 

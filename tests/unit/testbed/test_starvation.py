@@ -1,24 +1,25 @@
-"""A program that waited for a CPU while its ring overflowed is not told as a slow device; no clock decides here."""
+"""A program that waited for a CPU is not told as a slow device: trials are repeated, and at last a bound is doubted."""
 
 from __future__ import annotations
 
-from dataclasses import replace
-from types import SimpleNamespace
+import os
+from contextlib import closing
 
 import pytest
-from fingerprint_examples import GOOD, NOW, WAY, later, waiting, with_node, without_node
+from fingerprint_examples import GOOD, NOW, WAY, later, waiting, with_node
 
-from lossratio.errors import DutError
-from lossratio.testbed.changes import STARVED
+from lossratio.nodes import NodeSession
+from lossratio.testbed import fingerprint
+from lossratio.testbed.changes import changes_between, unanswered
+from lossratio.testbed.fingerprint import FingerprintReader
 from lossratio.testbed.repair import RepairingMeasurer
-from lossratio.testbed.starvation import RingReader, Unfetched, starved_in
 from lossratio.testbed.testbed import Recovery
 from lossratio.testbed.watch import Watch
+from lossratio.traffic import REPEATS
 from lossratio.trials.trial_input import TrialInput
 from lossratio.trials.trial_output import DirectionCounters, Incident, TrialOutput
 
 TRIAL = TrialInput(0.5, 20_000.0)
-HOLDS = 0.16
 
 
 def output_of(lost, *, drops=0, elapsed=None):
@@ -26,153 +27,96 @@ def output_of(lost, *, drops=0, elapsed=None):
     east = DirectionCounters(
         "port0>port1", 10_000, 10_000, 10_000 - lost - drops, generator_drop_frames=drops, elapsed_s=elapsed
     )
-    west = DirectionCounters("port1>port0", 10_000, 10_000, 10_000)
+    west = DirectionCounters("port1>port0", 10_000, 10_000, 10_000, elapsed_s=elapsed)
     return TrialOutput((lost + drops) / 20_000, sent_frames=20_000, lost_frames=lost + drops, directions=(east, west))
 
 
-def starved(waited, unfetched, output, **sides):
-    looks = (GOOD, with_node(NOW, "DUT1", threads=waiting(waited)))
-    return list(starved_in(TRIAL, output, looks, [Unfetched("DUT1", HOLDS, {"west": unfetched, **sides})]))
+def changes_in(output, waited, runs=0):
+    looks = (GOOD, with_node(NOW, "DUT1", threads=waiting(waited, runs)))
+    return unanswered(changes_between(*looks, WAY), TRIAL, output)
 
 
-def test_a_wait_that_explains_the_loss_is_told_with_its_evidence():
-    # The ring is full after .16 s, and 2,800 frames come in .14 s.
-    (change,) = starved(0.3, 2800, output_of(2800))
-    assert change.rule is STARVED
-    assert change.rule.act == "note"
-    assert str(change) == (
-        "the ring in front of the DUT's program on DUT1 overflowed while its thread vpp_wk_0 waited for a CPU for "
-        "0.3 s (2,800 frames found no room; it holds 0.16 s)"
-    )
-    assert change.incident("stands") == Incident("DUT", "DUT1", None, str(change), "stands", 2800)
+def test_a_wait_in_which_as_many_frames_came_as_were_lost_is_told_with_its_length():
+    # 40,000 frames come in a second.
+    (change,) = changes_in(output_of(8000), 0.2)
+    assert change.rule.act == "repeat"
+    assert str(change) == "the thread vpp_wk_0 of the DUT's program on DUT1 waited for a CPU for 20 % of the time"
+    assert change.incident("stands") == Incident("DUT", "DUT1", None, str(change), "stands", 8000)
 
 
 @pytest.mark.parametrize(
-    ("waited", "unfetched", "output"),
+    ("waited", "runs", "output", "found"),
     [
-        pytest.param(0.0, 2800, output_of(2800), id="it had its CPU: the device is slow"),
-        pytest.param(0.15, 2800, output_of(2800), id="the ring bridged the wait"),
-        pytest.param(0.25, 2800, output_of(2800), id="it waited for a part of the loss only"),
-        pytest.param(0.3, 0, output_of(2800), id="all frames were lost behind the ring"),
-        pytest.param(0.3, 1000, output_of(2800), id="most frames were lost behind the ring"),
-        pytest.param(0.3, 0, output_of(0), id="none was lost"),
+        pytest.param(0.2, 0, output_of(8001), [("note", 8000)], id="more frames were lost than came meanwhile"),
+        pytest.param(0.2, 0, output_of(8001, elapsed=0.25), [("repeat", 8001)], id="an early verdict ended the trial"),
+        pytest.param(0.2, 0, output_of(0), [], id="no frame was lost"),
+        pytest.param(0.2, 0, output_of(0, drops=5), [], id="the generator dropped all that are missing"),
+        pytest.param(0.009, 0, output_of(8), [], id="the wait is short"),
+        pytest.param(0.2, 2000, output_of(8), [], id="the thread slept often, and waited little each time"),
+        pytest.param(0.2, 1800, output_of(8), [("repeat", 8)], id="it slept often, and waited long once"),
     ],
 )
-def test_any_other_loss_is_the_devices(waited, unfetched, output):
-    assert starved(waited, unfetched, output) == []
+def test_a_wait_explains_no_more_frames_than_came_meanwhile(waited, runs, output, found):
+    assert [(change.rule.act, change.explained_frames) for change in changes_in(output, waited, runs)] == found
 
 
-def test_both_rings_are_full_at_the_same_time():
-    assert [change.explained_frames for change in starved(0.3, 2800, output_of(5600), east=2800)] == [5600]
+class Starved:
+    """A testbed whose thread waits for 0.3 s between two looks, every time."""
 
+    seen = with_node(GOOD, "DUT1", threads=waiting(0.0))
 
-def test_two_devices_in_a_row_explain_a_loss_together():
-    looks = (GOOD, with_node(NOW, "DUT1", threads=waiting(0.3)))
-    rings = [Unfetched("DUT1", HOLDS, {"west": 900}), Unfetched("DUT1", HOLDS, {"west": 0, "east": 900})]
-    assert [change.explained_frames for change in starved_in(TRIAL, output_of(2000), looks, rings)] == [900, 900]
-    assert list(starved_in(TRIAL, output_of(2000), looks, rings[:1])) == []
-
-
-def test_frames_of_earlier_traffic_explain_no_more_than_the_trial_has_lost():
-    assert [change.explained_frames for change in starved(0.4, 2800, output_of(400))] == [400]
-
-
-def test_a_trial_that_ended_early_had_the_rate_of_its_own_time():
-    assert starved(0.2, 2800, output_of(2800)) == []
-    assert len(starved(0.2, 2800, output_of(2800, elapsed=0.2))) == 1
-
-
-def test_a_node_that_did_not_answer_is_not_judged():
-    rings = [Unfetched("DUT1", HOLDS, {"west": 2800})]
-    assert list(starved_in(TRIAL, output_of(2800), (GOOD, without_node(NOW, "DUT1")), rings)) == []
-
-
-class Rings:
-    """A DUT's program, whose counters are given one after the other."""
-
-    hop = SimpleNamespace(node_name="DUT1")
-
-    def __init__(self, *counts, holds=HOLDS):
-        self.hold_time = holds
-        self._counts = list(counts)
-
-    def unfetched_frames(self):
-        count = self._counts.pop(0)
-        if isinstance(count, Exception):
-            raise count
-        return {"west": count}
-
-
-def test_frames_are_counted_since_the_last_reading_and_a_new_program_counts_from_zero():
-    reader = RingReader([Rings(holds=None), Rings(5, 7, 0)])
-    reader.begin()
-    assert [[ring.frames for ring in reader.read()] for _ in range(2)] == [[{"west": 2}], [{"west": 0}]]
-
-
-def test_frames_that_a_program_takes_after_its_trial_hide_none_of_the_next_one():
-    # 100 of the 300 frames only waited: the next trial begins with 210, and loses 50.
-    dut = Rings(10, 310, 210, 260)
-    reader = RingReader([dut])
-    watch = Watch(Looks(0.0), WAY, lambda: None, lambda: 0.0, reader)
-    watch.begin()
-    found = []
-    for _ in range(2):
-        watch.begin_trial()
-        watch.begin_attempt()
-        found += [ring.frames for ring in reader.read()]
-    assert found == [{"west": 300}, {"west": 50}]
-
-
-class Looks:
-    """A testbed whose thread waits for some seconds more between two looks."""
-
-    def __init__(self, *waits):
-        self._waits = [0.0, *waits]
+    def __init__(self):
+        self._looks = 0
 
     def read(self):
-        return with_node(later(GOOD), "DUT1", threads=waiting(self._waits.pop(0)))
+        self._looks += 1
+        return with_node(later(GOOD, self._looks), "DUT1", threads=waiting(0.3 * self._looks))
 
 
-class Outputs:
-    """Measures trials as given; one that was repeated begins as often."""
-
-    def __init__(self, watch, *outputs):
-        self._watch = watch
-        self._outputs = list(outputs)
-
+class Lossy:
     def measure(self, trial):
-        output = self._outputs.pop(0)
-        for _ in range(output.repeats + 1):
-            self._watch.begin_attempt()
-        return output
+        return output_of(2800)
 
 
-def measured(dut, *outputs, waits):
-    watch = Watch(Looks(*waits), WAY, lambda: None, lambda: 0.0, RingReader([dut]))
+def test_a_program_that_always_waits_is_measured_in_bounded_time_with_the_frames_that_this_may_explain():
+    watch = Watch(Starved(), WAY, lambda: None, lambda: 0.0)
     watch.begin()
     one = RepairingMeasurer(
-        Outputs(watch, *outputs), repair=lambda: None, check=lambda: None, watch=watch, recovery=Recovery((0.0,))
+        Lossy(), repair=lambda: None, check=lambda: None, watch=watch, recovery=Recovery((0.0,), most=5)
     )
-    return [one.measure(TRIAL) for _ in outputs]
+    outputs = [one.measure(TRIAL) for _ in range(3)]
+    assert [output.repeats for output in outputs] == [REPEATS, 2, 0]
+    for output in outputs:
+        assert [each.done for each in output.incidents] == ["repeated"] * output.repeats + ["stands"]
+        assert output.incidents[-1].explained_frames == 2800
 
 
-def test_only_a_lossy_trial_costs_a_question_and_has_the_incident():
-    # The same thread waits in the second and in the third trial, but there the ring has room.
-    dut = Rings(10, 2810, 2810, 2810)
-    outputs = [output_of(0), output_of(2800), output_of(2800), output_of(0, drops=5)]
-    trials = measured(dut, *outputs, waits=(0.3, 0.6, 0.9, 1.2))
-    assert [[each.explained_frames for each in trial.incidents] for trial in trials] == [[], [2800], [], []]
-
-
-@pytest.mark.parametrize(("waited", "explained"), [(0.6, []), (0.9, [2800])])
-def test_what_a_program_lacked_in_an_earlier_attempt_does_not_explain_a_loss(waited, explained):
-    # In the first attempt, it lost 5,000 frames and waited for .6 s.
-    output = replace(output_of(2800), repeats=1)
-    (trial,) = measured(Rings(0, 5000, 7800), output, waits=(0.6, waited))
-    assert [each.explained_frames for each in trial.incidents] == explained
-
-
-def test_a_program_that_died_in_a_trial_ends_the_measurement():
-    died = DutError("DUT1: vpp has died.")
-    with pytest.raises(DutError, match=r"^DUT1: vpp has died\.$"):
-        measured(Rings(0, died), output_of(10), waits=(0.0,))
+@pytest.mark.parametrize(
+    ("state", "runs", "seen"),
+    [
+        pytest.param("R", 5, (1.3, 6), id="it waits, and its wait counts when it ends"),
+        pytest.param("R", 6, (1.0, 6), id="it runs"),
+        pytest.param("S", 5, (1.0, 5), id="it sleeps"),
+    ],
+)
+def test_a_look_at_a_thread_that_waits_lasts_until_it_runs(tmp_path, monkeypatch, state, runs, seen):
+    task = tmp_path / "4711/task/12"
+    task.mkdir(parents=True)
+    files = {
+        "stat": f"12 (a b) {state} 1",
+        "comm": "a b",
+        "schedstat": f"10 1000000000 {runs}",
+        "status": "Name:\ta b\nvoluntary_ctxt_switches:\t2\nnonvoluntary_ctxt_switches:\t3",
+        "../../pid": "4711 1",
+        "../../../sleep": f"#!/bin/sh\necho 10 1300000000 6 > {task}/schedstat",
+    }
+    for name, text in files.items():
+        (task / name).write_text(f"{text}\n")
+    (tmp_path / "sleep").chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    monkeypatch.setattr(fingerprint, "_SCRIPT", fingerprint._SCRIPT.replace('"/proc/$', f'"{tmp_path}/$'))
+    with NodeSession.here("node") as session:
+        reader = FingerprintReader({"node": session}, {}, lambda: {"node": (str(tmp_path / "4711/pid"),)})
+        with closing(reader):
+            (thread,) = reader.read().nodes["node"].threads.values()
+    assert (thread.name, thread.waited, thread.runs) == ("a b", *seen)

@@ -208,12 +208,12 @@ def test_a_host_that_is_busy_with_other_work_costs_no_trial_whose_generator_says
 def test_cpu_time_that_others_took_is_the_cause_of_frames_that_the_generator_left_unsent(seen, told, way_out):
     unsent = replace(GOOD_TRIAL, unsent_frames=300, directions=(replace(IN_TIME, lateness_s=0.2),))
     after = SEEN["TG", seen]
-    (change,) = unanswered(changes_between(GOOD, after, WAY), unsent)
+    (change,) = unanswered(changes_between(GOOD, after, WAY), TRIAL, unsent)
     incident = change.incident("stands")
     assert (change.rule.act, incident.change, incident.way_out) == ("note", told, way_out)
     # With a quota, programs wait for that, and no other work is to blame.
     counts = SEEN["TG", "quota"].nodes["TG"].counts
-    changes = unanswered(changes_between(GOOD, with_node(after, "TG", counts=counts), WAY), unsent)
+    changes = unanswered(changes_between(GOOD, with_node(after, "TG", counts=counts), WAY), TRIAL, unsent)
     assert [change.rule.change for change in changes] == ["quota"]
 
 
@@ -222,7 +222,7 @@ def test_a_quota_on_one_node_of_the_tg_hides_nothing_that_happened_on_the_other_
     two = replace(GOOD, nodes={**GOOD.nodes, "TG2": node(("tg2",), "boot of TG2")})
     limited = with_node(two, "TG", counts=SEEN["TG", "quota"].nodes["TG"].counts)
     after = with_node(later(limited), "TG2", stolen=0.2)
-    changes = unanswered(changes_between(two, after, Way(("TG", "TG2"), ())), unsent)
+    changes = unanswered(changes_between(two, after, Way(("TG", "TG2"), ())), TRIAL, unsent)
     assert [(change.rule.change, change.node) for change in changes] == [("quota", "TG"), ("stolen", "TG2")]
 
 

@@ -36,7 +36,7 @@ class ProgramOptions(DutOptions):
     cards are on two NUMA nodes, each node has half of the cores."""
     queues: int | None = Field(default=None, ge=1, le=64)
     """Number of receive queues of each interface. Default: on cards that the program polls, one for each hardware
-    thread that forwards; on interfaces of the kernel, one."""
+    thread that forwards; on interfaces of the kernel, one, but all that an interface has if VPP uses AF_XDP."""
 
 
 class SocketOptions(ProgramOptions):

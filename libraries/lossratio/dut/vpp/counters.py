@@ -55,26 +55,6 @@ def read_counters(
     return DutCounters(received, transmitted, dropped, details=details)
 
 
-def unfetched_frames(
-    control: VppControl, names: Sequence[str], kernel: Mapping[str, Any]
-) -> dict[str, int]:
-    """The kernel's counts of received frames, without those that VPP has received, by side.
-
-    Args:
-        control: The running VPP.
-        names: VPP's names of its interfaces, west and east.
-        kernel: The kernel's counters by side.
-
-    Raises:
-        DutError: If VPP does not answer, or lacks an interface.
-    """
-    counts = _counts(control, names)
-    return {
-        side: kernel[side]["rx"]["packets"] - counts[name].get("rx packets", 0)
-        for side, name in zip(SIDES, names, strict=True)
-    }
-
-
 def _counts(control: VppControl, names: Iterable[str]) -> dict[str, dict[str, int]]:
     """VPP's counters of interfaces that it must have."""
     wanted = list(dict.fromkeys(names))

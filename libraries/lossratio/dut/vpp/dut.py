@@ -1,6 +1,6 @@
 """FD.io VPP between two interfaces, controlled by its command line: a cross-connect, bridge, router or tunnel end."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
 from typing import Any
@@ -15,7 +15,7 @@ from lossratio.dut.vpp import reports
 from lossratio.dut.vpp.clock import read_clock
 from lossratio.dut.vpp.configuration import card_commands, placement_commands, socket_commands
 from lossratio.dut.vpp.control import VppControl
-from lossratio.dut.vpp.counters import read_counters, unfetched_frames
+from lossratio.dut.vpp.counters import read_counters
 from lossratio.dut.vpp.features.feature import Command, Ports
 from lossratio.dut.vpp.features.nat import Sessions
 from lossratio.dut.vpp.features.policer import policer_name
@@ -158,10 +158,6 @@ class Vpp(VppPath):
         kernel = None if self.uses_cards else self.packets_of_kernel
         pairs = self.options.forwarding_pairs(self._ports)
         return read_counters(self._control, self._vpp_names, pairs, kernel)
-
-    def unfetched_frames(self) -> Mapping[str, int]:
-        """The kernel's counts of frames, without those that VPP has received."""
-        return unfetched_frames(self._control, self._vpp_names, self.packets_of_kernel())
 
     @property
     def connections(self) -> Sessions | None:

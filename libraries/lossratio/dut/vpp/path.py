@@ -19,9 +19,6 @@ from lossratio.errors import DutError, NotMeasuredHereError
 from lossratio.nodes import CommandRunner
 from lossratio.topology import Hop
 
-_RING_SECONDS = 0.16
-"""Seconds of traffic that a packet socket's ring holds at most: it has 160 blocks, and the kernel closes a block 1 ms
-after the block's first frame."""
 _PLUGINS = {"driver: dpdk": "dpdk", "driver: rdma": "rdma", "sockets=af_xdp": "af_xdp"}
 """The plugins that drive interfaces, by what needs them."""
 
@@ -147,13 +144,6 @@ class VppPath(ProgramDut[VppOptions]):
     def is_addressed(self) -> bool:
         """Whether VPP is a router or an end of tunnels: frames must then be addressed to VPP."""
         return self.options.is_addressed
-
-    @property
-    def hold_time(self) -> float | None:
-        """The time that the ring of a packet socket holds."""
-        if self.uses_cards or self.options.uses_af_xdp:
-            return None
-        return _RING_SECONDS
 
     @property
     def wakeful_time(self) -> float:

@@ -43,7 +43,8 @@ class Nat(Feature):
     """Number of addresses of the NAT: the last addresses of the network in the east."""
     nat_sessions: int = Field(default=64_512, ge=1, le=1 << 24)
     """Number of sessions that the NAT has room for. As in FD.io CSIT, each worker has room for its share, rounded up to
-    ten times a power of two."""
+    ten times a power of two. VPP chooses the worker by the host's address: with few hosts, the share of one worker may
+    be full while others have room, and VPP then drops frames of new sessions. In that case, set a higher number."""
     udp_timeout: DurationOption | None = Field(default=None, ge=1.0, multiple_of=1.0)
     """Time after which the NAT forgets an idle UDP connection, in whole seconds. Default: 300 s."""
 

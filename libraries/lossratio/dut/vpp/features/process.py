@@ -117,7 +117,7 @@ class Container(Feature):
     container: bool = False
     """Whether a second VPP with the same number of cores takes the place of testpmd: a cross-connect in a container
     with its own namespaces for mounts, network, IPC and host name, behind memif interfaces that have as many queues as
-    the links. With ``process=memif`` or ``srv6_proxy``."""
+    the links (one if AF_XDP is used without ``queues``). With ``process=memif`` or ``srv6_proxy``."""
 
     requires = (
         (
