@@ -34,7 +34,7 @@ def bracketed(evidence: Evidence) -> float | None:
     if floor is None:
         forwarded = float(evidence.counts.forwarding_rate[np.argmin(evidence.counts.load)])
         return max(HALF * ceiling, min(forwarded, (1.0 - 0.25 * step) * ceiling))
-    return None if ceiling - floor <= FINE * ceiling else math.sqrt(floor * ceiling)
+    return None if ceiling <= (1.0 + FINE) * floor else math.sqrt(floor * ceiling)
 
 
 def losing_little(evidence: Evidence) -> float | None:

@@ -37,9 +37,9 @@ _LONG_SHARE = 1.0 / 12.0
 """Its largest share of the search's time."""
 _REFERENCE = 1.1
 """The overload that is measured again and again, as a multiple of the forwarded rate."""
-_REFERENCES, _SCATTER = 3, 0.0005
-"""Trials in this overload at first, or ten, if their rates scatter by more than this share of the load; fewer, if the
-search is short: one for each minute, and one."""
+_REFERENCES = 3
+"""Trials in this overload at first, or ten, if their rates scatter; fewer, if the search is short: one for each minute,
+and one."""
 _CHECKS = (0.4, 0.75)
 """Shares of the search's time after which they are repeated."""
 _ONCE_ROOM = 1.25
@@ -208,8 +208,7 @@ class SearchByCounts:
         if found is not None:
             return found
 
-        scatter = evidence.goodputs.max(initial=0.0) - evidence.goodputs.min(initial=math.inf)
-        most = LEAST_TRIALS if scatter > _SCATTER * self._reference else _REFERENCES
+        most = LEAST_TRIALS if evidence.has_scatter else _REFERENCES
         due = min(most, 1 + int(self._timeout / 60.0))
         due += sum(self.elapsed > share * self._timeout for share in _CHECKS)
         if self._reference and len(evidence.goodputs) < due:

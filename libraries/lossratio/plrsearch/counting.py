@@ -30,6 +30,8 @@ _UNSEEN = -math.log(TAIL)
 """Events that are expected this many times are seen with a probability of 97.5 %."""
 _TARGETS = 3.0
 """Targets that a trial may lose, and frames by chance, before it is lossy."""
+_SCATTER = 0.0005
+"""The forwarded rates of a device whose capacity varies differ by more than this share of the overload."""
 _SAME = 1e-9
 """Relative distance of equal loads."""
 
@@ -64,6 +66,14 @@ class Evidence:
     def goodputs(self) -> Array:
         """Frames per second that the trials at the reference load forwarded."""
         return self.counts.forwarding_rate[self.within(self.reference, self.reference)]
+
+    @property
+    def has_scatter(self) -> bool:
+        """Whether the trials at the reference load forwarded different rates."""
+        rates = self.goodputs
+        return bool(
+            rates.max(initial=0.0) - rates.min(initial=math.inf) > _SCATTER * self.reference
+        )
 
     @property
     def is_lossy(self) -> NDArray[np.bool_]:

@@ -47,7 +47,7 @@ class HeldLoad:
         floor, ceiling = bracket(evidence)
         self.ceiling = ceiling or math.inf
         rates = evidence.goodputs
-        if len(rates) > 1:
+        if evidence.has_scatter:
             self.highest = self.clamped(
                 max(float(np.mean(rates)), floor or 0.0) - _TAIL * float(np.std(rates, ddof=1))
             )

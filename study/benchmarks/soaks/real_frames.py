@@ -38,22 +38,24 @@ from lossratio.trials import TrialInput
 
 ROOT = Path(__file__).parents[3]
 TARGET = 1e-3
-"""Target loss ratio. 3.7 / TARGET frames (or batches) without loss verify a load, in at least ten trials of 2 s. At 32
-kfps, this takes 20 s, and 30 s for batches of 256."""
+"""Target loss ratio. 3.7 / TARGET frames (or batches) without loss verify a load, in at least ten trials of 2 s. At 8
+kfps, this takes 20 s, and two minutes for batches of 256."""
 
-CAPACITY = 32_000
+CAPACITY = 8_000
 """Frames per second that pass in whole batches, or through all queues."""
-RATE, BUCKET = 20_000, 1_000
+RATE, BUCKET = 5_000, 250
 """Frames per second that the policer passes, and frames that its bucket holds."""
 QUEUES = 4
 """Queues to which frames are spread at random."""
 HOLDS = 320
-"""Frames that the queues hold together, or the device with batches, which holds at least two: 10 ms of traffic. So the
+"""Frames that the queues hold together, or the device with batches, which holds at least two: 40 ms of traffic. So the
 stalls of the generator on a busy machine lose no frames. A trial lets this many more frames through."""
-PERIOD, PAUSE, RING = 4.0, 0.034, 700
+PERIOD, PAUSE, RING = 4.0, 0.034, 175
 """Seconds between the beginnings of pauses, seconds of a pause, and frames that the ring holds."""
 STOPPED_EVERY, STOPPED, STOPPED_RING = 3.0, 0.05, 256
 """The same for the program that really stops. It is too slow for more than some ten thousand frames per second."""
+LIMITS = 100.0, 12_000.0
+"""The lowest and the highest load in frames per second."""
 PROGRAM = Path(__file__).with_name("lossy_forwarder.c")
 FORWARDER = Path(__file__).with_name("pausing_forwarder.py")
 
@@ -75,11 +77,6 @@ class Device:
     def topology(self) -> Path:
         """The topology file: a program needs a generator that leaves it a CPU."""
         return ROOT / "topologies" / ("local.yaml" if self.program else "local-xdp.yaml")
-
-    @property
-    def limits(self) -> tuple[float, float]:
-        """The lowest and the highest load in frames per second."""
-        return (100.0, 12_000.0) if self.program else (500.0, 60_000.0)
 
 
 def batches(size: int) -> Device:
@@ -107,7 +104,7 @@ DEVICES = {
     ),
     # By a simulation of 200 million frames, within .1 %.
     "queues": Device(
-        31_610.0, "single frames", {"QUEUES": QUEUES, "COST": 10**9 * QUEUES // CAPACITY, "HOLDS": HOLDS // QUEUES}
+        7_902.0, "single frames", {"QUEUES": QUEUES, "COST": 10**9 * QUEUES // CAPACITY, "HOLDS": HOLDS // QUEUES}
     ),
 }
 """The devices by name. The last one is healthy: some frames are lost because its queues get random shares."""
@@ -119,6 +116,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--proof", type=float, default=30.0, help="seconds of the trial at the stated load")
     parser.add_argument("--runs", type=int, default=1, help="searches of each device")
     parser.add_argument("--device", nargs="+", choices=DEVICES, default=list(DEVICES))
+    parser.add_argument("--generator", default="auto", help="kind of the generator for the XDP program (default: auto)")
     parser.add_argument("--keep", type=Path, help="directory of the result files; default: none are kept")
     parser.set_defaults(command=measure)
 
@@ -128,6 +126,7 @@ def measure(arguments: argparse.Namespace) -> None:
     with tempfile.TemporaryDirectory() as directory:
         for name in arguments.device:
             text = DEVICES[name].topology.read_text().replace("name: local", f"name: soak-{os.getpid()}", 1)
+            text = text.replace("kind: auto", f"kind: {arguments.generator}")
             file = Path(directory) / "soak.yaml"
             file.write_text(text)
             for _ in range(arguments.runs):
@@ -153,7 +152,7 @@ def search(file: Path, results: Path, name: str, seconds: float, proof: float) -
             options = {"object": compiled(device, file.parent), "map": "way_out"}
             testbed = stack.enter_context(open_testbed(file, dut="xdp", options=options, results=results))
             box = Forwarder(testbed)
-        least, most = device.limits
+        least, most = LIMITS
         result = testbed.critical_load(
             64, bidirectional=False, name=name, target_loss_ratio=TARGET, timeout=seconds, min_load=least, max_load=most
         )
