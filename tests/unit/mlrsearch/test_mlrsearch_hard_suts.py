@@ -249,3 +249,10 @@ def test_a_jump_far_down_is_taken_from_a_load_that_more_trials_proved():
         losses.append(max(1e-4, knee(1e6)(trial.load, 1.0)))
         controller.record(measured(trial.load, trial.duration, losses[-1]))
     assert sum(loss == 1e-4 for loss in losses) == CHECKS
+
+
+def test_a_frame_lost_in_each_trial_leads_to_the_minimum_load_in_few_steps():
+    controller = MLRsearch([NDR], MIN, MAX)
+    result = drive(controller, lambda load, duration: max(1.0 / (load * duration), knee(1e6)(load, duration)))
+    assert result[NDR].reason is IrregularReason.MIN_LOAD_IS_UPPER_BOUND
+    assert controller.trials <= 30

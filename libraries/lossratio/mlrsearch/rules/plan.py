@@ -55,11 +55,11 @@ lose frames. Two unlucky trials at 99 kfps suggest that as much is lost at 10 kf
 """
 
 FARTHER = 8
-"""If loss does not fade below the place that the overload shows, the next load is at most this many times as far down
-as the smallest lossy load is. Then trials may be lossy by chance, and such trials must not lead far away.
+"""If loss does not fade from the second smallest lossy load to the smallest one, the next load is at most this many
+times as far below it as the two are apart. Perhaps trials are lossy by chance, and chance must not lead far away.
 
-Example: overload shows a bound at 100 kfps. A trial at 100 kfps loses 1 %, and one at 99 kfps loses 2 %, perhaps in a
-stall. The next load is 88 kfps or more.
+Example: a trial at 100 kfps loses 1 %, and one at 99 kfps loses 2 %, perhaps in a stall. The next load is about 91 kfps
+or more.
 """
 
 LEAST_SUCCESS = 1e-9
@@ -229,8 +229,7 @@ def _deepest(view: GoalView, facts: Plan) -> int:
     if lost < lost_above:
         return -1
 
-    fallen = max(0.0, facts.expected.overload[0] - lossy[0])
-    deepest = lossy[0] - FARTHER * (fallen + view.width)
+    deepest = lossy[0] - FARTHER * max(view.width, lossy[1] - lossy[0])
     passed = max((position for position in facts.passed if position < lossy[0]), default=deepest)
     return math.floor(min(deepest, passed))
 
