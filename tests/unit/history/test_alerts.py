@@ -185,7 +185,7 @@ def test_curl_as_in_the_how_to_posts_text_and_data(night, webhook, monkeypatch, 
         ("alerts:\n- {name: a}", r"alerts\.0\.command"),
         ("alerts:\n- {name: a, command: ''}", r"alerts\.0\.command"),
         ("alerts:\n- {name: a, command: ' '}", r"alerts\.0\.command"),
-        ("alerts:\n- {name: a, command: '\"x'}", "No closing quotation"),
+        ("alerts:\n- {name: a, command: '\"x'}", "no closing quotation"),
         ("alerts:\n- {name: a, command: x, webhook: {url: 'http://h'}}", r"alerts\.0\.webhook: unknown field"),
         # The list itself is right, and "str" is no field of the file.
         (
