@@ -1,4 +1,4 @@
-"""Alerts about trends, set up in a YAML file: by a webhook, by e-mail, or by a command.
+"""Alerts about trends, set up in a YAML file: each is the input of a command, which may be any program.
 
 An alert says what changed, where, and how certain that is. A later alert says who explained the change, and why. Each
 alert is sent once: a memory beside the file records the alerts that were sent, so the next night sends no second alert
@@ -7,18 +7,18 @@ about the same change. An alert that could not be sent is tried again.
 
 import json
 import math
-import os
+import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import datetime
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import numpy as np
-from pydantic import AwareDatetime, BaseModel, Field, model_validator
+from pydantic import AwareDatetime, BaseModel, BeforeValidator, Field
 
+from lossratio import callouts
 from lossratio.errors import ReportError, StorageError
-from lossratio.history.sinks import Command, Email, Message, NotSentError, Sink, Webhook
 from lossratio.history.trend import ALARMS, LOOK_AT, Trend, TrendVerdict, missing_in_a_row
 from lossratio.history.trend_words import describe_trend
 from lossratio.input_file import MOST_RECORDED_BYTES, parse_json, read_input_file
@@ -29,19 +29,22 @@ from lossratio.units import and_more, counted, format_change_size, results_count
 from lossratio.yaml_file import load_yaml_file
 
 FORMAT: Literal["lossratio-alerts/1"] = "lossratio-alerts/1"
+_MOST_OUTPUT = 1_000_000
+"""The most bytes that a command may print."""
+
+
+def _in_words(command: object) -> object:
+    """A command as the list of its words, if it is a text."""
+    return shlex.split(command) if isinstance(command, str) else command
 
 
 class Alert(FileModel):
-    """An alert: the sink that sends it, and the trends that it is for."""
+    """An alert: the command that sends it, and the trends that it is for."""
 
     name: str = Field(min_length=1, max_length=100)
     """The alert's name in messages and in the memory."""
-    webhook: Webhook | None = None
-    """An HTTP request that sends it."""
-    email: Email | None = None
-    """A mail that sends it."""
-    command: Command | None = None
-    """A command that sends it."""
+    command: Annotated[tuple[str, ...], Field(min_length=1), BeforeValidator(_in_words)]
+    """The command on this machine that sends it, as a text or a list; it reads the alert from its standard input."""
     input: Literal["text", "json"] = "text"
     """The form of the command's input."""
     timeout: float = Field(default=20.0, gt=0.0, le=600.0)
@@ -54,25 +57,6 @@ class Alert(FileModel):
     """Devices with their options that the alert is for: words, or a pattern with ``*``."""
     quantity: str = "*"
     """Quantities that the alert is for: a name, or a pattern with ``*``."""
-
-    @model_validator(mode="after")
-    def _has_one_way(self) -> "Alert":
-        count = len(self._sinks())
-        if count != 1:
-            raise ValueError(
-                f"an alert needs exactly one of webhook, email and command, but this one has {count}"
-            )
-        return self
-
-    def _sinks(self) -> list[Sink]:
-        sinks = (self.webhook, self.email, self.command)
-        return [sink for sink in sinks if sink is not None]
-
-    @property
-    def sink(self) -> Sink:
-        """The sink that sends the alert."""
-        (sink,) = self._sinks()
-        return sink
 
 
 class _AlertsFile(FileModel):
@@ -97,7 +81,7 @@ class Alerts:
         """Reads a file of alerts, and checks that it can be used. It sends nothing.
 
         Raises:
-            ReportError: If the file is wrong, an environment variable is missing, or the memory cannot be read.
+            ReportError: If the file is wrong, or the memory cannot be read.
         """
         loaded = load_yaml_file(path, _AlertsFile, ReportError, check=_problems)
         memory = path.parent / (loaded.memory or f"{path.stem}.sent.json")
@@ -130,10 +114,9 @@ class Alerts:
             if not news:
                 continue
 
-            try:
-                alert.sink.send(_message(alert, news), alert.timeout)
-            except NotSentError as error:
-                yield f"Alert {alert.name!r} was not sent and will be tried again next time: {error}."
+            problem = _problem_of_sending(alert, news)
+            if problem is not None:
+                yield f"Alert {alert.name!r} was not sent and will be tried again next time: {problem}."
                 continue
 
             yield f"Alert {alert.name!r} was sent: {counted(len(news), 'change')}."
@@ -147,7 +130,36 @@ class Alerts:
                 yield f"{self.memory} cannot be written ({reason}), and the next night will send this alert again."
 
 
-def alert_subject(trends: Sequence[Trend]) -> str:
+def _problem_of_sending(alert: Alert, trends: Sequence[Trend]) -> str | None:
+    """Runs the command of an alert about trends; returns why the alert was not sent, or None."""
+    name = alert.command[0]
+    given = f"{_as_input(alert, trends)}\n".encode()
+    try:
+        done = callouts.run_program(
+            alert.command, stdin=given, timeout=alert.timeout, most=_MOST_OUTPUT
+        )
+    except callouts.CallError as error:
+        return f"{name} {error}"
+    if done.returncode == 0:
+        return None
+    printed = [output.decode(errors="replace") for output in (done.stdout, done.stderr)]
+    said = callouts.shown(callouts.said_by(*printed))
+    return f"{name} ended with exit status {done.returncode}: {said}"
+
+
+def _as_input(alert: Alert, trends: Sequence[Trend]) -> str:
+    """What the command of an alert reads: the text, or JSON of the text with its subject and of the trends."""
+    text = "\n\n".join("\n".join(_paragraph(trend)) for trend in trends)
+    if alert.input == "text":
+        return text
+    data = {
+        "text": f"{_subject(trends)}\n\n{text}",
+        "trends": [_trend_as_data(trend) for trend in trends],
+    }
+    return json.dumps(data)
+
+
+def _subject(trends: Sequence[Trend]) -> str:
     """What an alert is about, in one line."""
     first = trends[0]
     size = ""
@@ -166,11 +178,11 @@ def _paragraph(trend: Trend) -> Iterator[str]:
     yield f"What: {describe_trend(trend)}"
     device = f", device {key.device}" if key.device else ""
     yield f"Where: testbed {key.testbed}, test {key.test}, {key.quantity}{device}"
-    yield f"How sure: {how_sure(trend)}"
+    yield f"How sure: {_how_sure(trend)}"
     yield f"Newest result: {trend.series.times[-1]:%Y-%m-%d %H:%M} UTC"
 
 
-def how_sure(trend: Trend) -> str:
+def _how_sure(trend: Trend) -> str:
     """How certain an alarm is, in words: the results that agree, and the size of the change over the usual scatter.
 
     The scatter is the standard deviation of the values in the step before the change.
@@ -236,20 +248,6 @@ def _problems(loaded: _AlertsFile) -> Iterator[tuple[tuple[str | int, ...], str]
     for index, alert in enumerate(loaded.alerts):
         if alert.name in names[:index]:
             yield ("alerts", index, "name"), f"another alert is called {alert.name!r}"
-        for variable in alert.sink.variables():
-            if variable not in os.environ:
-                problem = f"the environment variable {variable} is not set; export it before"
-                yield ("alerts", index), problem
-
-
-def _message(alert: Alert, trends: Sequence[Trend]) -> Message:
-    subject = alert_subject(trends)
-    text = "\n\n".join("\n".join(_paragraph(trend)) for trend in trends)
-    return Message(subject, text, _as_data(f"{subject}\n\n{text}", trends), alert.input)
-
-
-def _as_data(text: str, trends: Sequence[Trend]) -> dict[str, Any]:
-    return {"text": text, "trends": [_trend_as_data(trend) for trend in trends]}
 
 
 def _trend_as_data(trend: Trend) -> dict[str, Any]:
@@ -262,5 +260,5 @@ def _trend_as_data(trend: Trend) -> dict[str, Any]:
         "verdict": trend.verdict.value,
         "ratio": ratio,
         "began": trend.began.isoformat(),
-        "how_sure": how_sure(trend),
+        "how_sure": _how_sure(trend),
     }

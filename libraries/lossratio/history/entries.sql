@@ -12,6 +12,8 @@ INSERT INTO found BY NAME SELECT *, coalesce(
     AND list_bool_and([isfinite(coalesce(number, 0)) FOR number IN
         [value, lower_bound, upper_bound, seconds, frame_size_bytes, unsent_share, most, aggregate_factor]])
     AND coalesce(aggregate_factor, 1) > 0
+    AND list_bool_and([isfinite(coalesce(number / coalesce(aggregate_factor, 1), 0)) FOR number IN
+        [value, lower_bound, upper_bound, most]])
     AND coalesce(resolution, 0) >= 0 AND coalesce(resolution, 0) < 1
     AND len(coalesce(doubts, [])) = list_count(coalesce(doubts, []))
     AND len(coalesce(tags, [])) = list_count(coalesce(tags, []))

@@ -80,16 +80,11 @@ TREND = ("trend", ".")
 IN_OTHER_FILES = {
     "misspelt field of a job": (("run", "--job"), JOB.format("toplogies", "frame_sizes"), "Did you mean 'topologies'?"),
     "misspelt field of its tests": (("run", "--job"), JOB.format("topologies", "framesize"), "mean 'frame_sizes'?"),
-    "misspelt way of an alert": (
-        (*TREND, "--alert"),
-        "alerts: [{name: x, webhok: {url: 'http://x'}}]",
-        "Did you mean 'webhook'?",
-    ),
     "misspelt field of an alert": ((*TREND, "--alert"), "alerts: [{name: x, comand: tee}]", "Did you mean 'command'?"),
-    "misspelt security of a mail": (
+    "misspelt input of an alert": (
         (*TREND, "--alert"),
-        "alerts: [{name: x, email: {host: a, from: a@b, to: [c@d], security: startls}}]",
-        "Did you mean 'starttls'?",
+        "alerts: [{name: x, command: tee, input: jso}]",
+        "Did you mean 'json'?",
     ),
     "topology instead of alerts": (
         (*TREND, "--alert"),

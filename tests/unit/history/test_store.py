@@ -247,6 +247,17 @@ def test_rates_of_a_series_are_per_interface_and_those_of_files_aggregates(tmp_p
 
 
 @pytest.mark.whole
+def test_a_factor_so_small_that_a_rate_per_interface_would_be_infinite_is_an_impossible_number(tmp_path):
+    history = History(tmp_path)
+    history.add([entry(0, 1e6)])
+    history.add([{**entry(1, 1e6), "aggregate_factor": 1e-305}])
+    stored = history.read()
+    assert stored.table.column("value").to_pylist() == [1e6]
+    (problem,) = stored.problems
+    assert problem.endswith("or with an impossible number.")
+
+
+@pytest.mark.whole
 @pytest.mark.parametrize("above", ["testbed=west", "value=1", "test=x/outcome=failed", "date=2020-01-01", "a=b"])
 def test_the_names_of_folders_above_a_history_are_no_columns(tmp_path, above):
     inside, outside = History(tmp_path / above), History(tmp_path / "history")
