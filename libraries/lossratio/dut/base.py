@@ -212,6 +212,8 @@ class Dut(ABC, Generic[OptionsT_co]):
     """Name that suites and topologies use."""
     options_type: ClassVar[type[DutOptions]]
     """Class of the options."""
+    csit_type: ClassVar[str | None] = None
+    """FD.io CSIT's name for its type; None: the kind."""
     software: ClassVar[Tool | None] = None
     """The program that forwards, which a Linux node may lack; None: no program forwards."""
     tools: ClassVar[tuple[Tool, ...]] = ()
@@ -236,8 +238,9 @@ class Dut(ABC, Generic[OptionsT_co]):
 
     @classmethod
     def identity(cls, options: DutOptions) -> dict[str, Any]:
-        """Kind, and whether it routes, as JSON data for results."""
-        return {"kind": cls.kind, "is_router": options.is_router}
+        """Kind, type in CSIT, and whether it routes, as JSON data for results."""
+        csit_type = cls.csit_type or cls.kind.lower().replace("-", "_")
+        return {"kind": cls.kind, "csit_type": csit_type, "is_router": options.is_router}
 
     @abstractmethod
     def check(self) -> None:

@@ -52,6 +52,7 @@ class L3fwd(DpdkDut[L3fwdOptions]):
 
     kind = "l3fwd"
     options_type = L3fwdOptions
+    csit_type = "dpdk"
     software = Tool(
         *("dpdk-l3fwd", "", None, "l3fwd of DPDK"),
         how="It is an example of DPDK (Debian: dpdk-doc and libdpdk-dev), which is built with make. Set its path "

@@ -48,6 +48,7 @@ class Testpmd(DpdkDut[TestpmdOptions]):
 
     kind = "testpmd"
     options_type = TestpmdOptions
+    csit_type = "dpdk"
     # It has no option that prints its version, but its telemetry reports it.
     software = Tool("dpdk-testpmd", "dpdk-dev", None, "testpmd of DPDK")
     tools = (PYTHON,)

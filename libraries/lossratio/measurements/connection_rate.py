@@ -168,6 +168,14 @@ class ConnectionRateView(ThroughputView):
         """None: RFC 2544 has no goals in connections per second."""
         return ""
 
+    def csit(self, result: GoalsResult) -> dict[str, Any]:
+        """NDR and PDR in connections per second; in packets per second if connections are established beforehand."""
+        frames = _frames_of_transaction(result)
+        exported = super().csit(result)
+        return dict(
+            connections.as_packets(exported, frames) if frames else connections.as_cps(exported)
+        )
+
 
 def _frames_of_transaction(result: GoalsResult) -> int:
     """Frames of both ends over a connection that was established beforehand; 0: the connections are measured."""

@@ -1,7 +1,7 @@
 """The rate of connections at which a device loses a given share of them."""
 
 from collections.abc import Iterator
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
@@ -9,6 +9,7 @@ from lossratio.measurements.connection_tables import OfConnectionRates
 from lossratio.measurements.connections import (
     CONNECTIONS_PER_SECOND,
     OpeningRequest,
+    as_cps,
     in_connections,
     lines_of_losses,
 )
@@ -81,3 +82,8 @@ class ConnectionSoakView(SoakView):
     def findings(self, result: SoakResult) -> Iterator[Finding]:
         """The critical rate, with its bounds."""
         yield from map(in_connections, super().findings(result))
+
+    def csit(self, result: SoakResult) -> dict[str, Any]:
+        """The critical rate, as connections."""
+        exported: dict[str, Any] = as_cps(super().csit(result))
+        return exported

@@ -38,6 +38,7 @@ class TunnelOptions(DutOptions):
 class Tunnel(Cable):
     kind = "tunnel"
     options_type = TunnelOptions
+    csit_type = "ipsec"
     software = Tool("tunneld", "tunnel-daemon", title="The tunnel daemon")
 
 
@@ -67,11 +68,16 @@ def test_options_are_arguments_of_the_keyword_and_a_new_kind_takes_its_own():
 
 
 @pytest.mark.usefixtures("tunnel")
-def test_the_doctor_and_rfc_2544_know_a_new_kind(monkeypatch):
+def test_the_doctor_csit_and_rfc_2544_know_a_new_kind(monkeypatch):
     monkeypatch.setattr("lossratio.testbed.local.why_unavailable", lambda: None)
     assert "   no  The tunnel daemon: apt install tunnel-daemon\n" in (click.testing.CliRunner().invoke(doctor).output)
     request = DutRequest("tunnel", TunnelOptions(keys=5))
-    assert request.to_json() == {"kind": "tunnel", "is_router": True, "options": {"reset": False, "keys": 5}}
+    assert request.to_json() == {
+        "kind": "tunnel",
+        "csit_type": "ipsec",
+        "is_router": True,
+        "options": {"reset": False, "keys": 5},
+    }
 
 
 @pytest.mark.whole
@@ -110,4 +116,8 @@ def test_a_kind_of_another_package_is_known_by_its_name():
         kind = "Our-Appliance"
 
     assert issubclass(Appliance, Dut)
-    assert Appliance.identity(DutOptions()) == {"kind": "Our-Appliance", "is_router": None}
+    assert Appliance.identity(DutOptions()) == {
+        "kind": "Our-Appliance",
+        "csit_type": "our_appliance",
+        "is_router": None,
+    }

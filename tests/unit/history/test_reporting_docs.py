@@ -9,7 +9,7 @@ from examples import examples_in
 
 from lossratio.commands.night import fetch, send
 from lossratio.commands.replay import replay
-from lossratio.commands.report import compare, report
+from lossratio.commands.report import compare, csit, report
 from lossratio.commands.trend import ack, trend
 from lossratio.history.annotations import load_known_changes
 from lossratio.history.entries import COLUMNS
@@ -24,6 +24,7 @@ HOW_TO = "\n".join(
 COMMANDS = {
     "report": report,
     "compare": compare,
+    "csit export": csit,
     "archive replay": replay,
     "archive send": send,
     "archive fetch": fetch,

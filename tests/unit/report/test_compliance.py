@@ -1,7 +1,9 @@
 import pytest
 from report_examples import BY_THE_BOOK, counted_trial, throughput_of
 
+from lossratio.measurements import CsitExportError
 from lossratio.measurements.throughput.compliance import Compliance, compliance_of
+from lossratio.measurements.throughput.view import ThroughputView
 from lossratio.mlrsearch import NDR, PDR, RFC2544, TST009, SearchGoal
 
 SHORT = SearchGoal(0.0, 0.0, 10.0, 10.0, 0.005, name="short")
@@ -42,3 +44,10 @@ def with_early_verdicts(goal):
 def test_with_early_verdicts_no_goal_complies_unconditionally():
     (statement,) = compliance_of(with_early_verdicts(RFC2544))
     assert (statement.compliance, statement.reasons[0]) == (Compliance.CONDITIONAL, "high-loss trials end early")
+
+
+def test_with_early_verdicts_nothing_is_exported_as_csits():
+    with pytest.raises(
+        CsitExportError, match="measured with early verdicts, but CSIT's trials take their whole duration"
+    ):
+        ThroughputView().csit(with_early_verdicts(NDR))

@@ -1,5 +1,4 @@
 import json
-from contextlib import closing
 from pathlib import Path
 
 import jsonschema
@@ -29,8 +28,6 @@ from lossratio.results.conditions import LoadOrigin, LoadSemantics, load_semanti
 from lossratio.results.model import Outcome
 from lossratio.results.trial_timing import trial_timing
 from lossratio.simulation.constant_capacity import SharpKnee
-from lossratio.testbed.opening import open_testbed
-from lossratio.traffic import load_profile
 
 SCHEMA = json.loads((Path(__file__).parents[3] / "docs" / "schema" / "result.schema.json").read_text())
 VALIDATOR = jsonschema.Draft202012Validator(SCHEMA, format_checker=jsonschema.Draft202012Validator.FORMAT_CHECKER)
@@ -334,16 +331,3 @@ def test_loads_of_the_search_are_in_the_result(regular_search):
     assert regular_search.min_load.per_interface_fps == MIN_LOAD
     assert regular_search.max_load.rate.per_interface_fps == MAX_LOAD
     assert regular_search.trials[0].load_per_interface_fps == MAX_LOAD
-
-
-def test_a_simulated_dut_has_the_version_that_its_topology_file_names(tmp_path):
-    text = Path("topologies/simulated.yaml").read_text()
-    named_version = tmp_path / "simulated.yaml"
-    named_version.write_text(text.replace("capacity: 150 kfps}", "capacity: 150 kfps, version: v26.06}"))
-    with (
-        closing(open_testbed(named_version, dut="linux_bridge")) as testbed,
-        testbed.ready_for(load_profile("ethip4-udp", frame_size="64")) as ready,
-    ):
-        conditions = ready.conditions
-    assert conditions.duts["DUT1"]["model"] == {"model": "sharp_knee", "capacity": "150 kfps"}
-    assert list(conditions.dut_versions()) == [("linux_bridge", "v26.06")]
