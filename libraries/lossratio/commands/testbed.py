@@ -220,7 +220,8 @@ def describe_topology(file: Path, topology: Topology, paths: Sequence[TrafficPat
             f"or set {topologies.TREX_HOME} here"
         )
 
-    return "\n".join((*lines, *_unknown_models(topology, paths)))
+    notes = (*_unknown_models(topology, paths), *_other_addresses(topology, paths))
+    return "\n".join((*lines, *notes))
 
 
 def _unknown_models(topology: Topology, paths: Sequence[TrafficPath]) -> Iterator[str]:
@@ -243,6 +244,21 @@ def _unknown_models(topology: Topology, paths: Sequence[TrafficPath]) -> Iterato
                 f"  NOTE: {port}: the limits of the NIC model {model!r} are not known. Set them in 'nics', or correct "
                 f"the model.{meant}"
             )
+
+
+def _other_addresses(topology: Topology, paths: Sequence[TrafficPath]) -> Iterator[str]:
+    """Addresses of the TG's ports that test traffic does not have, unless the file asks for the lab's addresses."""
+    if topology.addresses == "lab":
+        return
+    for port in (port for path in paths for port in path.tg_ports):
+        for own in port.interface.address:
+            blocks = (topologies.WEST, topologies.EAST)
+            if not any(own.ip in getattr(block, f"ipv{own.version}") for block in blocks):
+                yield (
+                    f"  NOTE: {port}: its address {own} is not one of test traffic, which has addresses of "
+                    "198.18.0.0/15 and 2001:2::/48. The device needs routes to these; or give the file 'addresses: "
+                    "lab'"
+                )
 
 
 _CONTAINERLAB = "containerlab"
