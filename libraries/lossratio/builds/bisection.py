@@ -330,6 +330,7 @@ def _answer(result: BisectionResult, subject: Callable[[str], str]) -> str:
     effort = f"after {counted(result.measurements, 'measurement')}"
     if result.verdict is BisectionVerdict.NO_CHANGE:
         return f"No change that matters between the first and the last revision, {effort}."
+
     change = "" if result.change is None else f" by {format_change(result.change)}"
     sure = f"probability {probability_in_words(result.probability)}, {effort}"
     if result.is_split:
@@ -337,6 +338,7 @@ def _answer(result: BisectionResult, subject: Callable[[str], str]) -> str:
             f"Undecided, {effort}: the change may come from frames that are missing but were "
             "not lost by any build."
         )
+
     if result.verdict is BisectionVerdict.UNDECIDED:
         return f"Undecided when the limit was reached; the most probable revision is {result.candidates[0]} ({sure})."
     if len(result.candidates) > 1:

@@ -145,6 +145,7 @@ class BuildBench(Bench):
         tests = self.request.tests
         files = results.RunDirectory(directory)
         findings = results.findings_of(files.results() if files.has_files else ())
+
         rates = [
             finding
             for finding in findings
@@ -156,6 +157,7 @@ class BuildBench(Bench):
                 or finding.result.test.long_name in tests
             )
         ]
+
         return [finding for finding in rates if self.quantity in (None, finding.quantity)]
 
     def _value(self, finding: results.Finding, directory: Path) -> results.Ends:

@@ -59,10 +59,12 @@ def read_containerlab(path: str | Path) -> Lab:
             f"{path}: only a running lab can be imported. Deploy the lab (containerlab deploy, or netlab up), and "
             "import clab-LAB/topology-data.json, which containerlab writes."
         )
+
     deployed = load_yaml_file(path, _Deployed, TopologyError)
     nodes = {name: _lab_node(name, node) for name, node in deployed.nodes.items()}
     links: list[tuple[LabEnd, LabEnd]] = []
     left_out = []
+
     for link in deployed.links or ():
         if link.z is None:
             left_out.append(f"link {link.a}: it has one end only")
@@ -70,6 +72,7 @@ def read_containerlab(path: str | Path) -> Lab:
             links.append((_lab_end(link.a), _lab_end(link.z)))
         else:
             left_out.append(f"link {link.a} -- {link.z}: it leaves the lab")
+
     return Lab(deployed.name, nodes, links, left_out)
 
 
