@@ -256,17 +256,14 @@ def _other_addresses(topology: Topology, paths: Sequence[TrafficPath]) -> Iterat
             if not any(own.ip in getattr(block, f"ipv{own.version}") for block in blocks):
                 yield (
                     f"  NOTE: {port}: its address {own} is not one of test traffic, which has addresses of "
-                    "198.18.0.0/15 and 2001:2::/48. The device needs routes to these; or give the file 'addresses: "
-                    "lab'"
+                    "198.18.0.0/15 and 2001:2::/48. If the device routes, give it routes to these, or give the file "
+                    "'addresses: lab'"
                 )
-
-
-_CONTAINERLAB = "containerlab"
 
 
 @command("import")
 def import_command(
-    tool: str = argument(type=OneOf([_CONTAINERLAB, *PROFILE_READERS])),
+    tool: str = argument(type=OneOf(["containerlab", *PROFILE_READERS])),
     file: Path = argument(),
     *,
     tg: str | None = option("The lab node that runs the generator.", metavar="NODE"),

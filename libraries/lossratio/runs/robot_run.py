@@ -40,13 +40,12 @@ _NAME_THE_OUTPUT = ("output", "timestampoutputs")
 _MOST_NAMES = 12
 
 
-class TestTimeout:
+class Timeouts:
     """Gives each test a timeout, unless it has a shorter one; a listener of Robot Framework.
 
     Robot Framework's timeouts stop a test even within a keyword.
     """
 
-    __test__ = False
     ROBOT_LISTENER_API_VERSION = 3
 
     def __init__(self, seconds: float) -> None:
@@ -268,7 +267,7 @@ def run_robot(
     ours = {**variables, PAGE_VARIABLE: "lossratio run"}
     own_listeners = [*listeners, files, verdicts]
     if test_timeout is not None:
-        own_listeners.append(TestTimeout(test_timeout))
+        own_listeners.append(Timeouts(test_timeout))
     is_page_shown = options.get("console") != "none"
     if wants_own_console(options):
         ours[OWN_CONSOLE] = "yes"
