@@ -117,6 +117,14 @@ def test_a_model_of_nic_that_is_misspelt_is_noted_with_the_one_that_is_meant(los
         assert ("Is Intel-E810CQ meant?" in out) is (model == "Intel-E810-CQ")
 
 
+def test_an_address_that_test_traffic_does_not_have_is_noted(lossratio, tmp_path):
+    file = tmp_path / "lab.yaml"
+    for own, is_noted in (("10.1.0.2/30", True), ("198.18.0.1/16", False)):
+        file.write_text(TREX_LAB.replace("link: b}\n  DUT1", f"link: b, address: {own}}}\n  DUT1"))
+        _, out, _ = lossratio("check", file)
+        assert ("NOTE: TG.p1: its address 10.1.0.2/30 is not one of test traffic" in out) is is_noted
+
+
 def test_a_model_of_the_sut_that_makes_no_sense_is_found_in_the_file(lossratio, tmp_path):
     file = tmp_path / "simulated.yaml"
     text = (ROOT / "topologies" / "simulated.yaml").read_text()

@@ -29,7 +29,6 @@ from lossratio.topology import (
     Interface,
     Node,
     Reservation,
-    SnmpAgent,
     Topology,
     generator_settings,
     load_topology,
@@ -130,7 +129,7 @@ REFERENCES = {
         *(ProfileFile, Headers, MplsLabel, Ipv4, Ipv6, PortHeader, Vxlan, Reverse, VlanTag, AddressRange)
     ],
     "topology": [Topology, Node, Interface, Reservation, *generator_settings().values()],
-    "hooks": [Hooks, Hook, CountersHook, DescribeHook, SnmpAgent],
+    "hooks": [Hooks, Hook, CountersHook, DescribeHook],
 }
 """The models of files whose fields each page has."""
 

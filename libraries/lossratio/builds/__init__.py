@@ -1,6 +1,5 @@
 """A/B measurements of builds, and the bisection between them."""
 
-from lossratio.builds.asking import LEAST_ASKED, AsBefore, Wanted, runs_before
 from lossratio.builds.bisection import (
     Bisection,
     BisectionResult,

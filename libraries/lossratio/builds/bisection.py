@@ -16,11 +16,9 @@ import numpy as np
 import scipy
 from numpy.typing import NDArray
 
-from lossratio.builds.asking import AsBefore, Wanted
 from lossratio.builds.measuring import Measure
 from lossratio.builds.outcome import check_terms, check_throughput
 from lossratio.builds.record import BuildRecord
-from lossratio.builds.words import probability_in_words
 from lossratio.errors import BuildError, SearchError
 from lossratio.exit_status import ExitStatus
 from lossratio.results import agreed_change, share_in_words
@@ -59,8 +57,6 @@ class BisectionResult:
     """Largest share of the frames of a load that are missing and that no build lost; 0: there are few of them."""
     is_split: bool = False
     """Whether it is undecided because these frames alone may explain the change."""
-    questions: int = 0
-    """Number of these measurements that were only questions whether the build is as before."""
 
 
 class Bisection:
@@ -100,15 +96,8 @@ class Bisection:
         self._certainty = certainty
         self._limit = limit
         self._measured: list[tuple[int, float]] = []
-        self._answers: list[tuple[int, AsBefore]] = []
-        self._earlier = 0
         self._skipped: set[int] = set()
         self._ends = (0, len(revisions) - 1)
-
-    @property
-    def ends(self) -> tuple[str, str]:
-        """The first and the last revision."""
-        return self._revisions[0], self._revisions[-1]
 
     def another(self) -> "Bisection":
         """Another search among the same revisions, without a measurement."""
@@ -121,7 +110,7 @@ class Bisection:
 
     def next_revision(self) -> str | None:
         """The revision to measure; None if the answer is clear, or the limit is reached."""
-        if self._measurements >= self._limit:
+        if len(self._measured) >= self._limit:
             return None
 
         counts = Counter(index for index, _ in self._measured)
@@ -157,20 +146,6 @@ class Bisection:
         """
         check_throughput(value)
         self._measured.append((self._index(revision), value))
-
-    def record_as_before(self, revision: str, answer: AsBefore) -> None:
-        """Records that a revision is as in earlier searches, which found the values of the first revision.
-
-        For the first revision itself, these values count as measurements.
-
-        Raises:
-            SearchError: If there is no such revision.
-        """
-        index = self._index(revision)
-        self._answers.append((index, answer))
-        if index == 0:
-            self._earlier += len(answer.values)
-            self._measured += [(0, value) for value in answer.values]
 
     def skip(self, revision: str) -> None:
         """Leaves out a revision that cannot be measured.
@@ -208,11 +183,6 @@ class Bisection:
         candidates = self._revisions[first : last + 1]
         return self._answer(verdict, candidates, probability, self._change(last))
 
-    @property
-    def _measurements(self) -> int:
-        """The number of measurements and questions; earlier searches do not count."""
-        return len(self._measured) - self._earlier + len(self._answers)
-
     def _answer(
         self,
         verdict: BisectionVerdict,
@@ -220,14 +190,7 @@ class Bisection:
         probability: float,
         change: float | None,
     ) -> BisectionResult:
-        return BisectionResult(
-            verdict,
-            candidates,
-            probability,
-            change,
-            self._measurements,
-            questions=len(self._answers),
-        )
+        return BisectionResult(verdict, candidates, probability, change, len(self._measured))
 
     def _index(self, revision: str) -> int:
         if revision not in self._indices:
@@ -255,21 +218,10 @@ class Bisection:
         logs = -0.5 * np.log1p(_CHANGE_SCALE**2 * weight) - 0.5 * (len(values) - 1) * left
         # An index also stands for the indices before it that cannot be measured. Half of the prior is for no change.
         logs = np.append(logs + np.log(np.diff([0, *indices]) / last), 0.0)
-        logs += [*map(self._of_answers, indices), self._of_answers(last + 1)]
         shares = np.exp(logs - logs.max())
         shares /= shares.sum()
 
         return indices, shares[:-1], float(shares[-1])
-
-    def _of_answers(self, first: int) -> float:
-        """Logarithm of the probability of all answers if an index is the first with the change.
-
-        All questions compare with the same searches. So a change that is missed once may be missed each time.
-        """
-        change = self._change(first) or 0.0
-        right = [answer.unchanged for index, answer in self._answers if index < first]
-        wrong = [answer.probability(change) for index, answer in self._answers if index >= first]
-        return sum(map(math.log, right)) + math.log(max(wrong, default=1.0))
 
     def _nothing_matters(self, no_change: float) -> float:
         """Probability that there is no change; if this is quite possible, the probability that no change matters."""
@@ -307,37 +259,8 @@ class Bisection:
         return float(np.mean(after)) / mean - 1.0
 
 
-class _Questions:
-    """Which revisions are asked whether they are as the first revision was in earlier searches.
-
-    The first revision is also asked: if it is not as before, no other revision is asked. The last revision is searched,
-    because the size of the change is needed. No revision is asked twice, because what misled one answer may mislead the
-    next.
-    """
-
-    def __init__(self, search: Bisection, *, asks: bool) -> None:
-        self._asks = asks
-        self._first, self._last = search.ends
-        self._asked: set[str] = set()
-
-    def asks(self, revision: str) -> bool:
-        """Whether a revision is asked."""
-        return self._asks and revision != self._last and revision not in self._asked
-
-    def answered(self, revision: str, answer: AsBefore | None) -> None:
-        """Records an answer; None: it is not *as before*."""
-        self._asked.add(revision)
-        if revision == self._first and answer is None:
-            self._asks = False
-
-
 def bisect(
-    search: Bisection,
-    record: BuildRecord,
-    measure: Measure,
-    show: Callable[[str], None],
-    *,
-    asks: bool = False,
+    search: Bisection, record: BuildRecord, measure: Measure, show: Callable[[str], None]
 ) -> BisectionResult:
     """Measures revisions until it is clear which one changed the throughput. Measurements in the record count.
 
@@ -348,7 +271,6 @@ def bisect(
         record: The measurements so far.
         measure: Measures a revision.
         show: Called with a line of text for each measurement.
-        asks: Whether revisions are asked whether they are as in earlier searches of the first revision.
 
     Raises:
         BuildError: If a revision cannot be measured, or does not have exactly one value.
@@ -356,11 +278,9 @@ def bisect(
     step = 0
     share = 0.0
     at_their_most = search.another()
-    questions = _Questions(search, asks=asks)
 
     while (revision := search.next_revision() or at_their_most.next_revision()) is not None:
-        wanted = Wanted(asks=questions.asks(revision))
-        measured = record.measurement(step, revision, measure, wanted).measured
+        measured = record.measurement(step, revision, measure).measured
         step += 1
         if measured is None:
             search.skip(revision)
@@ -368,25 +288,14 @@ def bisect(
             show(f"{step:>3}  {revision[:12]}  left out")
             continue
 
-        values = measured.values
-        answers = measured.as_before
-        names = ", ".join((*values, *answers))
-        if len(values) + len(answers) != 1:
+        if len(measured.values) != 1:
+            names = ", ".join(measured.values)
             raise BuildError(
                 f"A bisection follows one value, but several were measured: {names}. Choose a test and a --quantity.",
                 ExitStatus.BAD_INPUT,
             )
 
-        answer = next(iter(answers.values()), None)
-        if wanted.asks:
-            questions.answered(revision, answer)
-        if answer is not None:
-            search.record_as_before(revision, answer)
-            at_their_most.record_as_before(revision, answer)
-            show(f"{step:>3}  {revision[:12]}  as before")
-            continue
-
-        (value,) = values.values()
+        (value,) = measured.values.values()
         search.record(revision, value.least)
         at_their_most.record(revision, value.most)
         share = max(share, value.share)
@@ -419,10 +328,9 @@ def describe_bisection(result: BisectionResult, subject: Callable[[str], str]) -
 
 def _answer(result: BisectionResult, subject: Callable[[str], str]) -> str:
     effort = f"after {counted(result.measurements, 'measurement')}"
-    if result.questions:
-        effort += f", {result.questions} of which only asked whether the build is as before"
     if result.verdict is BisectionVerdict.NO_CHANGE:
         return f"No change that matters between the first and the last revision, {effort}."
+
     change = "" if result.change is None else f" by {format_change(result.change)}"
     sure = f"probability {probability_in_words(result.probability)}, {effort}"
     if result.is_split:
@@ -430,9 +338,19 @@ def _answer(result: BisectionResult, subject: Callable[[str], str]) -> str:
             f"Undecided, {effort}: the change may come from frames that are missing but were "
             "not lost by any build."
         )
+
     if result.verdict is BisectionVerdict.UNDECIDED:
         return f"Undecided when the limit was reached; the most probable revision is {result.candidates[0]} ({sure})."
     if len(result.candidates) > 1:
         listed = "\n".join(f"  {subject(revision)}" for revision in result.candidates)
         return f"One of these changed it{change} ({sure}); some of them could not be measured:\n{listed}"
     return f"It changed{change} ({sure}) with:\n  {subject(result.candidates[0])}"
+
+
+def probability_in_words(probability: float) -> str:
+    """A probability after the word, e.g. ``of 97.5 %``. A rounded one is never said to be zero or certain."""
+    if 0.0 < probability < 0.001:
+        return "below 0.1 %"
+    if 0.999 < probability < 1.0:
+        return "above 99.9 %"
+    return f"of {100 * probability:.1f} %"

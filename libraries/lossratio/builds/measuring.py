@@ -5,17 +5,15 @@ If builds are exchanged in place, the testbed stays: a trial of one build costs 
 
 import os
 import subprocess
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from statistics import fmean
 
 from lossratio import results
-from lossratio.builds.asking import WHOLE, AsBefore, Wanted, why_not_asked
 from lossratio.errors import BuildError
 from lossratio.exit_status import ExitStatus
-from lossratio.measurements.throughput import Nightly
 from lossratio.runs import RunOutcome, RunRequest, run
 from lossratio.testbed import Ready, Testbed, load_limits, load_range, open_testbed
 from lossratio.traffic import load_profile
@@ -25,7 +23,6 @@ from lossratio.units import FRAMES_PER_SECOND, format_frame_rate, format_ratio
 SKIP = 125
 """Exit status of a set-up command whose revision cannot be measured, as with ``git bisect run``."""
 _LINES = 20
-_NEVER = 1_000_000
 Values = Mapping[str, results.Ends]
 """What each test measured, by test and quantity (``<full name> <quantity>``), in frames per second per interface.
 A value has two ends, because the SUT may not have lost the missing frames."""
@@ -39,14 +36,10 @@ class Measured:
     """The values."""
     devices: Mapping[str, str] = field(default_factory=dict)
     """The device of each value with its options, in words; values without one are not checked."""
-    as_before: Mapping[str, AsBefore] = field(default_factory=dict)
-    """Answers of the question whether a build is as before, by test and quantity; such a test has no values."""
-    tests: Mapping[str, str] = field(default_factory=dict)
-    """The full name of the test of each value and answer, if the build was asked."""
 
 
 NOTHING = Measured({})
-"""No value, and no answer."""
+"""No value."""
 _SAYS_WHAT_WAS_MEASURED = (
     ExitStatus.PASSED,
     ExitStatus.FAILED,
@@ -55,7 +48,7 @@ _SAYS_WHAT_WAS_MEASURED = (
 )
 """Exit statuses of runs whose results are read. After others, the run is repeated."""
 
-Measure = Callable[[str, Path, Wanted], Measured | None]
+Measure = Callable[[str, Path], Measured | None]
 """Sets up a build and measures it, with files in a directory; None: it cannot be measured."""
 
 
@@ -107,10 +100,8 @@ class BuildBench(Bench):
     """Called with a line of text for each doubt about a value."""
     run_suites: Callable[[RunRequest], RunOutcome] = run
     """Runs suites."""
-    earlier: Path | None = None
-    """A folder with earlier runs, for the question whether the build is as before; None: it is not asked."""
 
-    def measure(self, directory: Path, wanted: Wanted = WHOLE) -> Measured:
+    def measure(self, directory: Path) -> Measured:
         """Measures the build that is set up: throughput per interface, by ``<full name> <quantity>`` of tests.
 
         It is in frames per second, and 0 if even the minimum load was too high. Quantities without a single value, such
@@ -122,10 +113,7 @@ class BuildBench(Bench):
             KeyboardInterrupt: If the user stopped the run, which has ended properly.
         """
         options = (*self.request.robot_options, "--outputdir", str(directory), "--console", "none")
-        if wanted.asks:
-            options += self._asking()
-        tests = wanted.tests or self.request.tests
-        outcome = self.run_suites(replace(self.request, robot_options=options, tests=tests))
+        outcome = self.run_suites(replace(self.request, robot_options=options))
         if outcome.status is ExitStatus.INTERRUPTED:
             raise KeyboardInterrupt
         # An unmet demand is a verdict about the build, whose throughput was measured.
@@ -136,7 +124,7 @@ class BuildBench(Bench):
                 outcome.status,
             )
 
-        rates = self._rates(directory, tests)
+        rates = self._rates(directory)
         if not rates:
             called = "" if self.quantity is None else f" called {self.quantity}"
             raise BuildError(
@@ -145,41 +133,19 @@ class BuildBench(Bench):
                 ExitStatus.FAILED,
             )
 
-        answers = {_name(finding): AsBefore.of(finding) for finding in rates}
-        as_before = {name: answer for name, answer in answers.items() if answer is not None}
-        values = {
-            _name(finding): self._value(finding, directory)
-            for finding in rates
-            if _name(finding) not in as_before
-        }
+        values = {_name(finding): self._value(finding, directory) for finding in rates}
         devices = {
             _name(finding): device
             for finding in rates
             if (device := finding.result.conditions.measured_on) is not None
         }
-        if not wanted.asks:
-            return Measured(values, devices)
+        return Measured(values, devices)
 
-        for test, why in why_not_asked(rates).items():
-            self.warn(f"{test} was searched without asking first whether it is as before: {why}")
-        in_tests = {_name(finding): finding.result.test.full_name for finding in rates}
-        return Measured(values, devices, as_before, in_tests)
-
-    def _asking(self) -> tuple[str, ...]:
-        """Robot Framework's options for searches that ask first."""
-        # Record: the variables of `performance.resource`.
-        variables = {
-            "HINTS": self.earlier,
-            "NIGHTLY": Nightly.AS_BEFORE.value,
-            # No build is searched just because it is due.
-            "SEARCH_EVERY": _NEVER,
-        }
-        given = ((f"{name}:{value}") for name, value in variables.items())
-        return tuple(part for variable in given for part in ("--variable", variable))
-
-    def _rates(self, directory: Path, tests: Sequence[str]) -> list[results.Finding]:
+    def _rates(self, directory: Path) -> list[results.Finding]:
+        tests = self.request.tests
         files = results.RunDirectory(directory)
         findings = results.findings_of(files.results() if files.has_files else ())
+
         rates = [
             finding
             for finding in findings
@@ -191,6 +157,7 @@ class BuildBench(Bench):
                 or finding.result.test.long_name in tests
             )
         ]
+
         return [finding for finding in rates if self.quantity in (None, finding.quantity)]
 
     def _value(self, finding: results.Finding, directory: Path) -> results.Ends:
@@ -280,8 +247,8 @@ class TrialBench(Bench):
         self._present = build
         return True
 
-    def measure(self, directory: Path, wanted: Wanted = WHOLE) -> Measured:
-        """Measures the build that is set up, by trials; the trials do not ask whether the build is as before.
+    def measure(self, directory: Path) -> Measured:
+        """Measures the build that is set up, by trials.
 
         Raises:
             BuildError: If the trials show the limit of the generator instead of the limit of the build.

@@ -44,9 +44,6 @@ class ComparisonResult:
     """Largest share of the frames of a load that are missing and that neither build lost; 0: there are few of them."""
     measured: float | None = None
     """The difference as measured; None: it would be the same if these frames had passed."""
-    missed: float | None = None
-    """The probability that a build with the smallest change that matters is called *as before*; None: not all
-    measurements asked whether the builds are as before."""
 
 
 def check_terms(least_change: float, certainty: float) -> None:

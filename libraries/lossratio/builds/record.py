@@ -12,7 +12,6 @@ from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
 
-from lossratio.builds.asking import WHOLE, Wanted
 from lossratio.builds.measuring import Measure, Measured
 from lossratio.checked_arguments import shown_value
 from lossratio.errors import BuildError, JobError
@@ -87,9 +86,7 @@ class BuildRecord:
         else:
             self._append(header)
 
-    def measurement(
-        self, step: int, build: str, measure: Measure, wanted: Wanted = WHOLE
-    ) -> BuildMeasurement:
+    def measurement(self, step: int, build: str, measure: Measure) -> BuildMeasurement:
         """The measurement of a step of a comparison; if it is not in the record, it is measured and written to disk.
 
         Raises:
@@ -98,7 +95,7 @@ class BuildRecord:
         """
         if step == len(self.measurements):
             directory = f"{step + 1:03}-{build[:12].replace('/', '_')}"
-            measured = measure(build, self.directory / directory, wanted)
+            measured = measure(build, self.directory / directory)
             measurement = BuildMeasurement(build, directory, measured)
             if measured is not None:
                 self._require_one_device(build, measured)

@@ -19,8 +19,6 @@ _WORST_FIRST = (
 
 def describe_comparison(name: str, result: ComparisonResult) -> str:
     """A verdict in a line."""
-    if result.missed is not None:
-        return f"{name}: B is the same as A: both are as before, {_asked(result, result.missed)}."
     difference = _difference_in_words(result)
     interval = ""
     if _has_no_spread(result):
@@ -88,23 +86,6 @@ def _missing_in_words(result: ComparisonResult) -> str:
     return f" Up to {missing}{may_be}{as_measured}."
 
 
-def probability_in_words(probability: float) -> str:
-    """A probability after the word, e.g. ``of 97.5 %``. A rounded one is never said to be zero or certain."""
-    if 0.0 < probability < 0.001:
-        return "below 0.1 %"
-    if 0.999 < probability < 1.0:
-        return "above 99.9 %"
-    return f"of {100 * probability:.1f} %"
-
-
-def _asked(result: ComparisonResult, missed: float) -> str:
-    """How a comparison without a search was made."""
-    return (
-        f"asked {counted(result.measurements, 'time')} and not searched; the least change would be missed with a "
-        f"probability {probability_in_words(missed)}"
-    )
-
-
 def comparison_comment(
     results: Mapping[str, ComparisonResult], record: BuildRecord, request: AbRequest
 ) -> str:
@@ -123,12 +104,6 @@ def comparison_comment(
 
     lines += (_row(name, result) for name, result in results.items())
     lines += ["", "Measured in turns until each verdict was clear, or the limit was reached.", ""]
-    for name, result in results.items():
-        if result.missed is not None:
-            lines += [
-                f"{escape(name)}: both builds are as before, {_asked(result, result.missed)}.",
-                "",
-            ]
     missing = share_in_words(result.share for result in results.values())
     if missing:
         lines += [
@@ -136,10 +111,9 @@ def comparison_comment(
             "",
         ]
 
-    for name, result in results.items():
-        if result.missed is None:
-            head = f"<details><summary>Measurements of {escape(name)}</summary>"
-            lines += [head, "", *_chart(name, record), "</details>", ""]
+    for name in results:
+        head = f"<details><summary>Measurements of {escape(name)}</summary>"
+        lines += [head, "", *_chart(name, record), "</details>", ""]
 
     return "\n".join(lines)
 

@@ -21,7 +21,6 @@ from lossratio.commands.parameters import (
     ONLY_TAG,
     SUITE,
     TESTBED,
-    LocalPath,
     PerCent,
     WholeNumber,
     argument,
@@ -64,14 +63,6 @@ class _Measured:
         type=WholeNumber(min=8),
         default=None,
     )
-    as_before: Path | None = option(
-        (
-            "First ask whether the SUT is as before. This folder has earlier runs of the build "
-            "without the change."
-        ),
-        metavar="DIR",
-        type=LocalPath(exists=True, file_okay=False, resolve_path=True, path_type=Path),
-    )
     in_place: str | None = option(
         "Instead of TEST: keep the testbed open, and measure with ten trials of frames of this size.",
         metavar="SIZE",
@@ -95,8 +86,6 @@ class _Measured:
     def conditions(self) -> dict[str, Any]:
         """The settings that must be the same when a comparison is continued."""
         names = ["suites", "topology", "tests", "include", "quantity", "least_change"]
-        if self.as_before is not None:
-            names.append("as_before")
         if self.in_place is not None:
             names += ["in_place", "profile", "dut", "options", "max_load", "trial_duration"]
         values = {name: getattr(self, name) for name in names}
@@ -118,14 +107,11 @@ class _Measured:
     def most(self) -> int:
         return self.limit or (_MOST_RUNS if self.in_place is None else _MOST_TRIALS)
 
-    def bench(
-        self, test: str | None = None, earlier: Path | None = None
-    ) -> builds.BuildBench | builds.TrialBench:
+    def bench(self, test: str | None = None) -> builds.BuildBench | builds.TrialBench:
         """Sets builds up, and measures them.
 
         Args:
             test: The full name of a test, if it is the only one.
-            earlier: The folder of earlier runs, if it differs from the option's.
         """
         from lossratio import builds
         from lossratio.runs import RunRequest, check_directory
@@ -135,10 +121,6 @@ class _Measured:
             raise click.UsageError("Name suites to measure, or a frame size with --in-place.")
 
         if self.in_place is not None:
-            if self.as_before is not None:
-                raise click.UsageError(
-                    "--as-before needs suites that search: leave out --as-before or --in-place."
-                )
             wrong = [text for text in self.options if "=" not in text]
             if wrong:
                 raise click.UsageError(f"--option {wrong[0]}: write it as NAME=VALUE.")
@@ -164,9 +146,7 @@ class _Measured:
             purpose="builds compared",
             tests=() if test is None else (test,),
         )
-        return builds.BuildBench(
-            request, self.quantity, self._note, earlier=earlier or self.as_before
-        )
+        return builds.BuildBench(request, self.quantity, self._note)
 
     def _note(self, caveat: str) -> None:
         click.echo(f"Note: {caveat}", err=True)
@@ -205,35 +185,28 @@ def ab(
     from lossratio import builds
     from lossratio.report import write_report
     from lossratio.results import in_columns
-    from lossratio.units import format_ratio
 
-    asks = measured.as_before is not None
-    if asks and measured.least_change < 100 * builds.LEAST_ASKED:
-        raise click.UsageError(
-            f"--as-before misses many changes below {format_ratio(builds.LEAST_ASKED)}: add --least-change "
-            f"{100 * builds.LEAST_ASKED:g}, or leave out --as-before."
-        )
     bench = measured.bench()
     commands = {builds.Build.A.value: set_up_a, builds.Build.B.value: set_up_b}
     record = builds.BuildRecord(
         measured.output, {"set_up_a": set_up_a, "set_up_b": set_up_b, **measured.conditions}
     )
 
-    def measure(build: str, directory: Path, wanted: builds.Wanted) -> Any:
+    def measure(build: str, directory: Path) -> Any:
         if not bench.set_up(commands[build], build):
             raise BuildError(
                 f"The set-up command of build {build} says by its exit status that the build cannot be measured. "
                 "Choose another build.",
                 ExitStatus.FAILED,
             )
-        return bench.measure(directory, wanted)
+        return bench.measure(directory)
 
     pairs = measured.in_place is not None
     request = builds.AbRequest(
         measured.least_change / 100, measured.most, certainty / 100, pairs=pairs
     )
     with measured.kept(), closing(bench):
-        results = builds.compare_builds(request, record, measure, click.echo, asks=asks)
+        results = builds.compare_builds(request, record, measure, click.echo)
     for name, result in results.items():
         click.echo(in_columns(builds.describe_comparison(name, result)))
     if markdown is not None:
@@ -301,19 +274,18 @@ def bisect(
             "Name the revisions with --good and --bad, or a --history with an alarm that names them."
         )
 
-    test = of_device = earlier = None
+    test = of_device = None
     if alarm is not None:
         test = alarm.series.key.test
         of_device = alarm.series.key.device or None
-        earlier = alarm.earlier
-    bench = measured.bench(test, earlier)
+    bench = measured.bench(test)
     revisions = builds.revisions_between(good, bad, repository)
     asked = {"good": revisions[0], "bad": revisions[-1], "set_up": set_up, **measured.conditions}
     record = builds.BuildRecord(measured.output, asked, of_device)
 
-    def measure(revision: str, directory: Path, wanted: builds.Wanted) -> Any:
+    def measure(revision: str, directory: Path) -> Any:
         if bench.set_up(set_up, revision, "LOSSRATIO_REVISION"):
-            return bench.measure(directory, wanted)
+            return bench.measure(directory)
         return None
 
     search = builds.Bisection(
@@ -321,8 +293,7 @@ def bisect(
     )
     click.echo(f"{counted(len(revisions) - 1, 'revision')} could have changed the throughput.")
     with measured.kept(), closing(bench):
-        asks = measured.as_before is not None
-        result = builds.bisect(search, record, measure, click.echo, asks=asks)
+        result = builds.bisect(search, record, measure, click.echo)
 
     answer = builds.describe_bisection(result, builds.subject_of(repository))
     click.echo(in_columns(answer))
@@ -346,8 +317,6 @@ class _Alarm:
     """The revision with the alarm."""
     measured: _Measured
     """The settings of the measurements, with the alarm's test and a directory of its own."""
-    earlier: Path | None
-    """The folder of runs before the alarm; None: the builds are not asked whether they are as before."""
     history: str
     """The history, as the user named it."""
     folder: History
@@ -403,8 +372,5 @@ def _alarm_in(history: str, device: str, repository: Path, measured: _Measured) 
     key = alarm.series.key
     named = (f"{alarm.began:%Y-%m-%d}", key.test, key.quantity, key.device)
     output = measured.output / file_stem("-".join(filter(None, named)))
-    earlier = None
-    if measured.as_before is not None:
-        earlier = builds.runs_before(alarm.began, key.test, measured.as_before, output / "earlier")
     only = replace(measured, tests=(key.test,), quantity=key.quantity, output=output)
-    return _Alarm(alarm.series, good, bad, only, earlier, history, folder)
+    return _Alarm(alarm.series, good, bad, only, history, folder)

@@ -48,7 +48,7 @@ def demo(
 
     Exit status: as for `lossratio run`.
     """
-    from lossratio.runs import Limits, RunRequest, check_directory
+    from lossratio.runs import RunRequest, check_directory
 
     check_directory(output or Path("results"), "--output")
     robot_options = (
@@ -58,7 +58,7 @@ def demo(
     real = RunRequest((Path("local"),), (), (), robot_options, job=_JOB, name="demo")
     simulated = replace(real, topologies=(Path("simulated"),))
     slower = replace(real, job=_JOB_OF_BUSY_MACHINES)
-    limited = replace(real, limits=Limits(test=_LONGEST_DEMO))
+    limited = replace(real, test_timeout=_LONGEST_DEMO)
     outcome = measured_or_simulated(limited, simulated, slower=slower)
     show_problems(outcome)
 

@@ -68,8 +68,6 @@ SUBJECTS = {
             "reserve": "testbed:reserve",
             "release": "testbed:release",
             "self-test": "demo:self_test",
-            "join": "testbed:join_lab",
-            "part": "testbed:part_lab",
         },
     ),
     "archive": Subject(

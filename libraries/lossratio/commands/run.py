@@ -7,7 +7,7 @@ import shlex
 import sys
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import astuple, dataclass
+from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -149,26 +149,14 @@ class _Tests:
 
 @dataclass(frozen=True)
 class _Start:
-    """When the run begins, or continues."""
+    """When the run begins or continues, and how long its tests may take."""
 
     wait: float | None = option("Wait at most this long for the testbed, e.g. 2h.", type=DURATION)
     purpose: str = option("The reason, shown to other users of the testbed.", default="")
     resume: Path | None = option("Continue the run in this directory.", metavar="DIR")
     force: bool = option("Continue even if conditions have changed.")
-
-
-@dataclass(frozen=True)
-class _Limits:
-    """The time that the parts of a run may take."""
-
     test_timeout: float | None = option(
         "Time limit of each test without its teardown, e.g. 1h.", type=DURATION
-    )
-    suite_timeout: float | None = option(
-        "Time limit of each suite; the rest of its tests fail.", type=DURATION
-    )
-    run_timeout: float | None = option(
-        "Time limit of the run; then it stops cleanly.", type=DURATION
     )
 
 
@@ -179,7 +167,6 @@ def run(
     where: _Where,
     tests: _Tests,
     start: _Start,
-    limits: _Limits,
     results: str | None = option(
         "The archive to send the run to, e.g. s3://bucket/path or a folder.", metavar="URL"
     ),
@@ -204,7 +191,7 @@ def run(
 
         # A mistake in the address must be an error before the run, not after it.
         Outbox.of(results)
-    outcome = _performed(suites, where, tests, start, limits, robot_options)
+    outcome = _performed(suites, where, tests, start, robot_options)
     status = outcome.status
     is_lost = (
         results is not None
@@ -228,7 +215,6 @@ def _performed(
     where: _Where,
     tests: _Tests,
     start: _Start,
-    limits: _Limits,
     robot_options: tuple[str, ...],
 ) -> RunOutcome:
     """Begins the run, or continues it.
@@ -236,14 +222,13 @@ def _performed(
     Raises:
         click.UsageError: If it is not clear what to run, or options do not go together.
     """
-    from lossratio.runs import Limits, RunRequest, resume as go_on, run as begin
+    from lossratio.runs import RunRequest, resume as go_on, run as begin
 
-    within = Limits(*astuple(limits))
     wait = start.wait or 0.0
     if start.resume is not None:
         if where.files or suites or tests.include or tests.job or robot_options:
             raise click.UsageError("A resumed run keeps its suites and options: leave them out.")
-        return go_on(start.resume, force=start.force, wait=wait, limits=within)
+        return go_on(start.resume, force=start.force, wait=wait, test_timeout=start.test_timeout)
 
     if tests.job is None:
         if not where.files:
@@ -253,7 +238,14 @@ def _performed(
         if not suites:
             raise click.UsageError("Name the suites to run, or --job FILE.")
     request = RunRequest(
-        where.files, suites, tests.include, robot_options, wait, start.purpose, tests.job, within
+        where.files,
+        suites,
+        tests.include,
+        robot_options,
+        wait,
+        start.purpose,
+        tests.job,
+        start.test_timeout,
     )
     return begin(request)
 

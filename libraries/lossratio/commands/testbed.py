@@ -22,7 +22,7 @@ from lossratio.dut.vpp import vpp_problem
 from lossratio.errors import LinkError, NodeError, ProfileError, TopologyError
 from lossratio.input_file import shell_word
 from lossratio.nodes import NodeSession, is_public_key
-from lossratio.testbed.local import LocalTestbed, describe, join, part, status as running_testbeds
+from lossratio.testbed.local import LocalTestbed, describe, status as running_testbeds
 from lossratio.testbed.reservation import TOKEN_VARIABLE, Claim, Lease, clear, holder_of
 from lossratio.topology import Topology, TrafficPath, load_topology
 from lossratio.traffic import (
@@ -129,22 +129,6 @@ def down(name: str | None = argument()) -> None:
         click.echo("No testbed is up." if name is None else f"No testbed {name} is up.")
 
 
-@command("join")
-def join_lab(file: Path = argument()) -> None:
-    """Make the namespace of a topology FILE from `lossratio lab import`, and join it to the running lab."""
-    made = join(load_topology(file))
-    click.echo("\n".join(made) if made else "The namespace is already joined to the lab.")
-
-
-@command("part")
-def part_lab(file: Path = argument()) -> None:
-    """Remove the namespace and the links that `lossratio lab join FILE` made."""
-    topology = load_topology(file)
-    click.echo(
-        f"{topology.name}: {'the namespace is removed.' if part(topology) else 'there is no namespace.'}"
-    )
-
-
 def _problems(file: Path, topology: Topology, paths: Sequence[TrafficPath]) -> Iterator[Problem]:
     """Finds everything in the file that would make the set-up of a measurement fail, on any of these paths."""
     wired = [
@@ -236,7 +220,8 @@ def describe_topology(file: Path, topology: Topology, paths: Sequence[TrafficPat
             f"or set {topologies.TREX_HOME} here"
         )
 
-    return "\n".join((*lines, *_unknown_models(topology, paths)))
+    notes = (*_unknown_models(topology, paths), *_other_addresses(topology, paths))
+    return "\n".join((*lines, *notes))
 
 
 def _unknown_models(topology: Topology, paths: Sequence[TrafficPath]) -> Iterator[str]:
@@ -261,19 +246,27 @@ def _unknown_models(topology: Topology, paths: Sequence[TrafficPath]) -> Iterato
             )
 
 
-_READERS = {"containerlab": topologies.read_containerlab, "netlab": topologies.read_netlab}
+def _other_addresses(topology: Topology, paths: Sequence[TrafficPath]) -> Iterator[str]:
+    """Addresses of the TG's ports that test traffic does not have, unless the file asks for the lab's addresses."""
+    if topology.addresses == "lab":
+        return
+    for port in (port for path in paths for port in path.tg_ports):
+        for own in port.interface.address:
+            blocks = (topologies.WEST, topologies.EAST)
+            if not any(own.ip in getattr(block, f"ipv{own.version}") for block in blocks):
+                yield (
+                    f"  NOTE: {port}: its address {own} is not one of test traffic, which has addresses of "
+                    "198.18.0.0/15 and 2001:2::/48. If the device routes, give it routes to these, or give the file "
+                    "'addresses: lab'"
+                )
 
 
 @command("import")
 def import_command(
-    tool: str = argument(type=OneOf([*_READERS, *PROFILE_READERS])),
+    tool: str = argument(type=OneOf(["containerlab", *PROFILE_READERS])),
     file: Path = argument(),
     *,
     tg: str | None = option("The lab node that runs the generator.", metavar="NODE"),
-    join: tuple[str, ...] = option(
-        "A node to which a namespace with the generator is joined. Give it twice for two nodes.",
-        metavar="NODE",
-    ),
     ends: tuple[str, ...] = option(
         "An end system where the path begins or ends. Give it twice for both.",
         "--end",
@@ -283,37 +276,27 @@ def import_command(
         "A node on the path. Give several in the order of the path.", "--dut", metavar="NODE"
     ),
     name: str | None = option(
-        "The name of the lab or traffic profile, if its file has none.", metavar="NAME"
-    ),
-    addresses: str = option(
-        "Addresses of test traffic: those reserved for benchmarking, or the lab's own.",
-        type=OneOf(["benchmark", "lab"]),
-        default="benchmark",
+        "The name of the traffic profile, if its file has none.", metavar="NAME"
     ),
     output: Path | None = option("The file to write.", metavar="FILE", type=FILE_TO_WRITE),
 ) -> None:
     """Turn the FILE of another tool into a topology file (for a lab) or a traffic profile."""
     if tool in PROFILE_READERS:
-        if tg or join or ends or duts or addresses != "benchmark":
+        if tg or ends or duts:
             raise ProfileError(
                 f"{tool} describes traffic. Only --name and --output can be used with it: leave the other options out."
             )
         _import_profile(tool, file, name, output)
         return
-    if len(join) > 2:
-        raise TopologyError("--join names one or two nodes: the generator has two ports.")
+    if name is not None:
+        raise TopologyError(
+            "--name names a traffic profile, and a lab has a name: leave --name out."
+        )
     if len(ends) > 2:
         raise TopologyError("--end names one or two nodes: a path has two ends.")
 
-    text = topologies.import_lab(
-        _READERS[tool](file, name),
-        file,
-        tg=tg,
-        join=join,
-        ends=ends,
-        duts=duts,
-        lab_addresses=addresses == "lab",
-    )
+    lab = topologies.read_containerlab(file)
+    text = topologies.import_lab(lab, file, tg=tg, ends=ends, duts=duts)
     if output is None:
         click.echo(text, nl=False)
         return

@@ -1,12 +1,10 @@
-"""Calls the hooks of a device: commands, HTTP requests, SNMP gets, and functions such as keywords."""
+"""Calls the hooks of a device: commands, HTTP requests, and functions such as keywords."""
 
-import asyncio
 import json
 import os
 import re
 import shlex
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from lossratio.callouts import (
@@ -21,9 +19,8 @@ from lossratio.callouts import (
 )
 from lossratio.errors import DutError, NodeError
 from lossratio.nodes import CommandRunner
-from lossratio.plugins import how_to_install
 from lossratio.shipped import names_near
-from lossratio.topology import CountersHook, DescribeHook, Hook, Hooks, SnmpAgent
+from lossratio.topology import Hook, Hooks
 
 MOST_OUTPUT = 1_000_000
 """The maximum number of bytes of an answer; a longer answer is an error."""
@@ -69,7 +66,7 @@ class HookCaller:
         """Checks, before anything is touched, that the environment variables that hooks need are set.
 
         Raises:
-            DutError: If such a variable is not set, or the Python package for SNMP is missing.
+            DutError: If such a variable is not set.
         """
         for name in Hooks.model_fields:
             hook = getattr(self._hooks, name)
@@ -81,14 +78,12 @@ class HookCaller:
                     name,
                     f"the environment variable {missing[0]} is not set. Export it before the run",
                 )
-            if getattr(hook, "snmp", None) is not None:
-                _load_snmp(self.name)
 
     def describe(self) -> Any:
         """The device's description: values by name, the JSON that it gave, or text."""
         answer = self.call("describe")
         hook = None if self.is_function("describe") else self._hooks.describe
-        if hook is None or isinstance(answer, dict):
+        if hook is None:
             return answer
         if not hook.values:
             return _json_in(answer) or answer.strip()
@@ -138,12 +133,12 @@ class HookCaller:
         return counts
 
     def call(self, name: str, entries: int | None = None) -> Any:
-        """Calls a hook, and returns the text that it gave, the SNMP values by OID, or the value of a function.
+        """Calls a hook, and returns the text that it gave, or the value of a function.
 
         The hook ``reconfigure`` needs the number of entries; no other hook takes one.
 
         Raises:
-            DutError: If the device has no such hook, or its command, request or query failed.
+            DutError: If the device has no such hook, or its command or request failed.
         """
         function = self._functions.get(name)
         if function is not None:
@@ -163,13 +158,7 @@ class HookCaller:
                 words = shlex.split(hook.command)
 
             return self._of_command(name, hook, tuple(_filled(word, entries) for word in words))
-        if hook.url is not None:
-            return self._of_request(name, hook, entries)
-        if isinstance(hook, CountersHook | DescribeHook) and hook.snmp is not None:
-            return self._of_snmp(name, hook, hook.snmp)
-        raise self._error(
-            name, "it has nothing to call: give it a command or a url in the topology file"
-        )
+        return self._of_request(name, hook, entries)
 
     def _of_command(self, name: str, hook: Hook, command: tuple[str, ...]) -> str:
         if hook.runs_on == "controller":
@@ -233,20 +222,6 @@ class HookCaller:
             )
         return data.decode(errors="replace")
 
-    def _of_snmp(
-        self, name: str, hook: CountersHook | DescribeHook, agent: SnmpAgent
-    ) -> dict[str, Any]:
-        oids = [oid.lstrip(".") for own in hook.places.values() for oid in own.values()]
-        where = f"{self.name}: the hook {name!r} failed: SNMP at {agent.host}, port {agent.port}"
-        values = _snmp_get(_load_snmp(self.name), where, agent, oids, hook.timeout)
-        read = {
-            field: {key: values[oid.lstrip(".")] for key, oid in own.items()}
-            for field, own in hook.places.items()
-        }
-        if isinstance(hook, DescribeHook):
-            return read["values"]
-        return read
-
     def _value(self, name: str, answer: str, place: str) -> Any:
         if place.startswith("/"):
             value: Any = _json_in(answer)
@@ -271,54 +246,6 @@ class HookCaller:
 
     def _error(self, name: str, text: str) -> DutError:
         return DutError(f"{self.name}: the hook {name!r} failed: {text}.")
-
-
-def _snmp_get(
-    snmp: Any, where: str, agent: SnmpAgent, oids: list[str], timeout: float
-) -> dict[str, Any]:
-    async def get() -> dict[str, Any]:
-        engine = snmp.SnmpEngine()
-        try:
-            target = await snmp.UdpTransportTarget.create(
-                (agent.host, agent.port), timeout=timeout / 2, retries=1
-            )
-            objects = [snmp.ObjectType(snmp.ObjectIdentity(oid)) for oid in oids]
-            community = snmp.CommunityData(with_variables(agent.community), mpModel=1)
-            failure, status, _, values = await snmp.get_cmd(
-                engine, community, target, snmp.ContextData(), *objects, lookupMib=False
-            )
-        except snmp.error.PySnmpError as error:
-            raise NodeError(f"{where}: {str(error).rstrip('.')}.") from error
-        finally:
-            engine.close_dispatcher()
-
-        if failure or status:
-            raise NodeError(f"{where}: {str(failure or status.prettyPrint()).rstrip('.')}.")
-
-        answers = {}
-        for oid, (_, value) in zip(oids, values, strict=True):
-            if type(value).__name__.startswith(("NoSuch", "EndOfMib")):
-                raise NodeError(
-                    f"{where}: the agent has no value {oid}. Correct the OID in the topology file."
-                )
-            text = value.prettyPrint()
-            answers[oid] = text if (count := _count(text)) is None else count
-
-        return answers
-
-    # In a separate thread, because the caller may already be in an event loop, as notebooks are.
-    with ThreadPoolExecutor(max_workers=1) as pool:
-        return pool.submit(asyncio.run, get()).result()
-
-
-def _load_snmp(name: str) -> Any:
-    try:
-        from pysnmp.hlapi.v3arch import asyncio as snmp
-    except ImportError as error:
-        raise DutError(
-            f"{name}: a hook uses SNMP, but pysnmp is not installed. Install it with {how_to_install('snmp')}."
-        ) from error
-    return snmp
 
 
 def _filled(text: str, entries: int | None) -> str:

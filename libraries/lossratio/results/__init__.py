@@ -113,7 +113,6 @@ from lossratio.results.offered import (
 from lossratio.results.pictures import Picture as Picture
 from lossratio.results.quantity import (
     Finding as Finding,
-    QuestionBefore as QuestionBefore,
     Shown as Shown,
     aggregate_of as aggregate_of,
     number_of as number_of,

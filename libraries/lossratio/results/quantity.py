@@ -15,19 +15,6 @@ from lossratio.units import FRAMES_PER_SECOND, Unit, format_frame_rate
 
 
 @dataclass(frozen=True)
-class QuestionBefore:
-    """The question before a search whether the SUT is as before, for one quantity."""
-
-    reason: str | None
-    """Why the question was not asked; None: it was asked."""
-    values: tuple[float, ...] = ()
-    """What the earlier searches found, in frames per second per interface."""
-    replays: tuple[tuple[float, int, int], ...] = ()
-    """Replays of these searches: the change as a share of the throughput (0: none), the number of questions, and how
-    many were answered *as before*."""
-
-
-@dataclass(frozen=True)
 class Finding:
     """One quantity of one test: one row of tables, comparisons, trends and exports."""
 
@@ -69,8 +56,6 @@ class Finding:
     although the SUT stayed the same; None: no search, or a search without a goal."""
     is_as_before: bool = False
     """Whether there was no search because the SUT is as before; such a finding neither has nor needs a value."""
-    question: QuestionBefore | None = None
-    """The question before the search; None: the test does not ask it."""
     run: Path | None = None
     """The directory of the run that measured it; None, as for all that follows: only the result is known."""
     find_doubts: Callable[[], tuple[Note, ...]] = field(default=tuple, compare=False, repr=False)

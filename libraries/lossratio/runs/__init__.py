@@ -3,6 +3,6 @@
 from lossratio.runs.directory import check_directory, new_directory
 from lossratio.runs.job import load_job
 from lossratio.runs.job_tests import expanded_tests
-from lossratio.runs.robot_run import Limits, RunRequest, words_of
+from lossratio.runs.robot_run import RunRequest, words_of
 from lossratio.runs.run import RunOutcome, resume, run
 from lossratio.runs.verdicts import TestVerdict

@@ -1,12 +1,8 @@
 """Requests for runs of suites; runs Robot Framework in this process, and reports the verdict of each test."""
 
 import math
-import os
 import re
-import signal
 import sys
-import threading
-import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -42,101 +38,26 @@ _NO_SUITE = re.compile(r"Creating 'robot\.running\.TestSuite' object .*", re.DOT
 _NAME_THE_OUTPUT = ("output", "timestampoutputs")
 """Options of Robot Framework that give its output another name."""
 _MOST_NAMES = 12
-GRACE = 120.0
-"""Seconds that tear-downs have when a run is stopped, before it is stopped by force."""
 
 
-@dataclass(frozen=True)
-class Limits:
-    """Limits of time; None: there is no limit."""
+class Timeouts:
+    """Gives each test a timeout, unless it has a shorter one; a listener of Robot Framework.
 
-    test: float | None = None
-    """Seconds for each test, without its tear-down."""
-    suite: float | None = None
-    """Seconds for each suite with tests. The rest of its tests fail."""
-    run: float | None = None
-    """Seconds for the run. It is stopped properly, as by Ctrl-C, and a minute or two later by force."""
-
-
-NO_LIMITS = Limits()
-"""No part of a run has a limit."""
-
-
-class Watchdog:
-    """Holds a run to its limits; a listener of Robot Framework.
-
-    Robot Framework's own timeouts stop tests, even within a keyword. A hanging set-up ends with the run, by a signal to
-    this process.
+    Robot Framework's timeouts stop a test even within a keyword.
     """
 
     ROBOT_LISTENER_API_VERSION = 3
 
-    def __init__(self, limits: Limits) -> None:
-        self._limits = limits
-        self._suite_ends: list[float | None] = []
-        self._is_over = threading.Event()
+    def __init__(self, seconds: float) -> None:
+        self._seconds = seconds
 
     def start_suite(self, data: Any, result: Any) -> None:
-        """Begins to measure the time of a suite."""
-        if not self._suite_ends and self._limits.run is not None:
-            threading.Thread(target=self._guard, args=(self._limits.run,), daemon=True).start()
-        limit = self._limits.suite if data.tests else None
-        self._suite_ends.append(None if limit is None else time.monotonic() + limit)
-        self._shorten(data.tests, self._limits.test)
-        self._shorten(data.tests, limit)
-
-    def start_test(self, data: Any, result: Any) -> None:
-        """Makes a test fail if its suite has no time left."""
-        if self._suite_left() <= 0:
-            data.setup = None
-            data.body.clear()
-            data.body.create_keyword(
-                "Fail",
-                args=[
-                    f"The suite was not finished within {self._limits.suite:g} s (--suite-timeout)."
-                ],
-            )
-
-    def end_test(self, data: Any, result: Any) -> None:
-        """Limits the following tests to the time that is left for their suite."""
-        if self._suite_ends[-1] is not None:
-            self._shorten(data.parent.tests, max(1.0, self._suite_left()))
-
-    def end_suite(self, data: Any, result: Any) -> None:
-        """Stops measuring the time of a suite."""
-        self._suite_ends.pop()
-        if not self._suite_ends:
-            self._is_over.set()
-
-    def _suite_left(self) -> float:
-        end = self._suite_ends[-1]
-        if end is None:
-            return math.inf
-        return end - time.monotonic()
-
-    def _shorten(self, tests: Iterable[Any], seconds: float | None) -> None:
-        """Gives tests a timeout, unless they have a shorter one."""
-        if seconds is None:
-            return
-        for test in tests:
+        """Shortens the timeouts of the tests of a suite."""
+        for test in data.tests:
             # The value of the variable, with which the author of the test set a limit, is not known yet.
             with suppress(ValueError):
                 own = float(timestr_to_secs(test.timeout)) if test.timeout else math.inf
-                test.timeout = secs_to_timestr(min(seconds, own))
-
-    def _guard(self, seconds: float) -> None:
-        for number, wait in (
-            (signal.SIGINT, seconds),
-            (signal.SIGINT, GRACE),
-            (signal.SIGKILL, GRACE),
-        ):
-            if self._is_over.wait(wait):
-                return
-            print(
-                f"lossratio run: the run was not finished within {seconds:g} s (--run-timeout).",
-                file=sys.__stderr__,
-            )
-            os.kill(os.getpid(), number)
+                test.timeout = secs_to_timestr(min(self._seconds, own))
 
 
 class RobotOptionsError(LossRatioError):
@@ -161,8 +82,8 @@ class RunRequest:
     """The reason, shown to other users of the testbed."""
     job: Path | None = None
     """The job file with the tests for the testbed; None: there is no job."""
-    limits: Limits = NO_LIMITS
-    """How long tests, suites and the run may take."""
+    test_timeout: float | None = None
+    """Seconds for each test, without its tear-down; None: there is no limit."""
     name: str = ""
     """Name of its directory in ``results``; empty: the testbed's name and the time."""
     tests: tuple[str, ...] = ()
@@ -328,7 +249,7 @@ def run_robot(
     *,
     variables: Mapping[str, object],
     directory: Path,
-    limits: Limits,
+    test_timeout: float | None,
     modifiers: Sequence[object],
     listeners: Sequence[object] = (),
 ) -> tuple[int, tuple[TestVerdict, ...], tuple[str, ...]]:
@@ -344,7 +265,9 @@ def run_robot(
     verdicts = VerdictListener(directory)
     # The page is written below, after Robot Framework has ended.
     ours = {**variables, PAGE_VARIABLE: "lossratio run"}
-    own_listeners = [*listeners, Watchdog(limits), files, verdicts]
+    own_listeners = [*listeners, files, verdicts]
+    if test_timeout is not None:
+        own_listeners.append(Timeouts(test_timeout))
     is_page_shown = options.get("console") != "none"
     if wants_own_console(options):
         ours[OWN_CONSOLE] = "yes"

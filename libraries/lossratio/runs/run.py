@@ -32,14 +32,7 @@ from lossratio.runs.attempts import (
 )
 from lossratio.runs.directory import RESULTS, check_directory, kept_for_this_run, new_directory
 from lossratio.runs.record import ResumeError, make_record, read_record
-from lossratio.runs.robot_run import (
-    NO_LIMITS,
-    Limits,
-    RunRequest,
-    check_identities,
-    run_robot,
-    selected,
-)
+from lossratio.runs.robot_run import RunRequest, check_identities, run_robot, selected
 from lossratio.runs.verdicts import TestVerdict, exit_status, failure_kind
 from lossratio.testbed import Candidate, candidate, inspect_nodes, reserved
 
@@ -245,7 +238,7 @@ def run(request: RunRequest) -> RunOutcome:
                 way.suites,
                 variables=way.variables,
                 directory=directory,
-                limits=request.limits,
+                test_timeout=request.test_timeout,
                 modifiers=way.modifiers,
             )
 
@@ -274,7 +267,7 @@ def _refuse_dry(directory: Path, options: Mapping[str, Any]) -> None:
 
 @_in_outcome
 def resume(
-    directory: Path, *, force: bool = False, wait: float = 0.0, limits: Limits = NO_LIMITS
+    directory: Path, *, force: bool = False, wait: float = 0.0, test_timeout: float | None = None
 ) -> RunOutcome:
     """Resumes the run in a directory. For everything else, see `run`.
 
@@ -282,7 +275,7 @@ def resume(
         directory: Where the run is.
         force: Whether it is resumed although its conditions have changed.
         wait: Maximum time to wait for the testbed, in seconds, if others use it.
-        limits: The time that its parts may take.
+        test_timeout: Seconds for each test; None: there is no limit.
     """
     record = read_record(directory)
     repair = (
@@ -333,7 +326,7 @@ def resume(
                 suites,
                 variables=variables,
                 directory=directory,
-                limits=limits,
+                test_timeout=test_timeout,
                 modifiers=modifiers,
                 listeners=[OnlyRest(finished)],
             )

@@ -27,7 +27,6 @@ from .hooks import (
     DescribeHook as DescribeHook,
     Hook as Hook,
     Hooks as Hooks,
-    SnmpAgent as SnmpAgent,
 )
 from .lab_graph import import_lab as import_lab
 from .model import (
@@ -39,7 +38,6 @@ from .model import (
     Topology as Topology,
     draw_topology as draw_topology,
 )
-from .netlab import read_netlab as read_netlab
 from .path import Hop as Hop, Interface as Interface, Port as Port, TrafficPath as TrafficPath
 from .quantities import (
     Duration as Duration,

@@ -13,7 +13,6 @@ from typing import Any
 
 from lossratio.checked_arguments import shown_value
 from lossratio.errors import TopologyError
-from lossratio.input_file import shell_word
 from lossratio.shipped import TOPOLOGIES
 from lossratio.topology.generators import GeneratorSettings, RealGenerator
 from lossratio.topology.model import Node, Topology
@@ -240,8 +239,8 @@ def _from_csit(data: dict[str, Any], path: Path) -> dict[str, Any]:
     lab = data.get("topology")
     if "format" not in data and isinstance(lab, dict) and "nodes" in lab:
         raise TopologyError(
-            f"{path}: this is a lab of containerlab. Turn it into a topology file: lossratio lab import containerlab "
-            f"{shell_word(path)} --output FILE"
+            f"{path}: this is a lab of containerlab. Deploy it, and turn it into a topology file: lossratio lab import "
+            "containerlab clab-LAB/topology-data.json --output FILE"
         )
     if "format" in data or "metadata" not in data or "nodes" not in data:
         return data

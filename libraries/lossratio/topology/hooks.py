@@ -9,15 +9,13 @@ from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
 from lossratio.callouts import refuse_password, variables_in
 from lossratio.records import FileModel
-from lossratio.topology.quantities import ONE_OR_SEVERAL, Duration, HostName
+from lossratio.topology.quantities import ONE_OR_SEVERAL, Duration
 from lossratio.wrong_values import Like
 
 HttpAddress = Annotated[
     str, Like(r"^https?://\S+$", "an address of HTTP, such as https://dut1.example/reset")
 ]
 
-_OID = re.compile(r"^\.?\d+(\.\d+)+$")
-_WAYS = ("command", "url", "snmp")
 
 Side = Literal["west", "east"]
 
@@ -42,8 +40,8 @@ def _checked_command(command: str | tuple[str, ...]) -> str | tuple[str, ...]:
 
 
 def _checked_place(place: str) -> str:
-    """A place in an answer: a JSON pointer, an OID, or a regular expression with one group."""
-    if place.startswith("/") or _OID.match(place):
+    """A place in an answer: a JSON pointer, or a regular expression with one group."""
+    if place.startswith("/"):
         return place
     try:
         groups = re.compile(place).groups
@@ -51,8 +49,8 @@ def _checked_place(place: str) -> str:
         raise ValueError(f"{place!r} is not a regular expression: {error}") from error
     if groups != 1:
         raise ValueError(
-            f"{place!r} is neither a JSON pointer ('/rx/frames'), an OID ('1.3.6.1.2.1.2.2.1.11.1') nor a regular "
-            "expression with one group ('received: (\\\\d+)')"
+            f"{place!r} is neither a JSON pointer ('/rx/frames') nor a regular expression with one group ('received: "
+            "(\\\\d+)')"
         )
     return place
 
@@ -63,17 +61,6 @@ Command = Annotated[
     str | tuple[str, ...], BeforeValidator(_words), AfterValidator(_checked_command), ONE_OR_SEVERAL
 ]
 """A command: a line, whose words may be in quotes, or a list of words."""
-
-
-class SnmpAgent(FileModel):
-    """The SNMP agent of a device."""
-
-    host: HostName
-    """The agent's name or address."""
-    port: int = Field(default=161, ge=1, le=65535)
-    """The agent's UDP port."""
-    community: str = "public"
-    """The community of SNMPv2c; ``$NAME`` takes it from the environment."""
 
 
 class Hook(FileModel):
@@ -100,28 +87,16 @@ class Hook(FileModel):
 
     @model_validator(mode="after")
     def _has_one_way(self) -> "Hook":
-        possible = [name for name in _WAYS if name in type(self).model_fields]
-        count = sum(getattr(self, name) is not None for name in possible)
+        count = sum(way is not None for way in (self.command, self.url))
         if count != 1:
-            raise ValueError(
-                f"a hook needs exactly one of {', '.join(possible)}, but this one has {count}"
-            )
+            raise ValueError(f"a hook needs exactly one of command, url, but this one has {count}")
         if self.url is not None:
             refuse_password(self.url)
         return self
 
 
 class Question(Hook):
-    """A hook with an answer, which SNMP can also give."""
-
-    snmp: SnmpAgent | None = None
-    """The SNMP agent that is asked; the places of values are OIDs."""
-
-    def secrets(self) -> Iterator[str]:
-        """Names of the variables of the environment that it needs."""
-        yield from super().secrets()
-        if self.snmp is not None:
-            yield from variables_in(self.snmp.community)
+    """A hook with an answer."""
 
     @property
     def places(self) -> dict[str, dict[str, str]]:
@@ -130,16 +105,6 @@ class Question(Hook):
         return {
             name: dict(getattr(self, name)) for name in type(self).model_fields if name in fields
         }
-
-    @model_validator(mode="after")
-    def _snmp_has_oids(self) -> "Question":
-        places = [place for own in self.places.values() for place in own.values()]
-        wrong = [place for place in places if not _OID.match(place)]
-        if self.snmp is not None and (wrong or not places):
-            raise ValueError(
-                f"with snmp, each value needs an OID{f', but {wrong[0]!r} is not one' if wrong else ''}"
-            )
-        return self
 
 
 class CountersHook(Question):

@@ -1,18 +1,18 @@
-"""A lab of another tool as a graph, the path of the test traffic through it, and the resulting topology file."""
+"""A lab of containerlab as a graph, the path of the test traffic through it, and the resulting topology file."""
 
 import re
 from collections import deque
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from ipaddress import ip_interface
-from itertools import combinations, count, pairwise
+from itertools import combinations, pairwise
 from pathlib import Path
 from typing import Any
 
 import yaml
 
 from lossratio.errors import TopologyError
-from lossratio.topology.quantities import as_file_name, is_interface_name
+from lossratio.topology.quantities import as_file_name
 
 _ROUTERS = re.compile(
     r"frr|bird|quagga|vyos|gobgp|holo|rtr|router|vpp|switch|ovs|cumulus|sonic|firewall|"
@@ -29,8 +29,8 @@ _MOST_SHOWN = 6
 """How many other ways are shown."""
 _PORTS = 2
 """Ports of the generator on a path."""
-JOINED = "lr{}"
-"""Names of the interfaces by which a namespace is joined to nodes that take any name."""
+_LINUX = ("linux", "ext-container")
+"""Kinds of Linux containers without an operating system of a router."""
 
 
 @dataclass(frozen=True)
@@ -40,22 +40,18 @@ class LabNode:
     name: str
     """Its name in the lab."""
     kind: str
-    """Its kind or device, in the words of the lab's tool."""
-    reach: Mapping[str, Any] = field(default_factory=dict)
-    """Fields of the topology file that say how commands reach the node; empty: traffic only passes through it."""
-    is_linux: bool = False
-    """Whether it is a Linux container without an operating system of a router."""
+    """Its kind, in containerlab's words."""
+    netns: str | None
+    """Its network namespace; None: it has none, and traffic only passes through it."""
     image: str = ""
     """The image that it is made from; empty: not known."""
-    joined_by: str | None = None
-    """Name of an interface that the node accepts while it runs, with a placeholder for the number; None: none."""
 
     @property
     def may_be_host(self) -> bool:
         """Whether it is a Linux node that can run the generator, and its name and image are not those of a router."""
-        return (
-            self.is_linux and bool(self.reach) and not _ROUTERS.search(f"{self.image} {self.name}")
-        )
+        if self.netns is None or self.kind not in _LINUX:
+            return False
+        return not _ROUTERS.search(f"{self.image} {self.name}")
 
 
 @dataclass(frozen=True)
@@ -66,26 +62,24 @@ class LabEnd:
     """The node."""
     interface: str
     """Name of the Linux interface."""
-    facts: Mapping[str, Any] = field(default_factory=dict)
-    """Further facts, such as addresses."""
+    addresses: Mapping[str, str] = field(default_factory=dict)
+    """The addresses that the lab gives it, by ``ipv4`` and ``ipv6``."""
     mac_address: str | None = None
-    """The MAC address if the lab sets it."""
+    """The MAC address; None: not known."""
 
 
 @dataclass(frozen=True)
 class Lab:
-    """A lab of another tool."""
+    """A lab of containerlab."""
 
     name: str
     """Its name."""
-    tool: str
-    """The tool, in words."""
     nodes: Mapping[str, LabNode]
     """Its nodes by name, in the order of its file."""
     links: Sequence[tuple[LabEnd, LabEnd]]
     """Links that frames can take from one node to another."""
     left_out: Sequence[str] = ()
-    """Links and nodes that no test traffic can take, each with the reason."""
+    """Links that no test traffic can take, each with the reason."""
 
     def links_of(self, node: str) -> Iterator[tuple[LabEnd, LabEnd]]:
         """The links of a node, its own end first."""
@@ -157,8 +151,7 @@ class _Path:
     """The way of the test traffic through a lab."""
 
     ends: tuple[str, ...]
-    """The node with the generator, or the two nodes that each have an end of it; empty: a namespace of lossratio's
-    own."""
+    """The node with the generator, or the two nodes that each have an end of it."""
     duts: Sequence[str]
     """The nodes that it goes through, in order."""
     choices: Sequence[str] = ()
@@ -172,56 +165,42 @@ def import_lab(
     source: Path,
     *,
     tg: str | None = None,
-    join: Sequence[str] = (),
     ends: Sequence[str] = (),
     duts: Sequence[str] = (),
-    lab_addresses: bool = False,
 ) -> str:
     """The text of a topology file for a lab, with the path that test traffic takes through it.
 
     Args:
-        lab: The lab, as `read_containerlab` and `read_netlab` read it.
+        lab: The lab, as `read_containerlab` reads it.
         source: The lab's file, which remarks name.
         tg: The node with the generator, which has both of its ports. None: two end systems of the lab have one port
-            each, or else a host with two links into the lab has both, or else a namespace of lossratio's own has them.
-        join: The nodes that this namespace is joined to: two, or one for both of its ports.
+            each, or else a host with two links into the lab has both.
         ends: The end systems at the path's ends: both, or the first one.
         duts: Nodes that the path goes through, in this order; others may be between them.
-        lab_addresses: Whether test traffic has the lab's own addresses, instead of those for benchmarking.
 
     Raises:
         TopologyError: If the lab has no such path.
     """
-    for name in (*([] if tg is None else [tg]), *join, *ends, *duts):
+    for name in (*([] if tg is None else [tg]), *ends, *duts):
         if name not in lab.nodes:
             raise TopologyError(
                 f"{source}: the lab {lab.name} has no node {name!r}; it has {', '.join(lab.nodes) or 'none'}."
             )
-    if sum(map(bool, (tg, join, ends))) > 1:
+    if tg is not None and ends:
         raise TopologyError(
-            "Choose one place for the generator: a node (--tg), two end systems (--end), or its own namespace, joined "
-            "to nodes (--join)."
+            "Choose one place for the generator: a node (--tg), or two end systems (--end)."
         )
 
-    path = _chosen_path(lab, source, tg, join, ends, duts)
-    text: str = yaml.safe_dump(
-        _topology(lab, source, path, lab_addresses), sort_keys=False, width=120
-    )
+    path = _chosen_path(lab, source, tg, ends, duts)
+    text: str = yaml.safe_dump(_topology(lab, source, path), sort_keys=False, width=120)
     return "".join(f"# {line}\n" for line in _remarks(lab, source, path)) + text
 
 
 def _chosen_path(
-    lab: Lab,
-    source: Path,
-    tg: str | None,
-    join: Sequence[str],
-    ends: Sequence[str],
-    duts: Sequence[str],
+    lab: Lab, source: Path, tg: str | None, ends: Sequence[str], duts: Sequence[str]
 ) -> _Path:
     if tg is not None:
         return _path_round(lab, source, tg, duts)
-    if join:
-        return _path_of_join(lab, source, join, duts)
 
     ways = _ways(lab, ends, duts)
     if ways:
@@ -240,20 +219,14 @@ def _chosen_path(
         if way is not None:
             rounds[name] = way
 
-    if rounds:
-        first, *choices = rounds
-        return _Path((first,), rounds[first], choices)
-
-    join = _joinable_ends(lab, duts)
-    if not join:
+    if not rounds:
         raise TopologyError(
             f"{source}: the lab {lab.name} has no place for a generator: no two hosts (Linux nodes that are not "
-            "routers) have a path between them, no host has two links into the lab, and no node accepts another "
-            "link while it runs "
-            f"({', '.join(dict.fromkeys(node.kind for node in lab.nodes.values())) or 'there is none'}). Add two "
-            "nodes of kind linux, each with a link to the lab."
+            "routers) have a path between them, and no host has two links into the lab. Add two nodes of kind linux, "
+            "each with a link to the lab."
         )
-    return _path_of_join(lab, source, join, duts)
+    first, *choices = rounds
+    return _Path((first,), rounds[first], choices)
 
 
 def _through(duts: Sequence[str]) -> str:
@@ -283,7 +256,7 @@ def _ways(lab: Lab, ends: Sequence[str], duts: Sequence[str]) -> list[list[str]]
 
 def _path_round(lab: Lab, source: Path, tg: str, duts: Sequence[str]) -> _Path:
     """The way from a node into the lab, and back to it by another link."""
-    if not lab.nodes[tg].reach:
+    if lab.nodes[tg].netns is None:
         raise TopologyError(
             f"{source}: the generator cannot be on {tg}, because no commands reach nodes of kind {lab.nodes[tg].kind}. "
             "Name another node with --tg."
@@ -293,28 +266,9 @@ def _path_round(lab: Lab, source: Path, tg: str, duts: Sequence[str]) -> _Path:
     if way is None:
         raise TopologyError(
             f"{source}: there is no path from {tg} into the lab{_through(duts)} and back over another link. Name "
-            "another node with --tg, two end systems with --end A --end B, or two nodes with --join A --join B."
+            "another node with --tg, or two end systems with --end A --end B."
         )
     return _Path((tg,), way)
-
-
-def _path_of_join(lab: Lab, source: Path, join: Sequence[str], duts: Sequence[str]) -> _Path:
-    """The way between two nodes, or through one, that a namespace of lossratio's own is joined to."""
-    for name in join:
-        if lab.nodes[name].joined_by is None:
-            raise TopologyError(
-                f"{source}: {name} is of kind {lab.nodes[name].kind}, which accepts no other link while it runs. "
-                "Join another node, or add a node of kind linux with two links to the lab."
-            )
-
-    nowhere = "" if lab.links else ", and no link joins two nodes"
-    way = lab.way(join[0], duts, join[-1])
-    if way is None:
-        raise TopologyError(
-            f"{source}: there is no path from {join[0]} to {join[-1]}{_through(duts)} over usable links{nowhere}. "
-            "Join two connected nodes: --join A --join B."
-        )
-    return _Path((), way)
 
 
 def _round(lab: Lab, tg: str, duts: Sequence[str]) -> list[str] | None:
@@ -329,27 +283,13 @@ def _round(lab: Lab, tg: str, duts: Sequence[str]) -> list[str] | None:
     return min(ways, key=len, default=None)
 
 
-def _joinable_ends(lab: Lab, duts: Sequence[str]) -> tuple[str, ...]:
-    """Two nodes with a way between them, or one node, that a namespace can be joined to; none is an end system."""
-    hosts = lab.hosts
-    joinable = [
-        name for name, node in lab.nodes.items() if node.joined_by is not None and name not in hosts
-    ]
-    pairs = (
-        pair for pair in combinations(joinable, 2) if lab.way(pair[0], duts, pair[1]) is not None
-    )
-    return next(pairs, tuple(joinable[:1]))
-
-
 def _next_hops(own: LabEnd, other: LabEnd) -> dict[str, list[str]]:
     """The addresses of the generator's port and of the next hop on its link, as far as the lab gives them."""
     hops: dict[str, list[str]] = {}
     for version in (4, 6):
         try:
-            here = ip_interface(str(own.facts[f"ipv{version}"]))
-            # If the other end has no address in the lab's file, the node's own routes give the next hop.
-            there = other.facts.get(f"ipv{version}", own.facts.get(f"gateway{version}"))
-            gateway = ip_interface(str(there)).ip
+            here = ip_interface(own.addresses[f"ipv{version}"])
+            gateway = ip_interface(other.addresses[f"ipv{version}"]).ip
         except (KeyError, ValueError):
             continue
         if gateway in here.network and gateway != here.ip:
@@ -358,11 +298,9 @@ def _next_hops(own: LabEnd, other: LabEnd) -> dict[str, list[str]]:
     return hops
 
 
-def _topology(lab: Lab, source: Path, path: _Path, lab_addresses: bool) -> dict[str, Any]:
+def _topology(lab: Lab, source: Path, path: _Path) -> dict[str, Any]:
     names = _node_names(path)
-    # The generator's own namespace has no name within the lab.
-    tgs = path.ends or ("",)
-    stops = [tgs[0], *path.duts, tgs[-1]]
+    stops = [path.ends[0], *path.duts, path.ends[-1]]
     interfaces: dict[str, dict[str, Any]] = {name: {} for name in stops}
 
     def add(link: str, end: LabEnd, other: LabEnd) -> None:
@@ -373,68 +311,51 @@ def _topology(lab: Lab, source: Path, path: _Path, lab_addresses: bool) -> dict[
             key = f"{names[end.node]}-{further + 1}" if further else names[end.node]
         interfaces[end.node][key] = _port(link, end, other, is_of_tg=end.node in path.ends)
 
-    if not path.ends:
-        for number, dut in enumerate((path.duts[0], path.duts[-1])):
-            own_name = JOINED.format(number)
-            name = _free_name(lab, dut, interfaces[dut])
-            interfaces[""][own_name] = {"name": own_name, "link": f"join{number}"}
-            interfaces[dut][name] = {"name": name, "link": f"join{number}"}
     taken: list[tuple[LabEnd, LabEnd]] = []
     for here, there in dict.fromkeys(pairwise(stops)):
-        if here == "" or there == "":
-            continue
         for link in lab.links_of(here):
             if link[1].node == there and link not in taken and link[::-1] not in taken:
                 taken.append(link)
                 add(f"link{len(taken)}", *link)
                 add(f"link{len(taken)}", *link[::-1])
-    of_tgs = [entry for name in dict.fromkeys(tgs) for entry in interfaces[name].values()]
-    if lab_addresses and sum("gateway" in entry for entry in of_tgs) < _PORTS:
-        raise TopologyError(
-            f"{source}: the lab's own addresses cannot be used: it does not give the addresses of both links of the "
-            "generator. Leave out --addresses, or add 'address' and 'gateway' to the topology file by hand."
-        )
 
     return {
         "format": "lossratio-topology/1",
-        **({"addresses": "lab"} if lab_addresses else {}),
         "name": as_file_name(lab.name, "lab"),
-        "description": f"Lab {lab.name} of {lab.tool}, from {source.name}.",
-        "nodes": _nodes(lab, path, tgs, interfaces),
+        "description": f"Lab {lab.name} of containerlab, from {source.name}.",
+        "nodes": _nodes(lab, path, interfaces),
     }
 
 
 def _port(link: str, end: LabEnd, other: LabEnd, *, is_of_tg: bool) -> dict[str, Any]:
     """The entry of a port at the end of a link."""
-    # If a port has no Linux name, the device's own name for it is only the name of the port.
-    is_name = is_interface_name(end.interface)
-    entry: dict[str, Any] = {**({"name": end.interface} if is_name else {}), "link": link}
+    entry: dict[str, Any] = {"name": end.interface, "link": link}
     if end.mac_address is not None:
         entry["mac_address"] = end.mac_address
     if is_of_tg:
         entry |= _next_hops(end, other)
-    facts = {name: fact for name, fact in end.facts.items() if not name.startswith("gateway")}
-    if facts:
-        entry["other"] = facts
+    if end.addresses:
+        entry["other"] = dict(end.addresses)
     return entry
 
 
-def _nodes(
-    lab: Lab, path: _Path, tgs: Sequence[str], interfaces: Mapping[str, dict[str, Any]]
-) -> dict[str, Any]:
+def _nodes(lab: Lab, path: _Path, interfaces: Mapping[str, dict[str, Any]]) -> dict[str, Any]:
     """The entries of the TGs and the DUTs, with their interfaces."""
     names = _node_names(path)
     known: dict[str, Any] = {}
-    for tg in dict.fromkeys(tgs):
-        reach = lab.nodes[tg].reach if tg else {"netns": f"lossratio-{lab.name}"}
+    for tg in path.ends:
         # The generator of the first one applies to both.
         generator = {} if known else {"generator": {"kind": "afpacket"}}
-        known[names[tg]] = {"type": "TG", **reach, **generator, "interfaces": interfaces[tg]}
+        known[names[tg]] = {
+            "type": "TG",
+            "netns": lab.nodes[tg].netns,
+            **generator,
+            "interfaces": interfaces[tg],
+        }
 
     for dut in path.duts:
-        # Commands on a node would need the Linux names of its ports.
-        has_names = all("name" in port for port in interfaces[dut].values())
-        reach = lab.nodes[dut].reach if has_names else {}
+        netns = lab.nodes[dut].netns
+        reach = {} if netns is None else {"netns": netns}
         known[names[dut]] = {
             "type": "DUT",
             **reach,
@@ -444,21 +365,10 @@ def _nodes(
     return known
 
 
-def _free_name(lab: Lab, node: str, taken: Collection[str]) -> str:
-    """The first name of an interface that a node does not have yet."""
-    pattern = lab.nodes[node].joined_by or JOINED
-    used = {*taken, *(end.interface for link in lab.links for end in link if end.node == node)}
-    return next(
-        name
-        for number in count(0 if pattern == JOINED else 1)
-        if (name := pattern.format(number)) not in used
-    )
-
-
 def _node_names(path: _Path) -> dict[str, str]:
     """Names of the nodes in the topology file, all different; a single TG is called ``TG``."""
     is_alone = len(path.ends) < _PORTS
-    names = {(*path.ends, "")[0]: "TG"} if is_alone else {}
+    names = {path.ends[0]: "TG"} if is_alone else {}
     for node in path.duts if is_alone else (*path.ends, *path.duts):
         name = as_file_name(node, "node")
         while name in names.values():
@@ -468,11 +378,8 @@ def _node_names(path: _Path) -> dict[str, str]:
 
 
 def _remarks(lab: Lab, source: Path, path: _Path) -> Iterator[str]:
-    yield f"Made from {source.name} by lossratio lab import: the lab {lab.name} of {lab.tool}."
-    if not path.ends:
-        ends = " and ".join(dict.fromkeys((path.duts[0], path.duts[-1])))
-        yield f"The generator is in its own namespace, joined to {ends} by veth: lossratio lab join FILE."
-    elif path.ends[1:]:
+    yield f"Made from {source.name} by lossratio lab import: the lab {lab.name} of containerlab."
+    if path.ends[1:]:
         yield f"The generator is on both ends of the path, {' and '.join(path.ends)}."
     else:
         if path.choices:

@@ -22,7 +22,7 @@ from lossratio.yaml_file.words import plain_words
 
 ModelT = TypeVar("ModelT", bound=BaseModel)
 _MOST_BYTES = 1 << 21
-"""Maximum size of a file. netlab writes more than half a MiB for a fabric of 12 nodes."""
+"""Maximum size of a file."""
 _MOST_PROBLEMS = 20
 _LONGEST_ABOUT = 200
 _OF_PYDANTIC = re.compile(r".*\[|function-|IPv[46](Address|Interface|Network)$")

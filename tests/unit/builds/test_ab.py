@@ -11,7 +11,6 @@ import pytest
 from patches_examples import git, make_repository, set_capacity, set_up_revision, write_lab
 
 from lossratio.builds import BuildBench
-from lossratio.builds.measuring import WHOLE
 from lossratio.exit_status import ExitStatus
 from lossratio.runs.run import RunOutcome
 
@@ -149,10 +148,10 @@ def test_ctrl_c_during_a_run_stops_it_and_says_how_to_continue(build, lab, run_a
     stopped = RunOutcome(ExitStatus.INTERRUPTED, lab.parent)
     measure = BuildBench.measure
 
-    def interrupted(bench, directory, wanted=WHOLE):
+    def interrupted(bench, directory):
         if directory.name.endswith(build):
             bench = replace(bench, run_suites=lambda request: stopped)
-        return measure(bench, directory, wanted)
+        return measure(bench, directory)
 
     with monkeypatch.context() as patch:
         patch.setattr(BuildBench, "measure", interrupted)

@@ -34,7 +34,7 @@ def compared(tmp_path, a, b, **more):
     found = compare_builds(
         request,
         record,
-        lambda build, directory, wanted: Measured({"S.64B NDR": noisy(a if build == "A" else b, randomness)}),
+        lambda build, directory: Measured({"S.64B NDR": noisy(a if build == "A" else b, randomness)}),
         lambda line: None,
     )
     return (
@@ -87,7 +87,7 @@ def test_a_bisection_finds_what_both_ends_show(tmp_path, changed, verdict):
     result = bisect(
         Bisection(revisions, limit=60),
         BuildRecord(tmp_path, {}),
-        lambda revision, directory, wanted: Measured(
+        lambda revision, directory: Measured(
             {"S.64B NDR": noisy(changed if int(revision[1:]) >= 8 else GOOD, randomness)}
         ),
         lambda line: None,
@@ -128,7 +128,7 @@ def test_no_answer_stands_where_both_ends_differ_in_the_sign_of_the_change(tmp_p
     result = bisect(
         Bisection([f"r{number}" for number in range(17)], limit=60),
         BuildRecord(tmp_path / "bisect", {}),
-        lambda revision, directory, wanted: Measured(
+        lambda revision, directory: Measured(
             {"S.64B NDR": noisy(OPPOSITE if int(revision[1:]) >= 8 else GOOD, randomness)}
         ),
         lambda line: None,

@@ -70,7 +70,7 @@ def record(directory, device=None):
 
 
 def measured(device):
-    return lambda build, directory, wanted: Measured({NAME: Ends(1e6, 1e6, 0.0)}, {NAME: device} if device else {})
+    return lambda build, directory: Measured({NAME: Ends(1e6, 1e6, 0.0)}, {NAME: device} if device else {})
 
 
 def test_a_record_that_is_continued_knows_the_device_of_earlier_builds(tmp_path):

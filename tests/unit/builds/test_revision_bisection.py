@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from lossratio.builds import Bisection, BisectionVerdict
-from lossratio.builds.words import probability_in_words
+from lossratio.builds.bisection import probability_in_words
 from lossratio.errors import SearchError
 
 

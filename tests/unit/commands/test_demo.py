@@ -88,7 +88,7 @@ def test_where_a_number_is_irregular_the_demo_sends_less_and_says_why(is_regular
     said = "Measuring again with a lower limit: NDR is irregular: unsent frames, not lost ones, made the upper bound."
     assert (said in " ".join(done.output.split())) is not is_regular
     # A first search that the machine prolongs ends after minutes; the second one has the time that it needs.
-    assert [request.limits.test is None for request in asked] == [False, True][: len(jobs)]
+    assert [request.test_timeout is None for request in asked] == [False, True][: len(jobs)]
 
 
 @pytest.mark.parametrize("status", [ExitStatus.BAD_INPUT, ExitStatus.INTERRUPTED])

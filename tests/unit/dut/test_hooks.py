@@ -1,19 +1,14 @@
-"""Hooks of black boxes: commands, HTTP requests and SNMP gets, and every way in which they fail."""
+"""Hooks of black boxes: commands and HTTP requests, and every way in which they fail."""
 
 from __future__ import annotations
 
-import asyncio
 import json
 import sys
 import threading
-from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, HTTPServer
 
 import pytest
 from ports import refusing_port
-from pysnmp.carrier.asyncio.dgram import udp
-from pysnmp.entity import config, engine
-from pysnmp.entity.rfc3413 import cmdrsp, context
 from waiting import PATIENCE
 
 from lossratio.dut import BlackBox, DutCounters
@@ -245,64 +240,6 @@ def test_hooks_are_http_requests(appliance, closed, monkeypatch):
         device.check()
 
 
-@contextmanager
-def snmp_agent():
-    """An SNMP agent of pysnmp, with the variables of its SNMPv2-MIB."""
-    started: list[int] = []
-    loop = asyncio.new_event_loop()
-    is_ready = threading.Event()
-
-    def serve():
-        asyncio.set_event_loop(loop)
-        answerer = engine.SnmpEngine()
-        transport = udp.UdpAsyncioTransport(loop=loop).open_server_mode(("127.0.0.1", 0))
-        config.add_transport(answerer, udp.DOMAIN_NAME, transport)
-        config.add_v1_system(answerer, "area", "lab")
-        config.add_vacm_user(answerer, 2, "area", "noAuthNoPriv", (1, 3, 6))
-        cmdrsp.GetCommandResponder(answerer, context.SnmpContext(answerer))
-        while transport.transport is None:
-            loop.run_until_complete(asyncio.sleep(0))
-        started.append(transport.transport.get_extra_info("sockname")[1])
-        is_ready.set()
-        loop.run_forever()
-        for task in asyncio.all_tasks(loop):
-            task.cancel()
-        loop.run_until_complete(asyncio.sleep(0))
-        loop.close()
-
-    thread = threading.Thread(target=serve, daemon=True)
-    thread.start()
-    assert is_ready.wait(PATIENCE)
-    yield started[0]
-    loop.call_soon_threadsafe(loop.stop)
-    thread.join()
-
-
-@pytest.mark.whole
-def test_hooks_are_snmp_gets(monkeypatch):
-    monkeypatch.setenv("BOX_COMMUNITY", "lab")
-    with snmp_agent() as port:
-        snmp = {"host": "127.0.0.1", "port": port, "community": "$BOX_COMMUNITY"}
-        device = box(
-            {
-                "describe": {"snmp": snmp, "values": {"system": "1.3.6.1.2.1.1.1.0"}, "timeout": PATIENCE},
-                "counters": {"snmp": snmp, "received": {"west": ".1.3.6.1.2.1.11.1.0"}, "timeout": PATIENCE},
-            }
-        )
-        device.check()
-        assert "PySNMP" in device.describe()["described"]["system"]
-        first, second = device.read_counters(), device.read_counters()
-        assert 0 < first.received["west"] < second.received["west"]
-        nothing = box({"counters": {"snmp": snmp, "received": {"west": "1.3.6.1.9.9.9"}, "timeout": PATIENCE}})
-        with pytest.raises(
-            NodeError, match=r"BOX: the hook 'counters' failed: SNMP at 127.0.0.1, port \d+: the agent has no value "
-        ):
-            nothing.read_counters()
-    silent = box({"counters": {"snmp": snmp, "received": {"west": "1.3.6.1.9"}, "timeout": "200 ms"}})
-    with pytest.raises(NodeError, match=r"SNMP at 127.0.0.1, port \d+: No SNMP response received"):
-        silent.read_counters()
-
-
 FILE = """\
 format: lossratio-topology/1
 name: lab
@@ -337,8 +274,6 @@ nodes:
         ("{counters: {url: 'http://b', received: {left: /a}}}", "left"),
         ("{counters: {url: 'http://b', received: {west: 'frames'}}}", "regular expression with one group"),
         ("{counters: {url: 'http://b', received: {west: '(frames'}}}", "is not a regular expression"),
-        ("{counters: {snmp: {host: b}, received: {west: /a}}}", "each value needs an OID, but '/a' is not one"),
-        ("{describe: {snmp: {host: b}}}", "with snmp, each value needs an OID"),
     ],
 )
 def test_a_wrong_hook_is_found_before_anything_is_touched(tmp_path, hooks, problem):

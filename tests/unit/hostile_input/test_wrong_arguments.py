@@ -232,7 +232,10 @@ def test_wrong_variables_of_a_job_are_named_with_their_lines(tmp_path):
         (["trend", "history", "--json", "/"], "'--json': File '/' is a directory. Name another file."),
         (["builds", "ab", "--markdown", "reports/a.md"], "'--markdown': There is no directory reports. Create it, or"),
         (["between", "a", "b", "--save", "labs/a.yaml"], "'--save': There is no directory labs. Create it, or name"),
-        (["lab", "import", "netlab", "a", "--output", "labs/a.yaml"], "'--output': There is no directory labs. Create"),
+        (
+            ["lab", "import", "containerlab", "a", "--output", "labs/a.yaml"],
+            "'--output': There is no directory labs. Create",
+        ),
         (["check", "simulated", "--frame-size", "1,5"], "--frame-size: '1,5' are several frame sizes"),
     ],
 )

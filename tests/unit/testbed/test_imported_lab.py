@@ -1,4 +1,4 @@
-"""A lab of containerlab, as it is: FRR's routers learn their routes, and lossratio imports, joins and measures the lab.
+"""A lab of containerlab, as it is: FRR's routers learn their routes, and lossratio imports and measures the lab.
 
 There is no container here. Namespaces have the names that containerlab gives, and FRR runs in them as in its image.
 """
@@ -10,6 +10,7 @@ import shutil
 import sys
 
 import pytest
+from lab_examples import deployed
 from netns import run_alone
 
 from lossratio.results import RunDirectory
@@ -20,22 +21,18 @@ needs_frr = pytest.mark.skipif(
 )
 pytestmark = [pytest.mark.netns, needs_frr]
 
-LAB = """\
-name: two
-topology:
-  kinds:
-    linux: {image: quay.io/frrouting/frr:8.4.4}
-  nodes:
-    tester: {kind: linux, image: "alpine:3"}
-    r1: {kind: linux}
-    r2: {kind: linux}
-  links:
-    - endpoints: ["tester:eth1", "r1:eth1"]
-      ipv4: [198.18.255.253/30, 198.18.255.254/30]
-    - endpoints: ["r1:eth2", "r2:eth2"]
-    - endpoints: ["r2:eth1", "tester:eth2"]
-      ipv4: [198.19.255.254/30, 198.19.255.253/30]
-"""
+FRR = "linux quay.io/frrouting/frr:8.4.4"
+LAB = deployed(
+    "two",
+    {"tester": "linux alpine:3", "r1": FRR, "r2": FRR},
+    "tester:eth1 r1:eth1",
+    "r1:eth2 r2:eth2",
+    "r2:eth1 tester:eth2",
+    tester_eth1="198.18.255.253/30",
+    r1_eth1="198.18.255.254/30",
+    r2_eth1="198.19.255.254/30",
+    tester_eth2="198.19.255.253/30",
+)
 NAMESPACES = """
 mount -t tmpfs tmpfs /run
 for node in tester r1 r2; do ip netns add clab-two-$node && ip -n clab-two-$node link set lo up; done
@@ -116,11 +113,11 @@ with open_testbed("lab.yaml", dut="black_box", options=options) as testbed:
 
 
 def test_a_lab_is_imported_and_measured_through_routers_that_learn_their_routes(tmp_path):
-    (tmp_path / "two.clab.yml").write_text(LAB)
+    (tmp_path / "two.json").write_text(LAB)
     (tmp_path / "measure.py").write_text(MEASURE)
     script = f"""set -e
 {NAMESPACES}{ROUTER}
-"$0" -m lossratio lab import containerlab two.clab.yml --tg tester --output lab.yaml
+"$0" -m lossratio lab import containerlab two.json --tg tester --output lab.yaml
 printf 'reservation: null\\n' >> lab.yaml
 "$0" -m lossratio check lab.yaml --connect
 "$0" measure.py
@@ -138,18 +135,16 @@ printf 'reservation: null\\n' >> lab.yaml
     assert least / 2 * 0.98 <= loss.lost_time_s <= most / 2 + 0.15
 
 
-OFFICE = """\
-name: office
-topology:
-  defaults: {kind: linux, image: "alpine:3"}
-  nodes:
-    pc1: {exec: ["ip addr add 198.18.0.2/24 dev eth1", "ip route add 198.19.0.0/24 via 198.18.0.1"]}
-    r1: {image: quay.io/frrouting/frr:8.4.4}
-    pc2: {exec: ["ip addr add 198.19.0.2/24 dev eth1", "ip route add 198.18.0.0/24 via 198.19.0.1"]}
-  links:
-    - endpoints: ["pc1:eth1", "r1:eth1"]
-    - endpoints: ["r1:eth2", "pc2:eth1"]
-"""
+OFFICE = deployed(
+    "office",
+    {"pc1": "linux", "r1": FRR, "pc2": "linux"},
+    "pc1:eth1 r1:eth1",
+    "r1:eth2 pc2:eth1",
+    pc1_eth1="198.18.0.2/24",
+    r1_eth1="198.18.0.1/24",
+    r1_eth2="198.19.0.1/24",
+    pc2_eth1="198.19.0.2/24",
+)
 CLIENT_ROUTER_SERVER = """set -e
 mount -t tmpfs tmpfs /run
 for node in pc1 r1 pc2; do
@@ -170,8 +165,8 @@ table ip police { chain forward { type filter hook forward priority 0
 }
 }
 END
-"$0" -m lossratio lab import containerlab office.clab.yml --addresses lab --output office.yaml
-printf 'reservation: null\\n' >> office.yaml
+"$0" -m lossratio lab import containerlab office.json --output office.yaml
+printf 'addresses: lab\\nreservation: null\\n' >> office.yaml
 "$0" -m lossratio check office.yaml --connect
 "$0" measure.py
 """
@@ -189,7 +184,7 @@ with open_testbed("office.yaml", dut="black_box", options={"hold": "50 ms", "res
 
 
 def test_a_lab_of_client_router_and_server_is_measured_between_its_hosts(tmp_path):
-    (tmp_path / "office.clab.yml").write_text(OFFICE)
+    (tmp_path / "office.json").write_text(OFFICE)
     (tmp_path / "measure.py").write_text(MEASURE_OFFICE)
     shown = run_alone(CLIENT_ROUTER_SERVER, sys.executable, cwd=tmp_path, timeout=200)
     assert "The generator is on both ends of the path, pc1 and pc2." in shown

@@ -18,10 +18,7 @@ from lossratio.measurements.throughput.measure import (
     find_conditional_throughput as find_conditional_throughput,
     repeat_search as repeat_search,
 )
-from lossratio.measurements.throughput.nightly import (
-    REPLAYED_CHANGES as REPLAYED_CHANGES,
-    Nightly as Nightly,
-)
+from lossratio.measurements.throughput.nightly import Nightly as Nightly
 from lossratio.measurements.throughput.replay import replayed as replayed
 from lossratio.measurements.throughput.request import (
     HOW_TO_SEARCH as HOW_TO_SEARCH,

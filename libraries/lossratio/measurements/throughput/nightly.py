@@ -46,9 +46,6 @@ REPLAYS = 8
 ALLOWED = {0.05: 0.05, 0.02: 0.3}
 """The share of changes that replays may miss, by their size. If they miss more, the question is not asked."""
 
-REPLAYED_CHANGES = tuple(ALLOWED)
-"""The sizes of the changes that are replayed."""
-
 
 class Nightly(str, Enum):
     """How a search proceeds if earlier searches are known."""

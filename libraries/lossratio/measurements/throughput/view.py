@@ -47,7 +47,6 @@ from lossratio.results import (
     Offered,
     Outcome,
     Picture,
-    QuestionBefore,
     Rule,
     View,
     format_frames_per_second,
@@ -222,18 +221,7 @@ def _finding(result: GoalsResult, report: GoalReport, found: GoalOutcome) -> Fin
         is_bound_of_others=of_others,
         resolution=report.goal.width_ratio,
         is_as_before=report.is_as_before,
-        question=_question(result, report.goal.name),
     )
-
-
-def _question(result: GoalsResult, goal: str) -> QuestionBefore | None:
-    """The question before the search, for a goal."""
-    asked = result.question
-    if asked is None:
-        return None
-    values = next((found.values_fps for found in asked.earlier if found.goal == goal), ())
-    replays = tuple((one.change_ratio, one.questions, one.as_before) for one in asked.replays)
-    return QuestionBefore(asked.reason, values, replays)
 
 
 def _csit_bounds(result: GoalsResult, wanted: mlrsearch.SearchGoal) -> dict[str, Any]:

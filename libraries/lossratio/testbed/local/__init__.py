@@ -6,12 +6,4 @@ from lossratio.testbed.local.requirements import (
     is_privileged,
     why_unavailable,
 )
-from lossratio.testbed.local.testbed import (
-    LocalTestbed,
-    describe,
-    find,
-    join,
-    part,
-    reachable,
-    status,
-)
+from lossratio.testbed.local.testbed import LocalTestbed, describe, find, reachable, status

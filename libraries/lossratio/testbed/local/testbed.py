@@ -1,4 +1,4 @@
-"""Local testbeds: builds them, finds running ones, joins them to other tools' labs, and takes them down."""
+"""Local testbeds: builds them, finds running ones, and takes them down."""
 
 import json
 import os
@@ -13,7 +13,7 @@ from contextlib import AbstractContextManager, ExitStack, contextmanager, suppre
 from pathlib import Path
 from typing import Any
 
-from lossratio.errors import NodeError, TopologyError
+from lossratio.errors import TopologyError
 from lossratio.holder import ADDRESS, LinkEnd, Plan
 from lossratio.input_file import shell_word
 from lossratio.testbed.local import state
@@ -24,98 +24,6 @@ from lossratio.testbed.local.requirements import (
     why_unavailable,
 )
 from lossratio.topology import Node, Port, RealGenerator, Topology, XdpGenerator
-
-_OWN = "lossratio-"
-"""The beginning of the names of namespaces that lossratio makes. No other namespaces are made or removed."""
-
-
-def join(topology: Topology) -> list[str]:
-    """Makes the TG's namespace, and a veth pair for each of its links; existing ones are kept.
-
-    It returns the links that were made, in words. The kernel must not compute checksums later, because a device in
-    between would drop such frames.
-
-    Raises:
-        TopologyError: If the TG has no namespace of lossratio's own, or a link goes to a node without one.
-        NodeError: If the lab does not run, or the namespace cannot be made.
-    """
-    own = _own_namespace(topology)
-    links = list(_links(topology, own))
-    for _, namespace, _ in links:
-        if _ip("-n", namespace, "link", "show", "lo").returncode != 0:
-            why = "is the lab running? containerlab deploy starts it, and ip netns list shows its namespaces."
-            if os.geteuid() != 0:
-                why = "or only root can see it. Run it as root."
-            raise NodeError(f"There is no network namespace {namespace}: {why}")
-
-    if _ip("-n", own, "link", "show", "lo").returncode != 0:
-        _must("netns", "add", own)
-    made = []
-    for name, namespace, peer in links:
-        if _ip("-n", own, "link", "show", name).returncode == 0:
-            continue
-        _must(
-            "-n", own, "link", "add", name, "type", "veth", "peer", "name", peer, "netns", namespace
-        )
-        for where, interface in ((own, name), (namespace, peer)):
-            _must("-n", where, "link", "set", interface, "up")
-            _must("netns", "exec", where, "ethtool", "-K", interface, "tx", "off")
-        made.append(f"{own} {name} -- {peer} {namespace}")
-
-    return made
-
-
-def part(topology: Topology) -> bool:
-    """Removes the TG's namespace with its links; returns whether it existed."""
-    own = _own_namespace(topology)
-    if _ip("-n", own, "link", "show", "lo").returncode != 0:
-        return False
-    _must("netns", "del", own)
-    return True
-
-
-def _own_namespace(topology: Topology) -> str:
-    namespace = topology.nodes[topology.tg_name].netns
-    if namespace is None or not namespace.startswith(_OWN):
-        raise TopologyError(
-            f"Topology {topology.name}: {topology.tg_name} is not in a namespace made for "
-            "lossratio, so there is nothing to join. Give it such a namespace, 'netns: "
-            f"{_OWN}LAB', or let lossratio lab import write the file."
-        )
-    return namespace
-
-
-def _links(topology: Topology, own: str) -> Iterator[tuple[str, str, str]]:
-    """For each link of the TG: its interface, and namespace and interface of the node at the other end."""
-    for name, ends in topology.links().items():
-        ends = tuple(sorted(ends, key=lambda port: port.node_name != topology.tg_name))
-        if ends[0].node_name != topology.tg_name:
-            continue
-        namespace = topology.nodes[ends[1].node_name].netns
-        near = ends[0].interface.name
-        far = ends[1].interface.name
-        if namespace in (None, own) or near is None or far is None:
-            raise TopologyError(
-                f"Topology {topology.name}: link {name} to {ends[1].node_name} cannot be joined. Give this node a "
-                "'netns' of its own, and both interfaces of the link a 'name'."
-            )
-        yield near, namespace, far
-
-
-def _ip(*arguments: str) -> subprocess.CompletedProcess[str]:
-    try:
-        return subprocess.run(["ip", *arguments], capture_output=True, text=True)
-    except FileNotFoundError as error:
-        raise NodeError("The program ip is missing on this machine; install iproute2.") from error
-
-
-def _must(*arguments: str) -> None:
-    result = _ip(*arguments)
-    if result.returncode != 0:
-        raise NodeError(
-            f"ip {' '.join(arguments)} failed: {result.stderr.strip() or 'no reason given'}."
-        )
-
 
 _BUILD_TIMEOUT = 30.0
 _END_TIMEOUT = 30.0
