@@ -197,8 +197,6 @@ class TrexGenerator(RealGenerator):
     software: bool = False
     """Whether TRex sends through packet sockets on Linux interfaces, instead of cards that DPDK drives. This needs no
     hugepages, and is slow."""
-    jumbo: bool = False
-    """Whether it also sends frames of more than 1900 bytes in software mode, up to 9000. Cards always do."""
     master_core: int | None = Field(default=None, ge=0)
     """CPU of TRex's main thread."""
     latency_core: int | None = Field(default=None, ge=0)

@@ -36,7 +36,6 @@ _VERSION = "import sys; print(*sys.version_info[:3], sep='.')"
 _OLDEST_PYTHON, _TOO_NEW_PYTHON = (3, 8), (3, 13)
 _RING = "blocksz=65536,framesz=2048,framecnt=16384"
 _LARGEST_FRAME = 1900
-_JUMBO_RING = "blocksz=73728,framesz=9216,framecnt=4096"
 _LARGEST_JUMBO_FRAME = 9000
 
 
@@ -62,7 +61,6 @@ class Trex(Generator[TrexGenerator]):
             arguments=server_arguments(settings, configuration_path(state), self._choice, "--stl"),
             state=state,
             settings=settings,
-            sleeps=self._choice.low_end,
         )
         self._server = TrexServer(node.session, self._plan)
         self._has_started = False
@@ -201,7 +199,6 @@ class Trex(Generator[TrexGenerator]):
             log=self._server.program.log,
             is_ours=self._server.is_ours,
             pin_cores=self._choice.pin_cores,
-            sleeps=self._choice.low_end,
             neighbours=self._neighbours,
             lldp=self._lldp,
             most_connections=self.settings.most_connections,
@@ -310,7 +307,7 @@ def _read_hardware(
 
 def largest_frame(generator: TrexGenerator) -> int:
     """Bytes, with FCS, of the largest frame that the server has room for."""
-    if generator.software and not generator.jumbo:
+    if generator.software:
         return _LARGEST_FRAME
     return _LARGEST_JUMBO_FRAME
 
@@ -322,9 +319,9 @@ def server_configuration(
     names = [port_name(generator, port) for port in ports]
     if generator.software:
         # With the interface's name alone, TRex uses rings of 256 frames, and drops frames from 50,000 frames/s on.
-        ring = _JUMBO_RING if generator.jumbo else _RING
         names = [
-            f"--vdev=net_af_packet{number},iface={name},{ring}" for number, name in enumerate(names)
+            f"--vdev=net_af_packet{number},iface={name},{_RING}"
+            for number, name in enumerate(names)
         ]
 
     fields: dict[str, Any] = {
