@@ -147,7 +147,6 @@ class ConnectingGenerator(KernelGenerator[OwnDirection]):
         catch_up: float = CATCH_UP,
         cpus: Sequence[int] | None = None,
         cpu_share: float = CPU_SHARE,
-        card_stamps: bool = False,
         device_cpus: Sequence[int] = (),
         cpus_per_direction: int | None = None,
     ) -> None:

@@ -46,7 +46,6 @@ class KernelGenerator(OwnGenerator[DirectionT]):
         for name in receiving:
             check_may_attach(self._ports.before[name])
         self._catch_up, self._cpu_share = catch_up, cpu_share
-        self._has_card_stamps = False
         self._opened = ExitStack()
         self._modes: dict[str, XdpMode] = {}
         self._cpus: tuple[int, ...] = ()
@@ -73,7 +72,6 @@ class KernelGenerator(OwnGenerator[DirectionT]):
             "cpu_share": self._cpu_share,
             "receives": dict(self._modes),
             **self._cards,
-            "card_stamps": self._has_card_stamps,
             "integrity": integrity_of(self._configuration, **self._unseen()),
             "ports": self._ports.facts(),
         }
