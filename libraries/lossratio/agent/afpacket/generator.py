@@ -16,7 +16,7 @@ from ..core.configuration import Configuration
 from ..core.early_verdict import Lookout
 from ..core.frames_spec import DIRECTIONS
 from ..core.generator import Tags, integrity_of
-from ..core.own_generator import OwnGenerator
+from ..core.own_generator import FlowGenerator
 from ..core.pacing import CATCH_UP, COUNTING, Transmission, free_processors, raise_priority
 from ..core.passes import check_openable, established
 from ..core.plan import ABILITIES, CONNECTIONS, LATENCY, PLACES, SCHEDULES, Answer, Control, Exchange, Plan
@@ -32,7 +32,7 @@ _OF_NUMPY = (CONNECTIONS, LATENCY, SCHEDULES, PLACES)
 """What needs numpy."""
 
 
-class AfPacketGenerator(OwnGenerator[ActiveDirection]):
+class AfPacketGenerator(FlowGenerator[ActiveDirection]):
     """Sends from transmit rings, and counts with filters on packet sockets.
 
     Its options are `lossratio.topology.AfPacketGenerator`'s.

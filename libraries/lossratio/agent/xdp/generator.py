@@ -13,7 +13,7 @@ from lossratio.bpf import possible_cpus
 from ..core.configuration import Configuration
 from ..core.early_verdict import Lookout
 from ..core.links import Link
-from ..core.own_generator import CHECK_SECONDS
+from ..core.own_generator import CHECK_SECONDS, FlowGenerator
 from ..core.pacing import CATCH_UP
 from ..core.plan import ABILITIES, CONNECTIONS, PLACES, Answer, Control, Plan
 from ..core.protocol import AgentError, Message, unsupported
@@ -34,7 +34,7 @@ _COUNTING_SECONDS = 2.0
 """Seconds within which a driver counts what its card has sent."""
 
 
-class XdpGenerator(KernelGenerator[ActiveDirection]):
+class XdpGenerator(KernelGenerator, FlowGenerator[ActiveDirection]):
     """Sends live frames of XDP programs; its options are `lossratio.topology.XdpGenerator`'s.
 
     `batch` is how many runs of a sender's program pass before frames are handed over; None: it depends on the load.
