@@ -7,7 +7,7 @@ from contextlib import ExitStack, closing
 from typing import Any, Callable, Sequence
 
 from ..core.configuration import mac_bytes
-from ..core.neighbours import LLDP_SECONDS, Question, asking_frame, lldp_frame, reminding_frame, resolve
+from ..core.neighbours import Question, asking_frame, reminding_frame, resolve
 from ..core.protocol import AgentError
 from .connection import TrexConnection
 
@@ -98,12 +98,11 @@ class Neighbours:
         self._questions = [Question(**question) for question in settings.neighbours]
         self._own: dict[str, bytes] = {}
         self._macs: dict[Question, bytes] = {}
-        self._last = self._last_lldp = -float("inf")
-        if self._questions or settings.lldp:
+        self._last = -float("inf")
+        if self._questions:
             with closing(CardWire(connection)) as wire:
                 self._own = {name: wire.mac(name) for name in settings.ports}
-                self._learn(resolve(self._questions, wire, _RESOLVE_SECONDS) if self._questions else [])
-        self._lldp = [(port, lldp_frame(port, self._own[port])) for port in settings.lldp]
+                self._learn(resolve(self._questions, wire, _RESOLVE_SECONDS))
 
     def greet(self, settle: float) -> bool:
         """Asks the next hops again before traffic begins, if some time has passed, and waits some seconds for answers.
@@ -126,9 +125,6 @@ class Neighbours:
             self._push(
                 [(asked.port, reminding_frame(asked, self._own[asked.port], mac)) for asked, mac in self._macs.items()]
             )
-        if self._lldp and now - self._last_lldp >= LLDP_SECONDS:
-            self._last_lldp = now
-            self._push(self._lldp)
 
     def _learn(self, answers: list[list[str]]) -> None:
         for question, macs in zip(self._questions, answers):

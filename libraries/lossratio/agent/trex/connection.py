@@ -81,8 +81,6 @@ class TrexSettings:
     neighbours: tuple[dict[str, str], ...] = ()
     """The fields of a `lossratio.agent.core.neighbours.Question` for each address of a port that a next hop
     must know and for which nobody answers, because the ports are not the kernel's."""
-    lldp: tuple[str, ...] = ()
-    """Ports that are announced by LLDP and are not the kernel's."""
     most_connections: int = 1 << 20
     """Connections that the server has memory for."""
 

@@ -66,8 +66,6 @@ class Trex(Generator[TrexGenerator]):
         self._has_started = False
         self._neighbours: tuple[dict[str, str], ...] = ()
 
-        self._lldp: tuple[str, ...] = ()
-
     @classmethod
     def needs(cls, settings: TrexGenerator, session: NodeSession) -> Iterator[str]:
         """An installation, hugepages for cards, and a Python for TRex's client."""
@@ -159,7 +157,6 @@ class Trex(Generator[TrexGenerator]):
         if not self.settings.software:
             questions = questions_of_ports(self.ports, configuration, self.port_name)
             self._neighbours = tuple(asdict(question) for question in questions)
-            self._lldp = tuple(speaker.port for speaker in configuration.speakers if speaker.lldp)
             # The kernel, which would otherwise answer for them, does not have the ports.
             configuration = replace(configuration, speakers=())
 
@@ -200,7 +197,6 @@ class Trex(Generator[TrexGenerator]):
             is_ours=self._server.is_ours,
             pin_cores=self._choice.pin_cores,
             neighbours=self._neighbours,
-            lldp=self._lldp,
             most_connections=self.settings.most_connections,
         )
         return asdict(options)
