@@ -230,14 +230,8 @@ def check_at_low_rate(
     if not integrity["in_trials"] and LATENCY in facts["can"]:
         plan = Plan(((LOW_RATE_LOAD, LOW_RATE_DURATION),), latency=True)
         directions = agent.run(plan).latency
-        checked = [
-            asdict(_counters(direction)) for direction in directions if direction.sent_frames
-        ]
-        # As JSON data; latency frames have no streams, no connections, and no earlier traffic.
-        left_out = ("streams", "by_stream", "earlier_late_frames", "changed_fields", "left_frames")
         integrity["low_rate_check"] = [
-            {name: value for name, value in counters.items() if name not in left_out}
-            for counters in checked
+            _as_data(direction) for direction in directions if direction.sent_frames
         ]
         time.sleep(idle_time)
     return integrity
@@ -254,6 +248,14 @@ def with_largest_frames(configuration: Configuration) -> Configuration | None:
         direction.of_size(direction.frames.max_size) for direction in configuration.directions
     )
     return replace(configuration, directions=tuple(directions))
+
+
+def _as_data(latency: trials.LatencyCounters) -> dict[str, Any]:
+    """The counters of a direction's latency frames as JSON data."""
+    # They have no streams, no connections, and no earlier traffic.
+    left_out = ("streams", "by_stream", "earlier_late_frames", "changed_fields", "left_frames")
+    counters = asdict(_counters(latency))
+    return {name: value for name, value in counters.items() if name not in left_out}
 
 
 def _counters(latency: trials.LatencyCounters) -> trials.DirectionCounters:
