@@ -57,6 +57,7 @@ def test_snappi_itself_reads_the_answers(server):
         ({"captures": [{"name": "c", "port_names": ["x"]}]}, "captures[0].port_names: there is no port 'x'"),
         ({"devices": [{"name": "d"}]}, "devices: this is not supported"),
         ({"nonsense": 1}, "nonsense: this is not supported"),
+        ({"ports": [{"name": [[[{}]]]}]}, "ports[0].name: its lists and objects are nested in more than 3 levels"),
         (
             {"flows": [flow(rate={"choice": "percentage", "percentage": 10.0})]},
             "flows[0].rate.percentage: give a percentage above 0, and the port's 'speed' in 'layer1'",

@@ -246,7 +246,6 @@ class TrexFaults:
             largest_frame=1900,
             log="/run/foreign/log",
             is_ours=True,
-            sleeps=True,
             neighbours=tuple(asdict(question) for question in questions),
         )
         return asdict(settings)

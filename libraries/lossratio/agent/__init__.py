@@ -41,7 +41,7 @@ from .core.neighbours import Question
 from .core.pacing import frames_within
 from .core.packets import ETH_P_ALL, StampedFrame, have_stamps, open_packets, overlooked, receive_stamped
 from .core.passes import passes_of, why_not_in_kernel
-from .core.plan import Answer, Control, Exchange, Plan
+from .core.plan import LATENCY, Answer, Control, Exchange, Plan
 from .core.ports import links_in_use
 from .core.protocol import PROTOCOL, AgentError, Message
 from .core.requests import Clock, Configure, Hello, Perform, Probe, Resolve, Stop, Through

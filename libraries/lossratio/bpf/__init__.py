@@ -5,7 +5,6 @@ Programs on nodes also import this room, so it needs nothing but Python 3.8.
 """
 
 from lossratio.bpf.interfaces import (
-    STAMPS,
     ask_netlink,
     attached_program,
     may_send,

@@ -7,10 +7,8 @@ import os
 import socket
 import struct
 from contextlib import suppress
-from typing import Iterator, Literal
+from typing import Iterator
 
-STAMPS = 1 << 0
-"""The driver knows the time at which its card received a frame (``bpf_xdp_metadata_rx_timestamp``)."""
 _NETLINK_GENERIC = 16
 _RTM_GETLINK = 18
 _GENL_CONTROL = 16
@@ -26,14 +24,11 @@ _NETLINK_HEADER = 16
 _GENL_HEADER = 4
 _ATTRIBUTE_HEADER = 4
 _LINK_HEADER = 16
-_FEATURES = {"actions": 3, "metadata": 5}
+_ACTIONS = 3
 
 
-def xdp_features(interface: int, kind: Literal["actions", "metadata"] = "actions") -> int | None:
-    """What the driver of an interface can do with XDP at present, in bits.
-
-    None: the kernel does not say (actions before Linux 6.3, metadata before Linux 6.6).
-    """
+def xdp_features(interface: int) -> int | None:
+    """What the driver of an interface can do with XDP at present, in bits; None: Linux before 6.3 does not say."""
     with suppress(OSError, KeyError):
         name = netlink_attribute(_CTRL_FAMILY_NAME, b"netdev\0")
         family, *_ = ask_netlink(_NETLINK_GENERIC, _GENL_CONTROL, struct.pack("=BBH", _CTRL_GET_FAMILY, 1, 0) + name)
@@ -41,7 +36,7 @@ def xdp_features(interface: int, kind: Literal["actions", "metadata"] = "actions
         index = netlink_attribute(_NETDEV_IFINDEX, struct.pack("=I", interface))
         asked = struct.pack("=BBH", _NETDEV_DEV_GET, 1, 0) + index
         answer = netlink_attributes(ask_netlink(_NETLINK_GENERIC, number, asked)[0][_GENL_HEADER:])
-        return int(struct.unpack("=Q", answer[_FEATURES[kind]])[0])
+        return int(struct.unpack("=Q", answer[_ACTIONS])[0])
     return None
 
 

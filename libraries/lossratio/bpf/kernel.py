@@ -41,14 +41,13 @@ _PER_CPU = (5, 6, 10)
 _READABLE = (1, 2, 9, 11, 14, 25, *_PER_CPU)
 """Types of maps whose entries have a key and a plain value: hashes, arrays, devices."""
 _READ_ONLY_FOR_PROGRAMS, _MMAPABLE = 1 << 7, 1 << 10
-_LIVE_FRAMES, _BOUND_TO_DEVICE = 1 << 1, 1 << 6
+_LIVE_FRAMES = 1 << 1
 _LOG_BYTES = 1 << 20
 _LOG_LINES = 12
 _LOAD_ATTEMPTS = 5
 _NAME_BYTES = 15
 _CLONE_NEWNET, _LOOPBACK = 0x40000000, 1
 _LICENCE = b"Apache-2.0"
-_LICENCE_OF_CALLERS = b"GPL"
 _INFO_BYTES = 256
 _MOST_MAPS = 64
 
@@ -228,22 +227,19 @@ class Table(_Descriptor):
 class Program(_Descriptor):
     """A program that the kernel has verified. An XDP program sees only the first page of a frame.
 
-    Its name in the kernel's lists has 15 characters. If the program calls functions of an interface's driver, `driver`
-    is the index of that interface, and the program is for that interface only. The kernel offers these functions only
-    to programs under the GPL, so the program is declared as such. If the kernel refuses the program, the `BpfError`
-    ends with the verifier's last lines.
+    Its name in the kernel's lists has 15 characters. If the kernel refuses the program, the `BpfError` ends with the
+    verifier's last lines.
 
     Attributes:
         number: The kernel's number for it.
     """
 
-    def __init__(self, code: bytes, name: str, driver: int | None = None, kind: ProgramType = ProgramType.XDP) -> None:
+    def __init__(self, code: bytes, name: str, kind: ProgramType = ProgramType.XDP) -> None:
         number, place, flags = kind.value
         instructions = ctypes.create_string_buffer(code, len(code))
-        licence = ctypes.create_string_buffer(_LICENCE if driver is None else _LICENCE_OF_CALLERS)
-        flags |= 0 if driver is None else _BOUND_TO_DEVICE
+        licence = ctypes.create_string_buffer(_LICENCE)
         places = len(code) // 8, ctypes.addressof(instructions), ctypes.addressof(licence)
-        rest = struct.pack("=4xI16sII", flags, name.encode()[:_NAME_BYTES], driver or 0, place)
+        rest = struct.pack("=4xI16sII", flags, name.encode()[:_NAME_BYTES], 0, place)
         what = f"the program {name} of {len(code) // 8} instructions"
 
         try:

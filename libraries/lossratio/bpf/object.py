@@ -5,32 +5,20 @@ The section ``xdp`` or ``ingress`` has the program. Names that its source declar
 The kernel knows a constant's value when it verifies the program, and leaves out code that the value rules out.
 """
 
-import errno
 import os
 import struct
 import sys
 from contextlib import ExitStack, closing
-from functools import lru_cache
 from typing import Any, Mapping
 
 from lossratio.bpf.kernel import Array, FrozenArray, Program, ProgramType, Table
-from lossratio.bpf.system_call import BpfError
 
 _HEADER, _SECTION, _SYMBOL = struct.Struct("<16sHHIQQQIHHHHHH"), struct.Struct("<IIQQQQIIQQ"), struct.Struct("<IBBHQQ")
 _RELOCATION, _WIDE = struct.Struct("<QII"), struct.Struct("<BBhiBBhi")
 _MACHINE_BPF = 247
 _ABSOLUTE_64 = 1
-_CALL = 10
 _MAP_DESCRIPTOR = 1
 _MAP_VALUE = 2
-_KERNEL_FUNCTION = 2
-_INSTRUCTION = struct.Struct("<BBhi")
-_CALLS = 0x85
-_RETURNS_ZERO = (0xB7, 0, 0, 0)
-_KERNEL_TYPES = "/sys/kernel/btf/vmlinux"
-_TYPES_HEADER, _TYPE, _FUNCTION = struct.Struct("<HBBIIIII"), struct.Struct("<III"), 12
-_BYTES_OF_KIND = {1: 4, 3: 12, 14: 4, 17: 4}
-_BYTES_OF_MEMBER = {4: 12, 5: 12, 6: 8, 13: 8, 15: 12, 19: 12}
 
 
 class ObjectFile:
@@ -55,20 +43,15 @@ class ObjectFile:
         self.needs = {symbol for _, _, symbol in self._relocations}
 
     def load(
-        self,
-        name: str,
-        maps: "Mapping[str, Array | Table | None]",
-        constants: "Mapping[str, bytes] | None" = None,
-        driver: "int | None" = None,
+        self, name: str, maps: "Mapping[str, Array | Table | None]", constants: "Mapping[str, bytes] | None" = None
     ) -> Program:
-        """Makes the kernel verify the program; see `Program` for its name, its driver and errors.
+        """Makes the kernel verify the program; see `Program` for its name and errors.
 
         `maps` has the maps by their names in the source. The program accesses an array as memory, and a table through
-        functions of the kernel. A map may be None if the constants rule out the code that would use it. The driver may
-        be None if the constants rule out all calls of functions by name.
+        functions of the kernel. A map may be None if the constants rule out the code that would use it.
 
         Raises:
-            BpfError: If the kernel refuses the program, or has no function that it calls.
+            BpfError: If the kernel refuses the program.
             ValueError: If the program needs something that is neither in `maps` nor in `constants`.
         """
         places = {}
@@ -86,15 +69,6 @@ class ObjectFile:
                 frozen = None
 
             for place, kind, symbol in self._relocations:
-                if kind == _CALL:
-                    if driver:
-                        call = (_CALLS, _KERNEL_FUNCTION << 4, 0, _function_number(symbol))
-                    else:
-                        call = _RETURNS_ZERO
-
-                    _INSTRUCTION.pack_into(code, place, *call)
-                    continue
-
                 if kind != _ABSOLUTE_64 or (symbol not in places and symbol not in maps):
                     raise ValueError(f"The program {name} needs {symbol!r}, which is neither a map nor a constant.")
 
@@ -107,7 +81,7 @@ class ObjectFile:
                 offset += places.get(symbol, 0)
                 _WIDE.pack_into(code, place, operation, registers | pseudo << 4, 0, one.descriptor, 0, 0, 0, offset)
 
-            return Program(bytes(code), name, driver, form)
+            return Program(bytes(code), name, form)
 
 
 def read_object(package: str, name: str) -> ObjectFile:
@@ -121,41 +95,6 @@ def read_object(package: str, name: str) -> ObjectFile:
     if specification.has_location:
         file = os.path.join(os.path.dirname(specification.origin), f"{name}.o")
     return ObjectFile(specification.loader.get_data(file))
-
-
-@lru_cache(maxsize=None)
-def _function_number(name: str) -> int:
-    """The kernel's number for one of its functions: the position of the function among all types (BTF)."""
-    try:
-        with open(_KERNEL_TYPES, "rb") as file:
-            data = file.read()
-    except OSError as error:
-        raise BpfError(
-            f"This kernel does not list the functions that XDP programs can call, such as {name}: it has "
-            f"no {_KERNEL_TYPES}. Use a kernel that has this file (CONFIG_DEBUG_INFO_BTF).",
-            errno.ENOENT,
-        ) from error
-
-    _, _, _, header, types, size, strings, _ = _TYPES_HEADER.unpack_from(data)
-    place = header + types
-    end = header + types + size
-    wanted = b"\0" + name.encode() + b"\0"
-    number = 1
-    name_place = data.find(wanted, header + strings) + 1 - header - strings
-
-    while place < end:
-        named, info, _ = _TYPE.unpack_from(data, place)
-        kind = info >> 24 & 0x1F
-        if kind == _FUNCTION and named == name_place:
-            return number
-        members = (info & 0xFFFF) * _BYTES_OF_MEMBER.get(kind, 0)
-        place += _TYPE.size + _BYTES_OF_KIND.get(kind, 0) + members
-        number += 1
-
-    raise BpfError(
-        f"This kernel has no function {name} for programs: it is older than Linux 6.3, or was built without it.",
-        errno.ENOENT,
-    )
 
 
 def _text(data: bytes, place: int) -> str:

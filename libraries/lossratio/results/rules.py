@@ -135,11 +135,11 @@ examined = rule(Weight.PROVENANCE, NoteKind.INTEGRITY, damaged_frames.evidence)(
 
 @rule(Weight.REMARK, NoteKind.INTEGRITY)
 def without_numpy(result: TestResult) -> Iterator[str]:
-    """The generator made and examined frames one by one."""
+    """The generator made frames one by one, and examined none."""
     generator = result.conditions.generator
     if generator.get("kind") == "afpacket" and generator.get("numpy", "") is None:
         yield (
-            "The generator has no numpy (at one end at least): it sends less there, and examines fewer frames. Debian "
+            "The generator has no numpy (at one end at least): it sends less there, and examines no frames. Debian "
             "package: python3-numpy."
         )
 

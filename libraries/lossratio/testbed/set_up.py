@@ -234,7 +234,7 @@ class LiveLink:
 def traffic_port(port: Port, interface: str, destination: str | None) -> TrafficPort:
     """A port of the TG for the configuration of a generator."""
     own = tuple(str(address.ip) for address in port.interface.address)
-    return TrafficPort(port.name, interface, destination, own, port.interface.lldp)
+    return TrafficPort(port.name, interface, destination, own)
 
 
 def set_up_link(

@@ -194,7 +194,7 @@ def _interface_problems(testbed: str, name: str, node: Node) -> Iterator[Problem
         ):
             yield where, "the interface has neither a 'name' nor a 'pci_address': add one of them"
 
-        for field in ("address", "gateway", "network", "lldp") if node.type != "TG" else ():
+        for field in ("address", "gateway", "network") if node.type != "TG" else ():
             if getattr(interface, field):
                 yield ((*where, field), "only the TG's interfaces have this field: leave it out")
 

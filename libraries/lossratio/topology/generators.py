@@ -20,7 +20,6 @@ from pydantic_core import CoreSchema, core_schema
 
 from lossratio.errors import TopologyError
 from lossratio.plugins import plugin_group
-from lossratio.quantities import RESOLVED
 from lossratio.records import FileModel
 from lossratio.topology.path import Interface
 from lossratio.topology.quantities import (
@@ -132,8 +131,6 @@ class XdpGenerator(RealGenerator):
     cpu_share: Annotated[Share, Field(ge=0.1, le=1.0)] | None = None
     """The largest share of each of these CPUs that a sender takes (default: 90 %). Other programs get the rest of each
     millisecond. Frames for which this share is not enough are unsent."""
-    card_stamps: Annotated[Literal[True] | None, RESOLVED] = None
-    """``true``: latency is measured until the receiving card stamps the frame, not until a program sees it."""
     device_cpus: tuple[Annotated[int, Field(ge=0)], ...] = ()
     """CPUs that belong to devices under test on the TG's own machine, if these are programs. A local testbed fills them
     in: the last CPUs of the machine."""
@@ -158,15 +155,6 @@ class AutoGenerator(XdpGenerator):
     kind: Literal["auto"]  # type: ignore[assignment]
     python: ProgramName = "python3"
     """Python 3.8 or later on the TG node. With numpy, it sends more if XDP is not possible."""
-
-    @field_validator("card_stamps")
-    @classmethod
-    def _has_no_other(cls, card_stamps: Literal[True] | None) -> Literal[True] | None:
-        if card_stamps:
-            raise ValueError(
-                "the embedded generator cannot use time stamps of cards; this needs 'kind: xdp'"
-            )
-        return card_stamps
 
 
 TREX_HOME = "TREX_HOME"
@@ -197,8 +185,6 @@ class TrexGenerator(RealGenerator):
     software: bool = False
     """Whether TRex sends through packet sockets on Linux interfaces, instead of cards that DPDK drives. This needs no
     hugepages, and is slow."""
-    jumbo: bool = False
-    """Whether it also sends frames of more than 1900 bytes in software mode, up to 9000. Cards always do."""
     master_core: int | None = Field(default=None, ge=0)
     """CPU of TRex's main thread."""
     latency_core: int | None = Field(default=None, ge=0)

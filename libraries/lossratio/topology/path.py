@@ -49,8 +49,6 @@ class Interface(FileModel):
     """On the TG: next hops, one of each IP version. Their MAC addresses are resolved before each measurement."""
     network: Networks = ()
     """On the TG, with ``addresses: lab``: networks that are routed to this port, one of each IP version."""
-    lldp: bool = False
-    """On the TG: whether the generator sends LLDP there (IEEE 802.1AB), for devices that require a neighbour."""
     other: Annotated[dict[str, JsonValue], RESOLVED] = Field(default_factory=dict)
     """Further facts about it, which every result states."""
 

@@ -7,7 +7,7 @@ from dataclasses import asdict, replace
 from typing import Any
 
 from lossratio import trials
-from lossratio.agent import Configuration, Plan
+from lossratio.agent import LATENCY, Configuration, Plan
 from lossratio.errors import DutError, TrafficError
 from lossratio.traffic.client import AgentClient
 from lossratio.traffic.measurer import connecting
@@ -216,7 +216,7 @@ def _check_late(agent: AgentClient, sent: Mapping[str, int]) -> None:
 def check_at_low_rate(
     agent: AgentClient, facts: Mapping[str, Any], idle_time: float
 ) -> dict[str, Any]:
-    """Checks latency frames, if the generator only counts the frames of trials.
+    """Checks latency frames, if the generator has them, and only counts the frames of trials.
 
     It returns the ``integrity`` of the generator's facts, with a ``low_rate_check`` if there was one: the counters of
     each direction's latency frames; directions that cannot have any are missing.
@@ -227,17 +227,11 @@ def check_at_low_rate(
         idle_time: Seconds in which the DUT then recovers.
     """
     integrity = dict(facts["integrity"])
-    if not integrity["in_trials"]:
+    if not integrity["in_trials"] and LATENCY in facts["can"]:
         plan = Plan(((LOW_RATE_LOAD, LOW_RATE_DURATION),), latency=True)
         directions = agent.run(plan).latency
-        checked = [
-            asdict(_counters(direction)) for direction in directions if direction.sent_frames
-        ]
-        # As JSON data; latency frames have no streams, no connections, and no earlier traffic.
-        left_out = ("streams", "by_stream", "earlier_late_frames", "changed_fields", "left_frames")
         integrity["low_rate_check"] = [
-            {name: value for name, value in counters.items() if name not in left_out}
-            for counters in checked
+            _as_data(direction) for direction in directions if direction.sent_frames
         ]
         time.sleep(idle_time)
     return integrity
@@ -254,6 +248,14 @@ def with_largest_frames(configuration: Configuration) -> Configuration | None:
         direction.of_size(direction.frames.max_size) for direction in configuration.directions
     )
     return replace(configuration, directions=tuple(directions))
+
+
+def _as_data(latency: trials.LatencyCounters) -> dict[str, Any]:
+    """The counters of a direction's latency frames as JSON data."""
+    # They have no streams, no connections, and no earlier traffic.
+    left_out = ("streams", "by_stream", "earlier_late_frames", "changed_fields", "left_frames")
+    counters = asdict(_counters(latency))
+    return {name: value for name, value in counters.items() if name not in left_out}
 
 
 def _counters(latency: trials.LatencyCounters) -> trials.DirectionCounters:

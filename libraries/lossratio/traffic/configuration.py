@@ -39,8 +39,6 @@ class TrafficPort:
     (frames are then addressed to the other port)."""
     own_addresses: tuple[str, ...] = ()
     """Its own IP addresses, for which it answers; empty: it answers for none."""
-    lldp: bool = False
-    """Whether it announces itself by LLDP."""
 
 
 @dataclass(frozen=True)
@@ -104,20 +102,20 @@ def _speakers(profile: TrafficProfile, pair: PortPair, west: Side, east: Side) -
         (pair.west, west, eastward, westward),
         (pair.east, east, westward, eastward),
     ):
-        if not port.own_addresses and not port.lldp:
+        if not port.own_addresses:
             continue
 
         ranges = [(address, address) for address in port.own_addresses]
         for headers, end in ((source, "source"), (sink, "destination")):
             is_of_nat = headers is not None and headers.to_nat and end == "destination"
-            if headers is None or not port.own_addresses or is_of_nat:
+            if headers is None or is_of_nat:
                 continue
             for each in headers.every_headers:
                 ip = each.ip
                 first, last = address_span(getattr(ip, end), ip.on(side), ip.version)
                 ranges.append((str(first), str(last)))
 
-        yield Speaker(port.interface, tuple(dict.fromkeys(ranges)), port.lldp)
+        yield Speaker(port.interface, tuple(dict.fromkeys(ranges)))
 
 
 def _directions(

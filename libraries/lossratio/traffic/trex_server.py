@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from lossratio.errors import NodeError, TrafficError
-from lossratio.nodes import LIVES, BackgroundProgram, NodeSession, before_ordinary
+from lossratio.nodes import LIVES, BackgroundProgram, NodeSession
 from lossratio.topology import TrexGenerator
 
 PROGRAM = "_t-rex-64"
@@ -42,21 +42,6 @@ elif grep -qi " [0-9A-F]*:$2 [0-9A-F]*:0000 0A " /proc/net/tcp; then
 fi
 """
 
-_PRIORITY = 10
-"""Its priority if it sleeps between frames: it must get a CPU at once when it wakes up."""
-
-# On a small machine, all threads of TRex are on one CPU, and the answering threads would wait while frames are sent.
-_PROMOTE = f"""{LIVES}
-lives || exit 0
-for thread in "/proc/$pid/task/"*; do
-    case "$(cat "$thread/comm" 2>/dev/null)" in
-        *ZMQ*|*Publisher*)
-            chrt -r -p "$2" "${{thread##*/}}" && taskset -pc 0-"$(($(nproc --all) - 1))" "${{thread##*/}}"
-    esac
-done >/dev/null 2>&1
-exit 0
-"""
-
 _RUN = """
 LD_LIBRARY_PATH=.:./so/$(uname -m)${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH} exec "$@"
 """
@@ -76,8 +61,6 @@ class ServerPlan:
     """The server's own directory on the node."""
     settings: TrexGenerator
     """The generator's settings in the topology file."""
-    sleeps: bool
-    """Whether the server sleeps between its frames, so that realtime priority does no harm to other programs."""
 
     @property
     def described(self) -> str:
@@ -117,7 +100,6 @@ class TrexServer:
         self._plan = plan
         self._settings = plan.settings
         command = ("sh", "-c", _RUN, "run", f"./{PROGRAM}", *plan.arguments)
-        command = before_ordinary(_PRIORITY, command) if plan.sleeps else command
         self.program = BackgroundProgram(f"{plan.state}/", plan.directory, command)
 
     def ensure(self) -> None:
@@ -223,10 +205,6 @@ class TrexServer:
             )
 
         self._wait_until_ready()
-        if self._plan.sleeps:
-            self._session.run(
-                "sh", "-c", _PROMOTE, "promote", self.program.files, str(_PRIORITY + 1)
-            )
 
     def _wait_until_ready(self) -> None:
         deadline = time.monotonic() + self._settings.start_timeout

@@ -324,6 +324,15 @@ class _Division:
         is_realtime = all(facts.get("realtime", True) for facts in results.values())
 
         whole: Message = {**first, "realtime": is_realtime, "ports": ports, "nodes": list(results)}
+        integrity = {node: facts["integrity"] for node, facts in results.items()}
+        examining = [one for one in integrity.values() if one["in_trials"]]
+        if len(examining) == 1:
+            left_out = [
+                f"at {node}: {what}"
+                for node, one in integrity.items()
+                for what in one["not_checked"]
+            ]
+            whole["integrity"] = {**examining[0], "not_checked": left_out}
         if "receives" in first:
             whole["receives"] = {
                 port_at(node, name): mode

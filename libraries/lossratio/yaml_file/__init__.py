@@ -4,5 +4,5 @@ from lossratio.yaml_file.loading import (
     describe_problem as describe_problem,
     load_yaml_file as load_yaml_file,
 )
-from lossratio.yaml_file.nodes import Location as Location, Problem as Problem, lines_of as lines_of
+from lossratio.yaml_file.nodes import Location as Location, Problem as Problem
 from lossratio.yaml_file.words import plain_words as plain_words

@@ -1,25 +1,15 @@
 """The places of values in the nodes of a YAML file, and names that appear twice in them."""
 
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 
 import yaml
 
 from lossratio.checked_arguments import shortened
-from lossratio.yaml_file.loader import BoundedLoader
 
 Location = tuple[str | int, ...]
 """A place in a file: keys and indices."""
 Problem = tuple[Location, str]
 """A place, and the problem there."""
-
-
-def lines_of(text: str) -> Mapping[Location, int]:
-    """The line of each field of a text in YAML or JSON; empty if the text cannot be read."""
-    try:
-        node = BoundedLoader(text).get_single_node()
-    except (yaml.YAMLError, ValueError, OverflowError):
-        node = None
-    return line_numbers(node)
 
 
 def line_numbers(node: yaml.Node | None) -> dict[Location, int]:

@@ -27,6 +27,7 @@ _FASTEST = 1e10
 _MOST_VALUES = 16 * MOST_LISTED
 _MOST_ENTRIES = 64
 _MOST_HEADERS = 8
+_MOST_LEVELS = 3
 _ENTRIES = {"flows": MOST_FLOWS, "packet": _MOST_HEADERS, "values": MOST_LISTED}
 ANY, IGNORED = object(), object()
 """Words of the table: any value that the models allow; a field that is accepted with a warning."""
@@ -122,6 +123,8 @@ def check_fields(data: Any, table: Any, where: str = "") -> Iterator[str]:
     Raises:
         FieldError: If a field or a value is not supported.
     """
+    if table in (ANY, IGNORED) and _is_nested(data, _MOST_LEVELS):
+        raise FieldError(where, f"its lists and objects are nested in more than {_MOST_LEVELS} levels")
     if table is IGNORED:
         yield f"{where}: accepted with a warning because it has no effect here"
     elif isinstance(table, tuple):
@@ -143,6 +146,14 @@ def check_fields(data: Any, table: Any, where: str = "") -> Iterator[str]:
             if name not in table:
                 raise FieldError(place[:200], "this is not supported")
             yield from check_fields(part, table[name], place)
+
+
+def _is_nested(data: Any, most: int) -> bool:
+    """Whether lists and objects are nested in more than this many levels."""
+    if not isinstance(data, (list, dict)):
+        return False
+    parts = data.values() if isinstance(data, dict) else data
+    return most == 0 or any(_is_nested(part, most - 1) for part in parts)
 
 
 @dataclass(frozen=True)

@@ -104,7 +104,7 @@ TESTBEDS = (
     Mutation(
         "a measurement does not say which field of its frames differs",
         "agent/afpacket/examination.py",
-        '"changed": [vars(change) for change in changes[:_MOST_CHANGES]],',
+        '"changed": [vars(change) for change in seen.changes[:_MOST_CHANGES]],',
         '"changed": [],',
         ("traffic/test_traffic_integrity.py::test_what_differs_in_the_first_faulty_frame_is_said",),
     ),

@@ -296,7 +296,7 @@ def test_traffic_leaves_the_benchmarking_networks_only_where_the_file_says_so(tm
 
 def test_the_data_of_a_topology_without_the_new_fields_is_as_before(tmp_path):
     file = tmp_path / "lab.yaml"
-    file.write_text(LAB_PORTS.format(kind="lab", west="network: 10.9.0.0/16, lldp: true", box=""))
+    file.write_text(LAB_PORTS.format(kind="lab", west="network: 10.9.0.0/16", box=""))
     data = load_topology(file).model_dump(mode="json")
     assert data["addresses"] == "lab"
     assert data["nodes"]["TG"]["interfaces"]["west"]["network"] == ["10.9.0.0/16"]

@@ -1,8 +1,7 @@
-"""Captures and streams of trafficgen as traffic profiles."""
+"""Captures as traffic profiles."""
 
 from __future__ import annotations
 
-import json
 import struct
 from contextlib import suppress
 
@@ -12,56 +11,6 @@ from hypothesis import given, strategies
 
 from lossratio.errors import ProfileError
 from lossratio.traffic import PROFILE_READERS
-
-STREAM = {
-    "flows": 8,
-    "frame_size": 128,
-    "flow_mods": "function:create_flow_mod_object(use_src_ip_flows=True, use_dst_port_flows=True)",
-    "rate": 1000,
-}
-
-
-def test_streams_of_trafficgen_are_streams_and_those_that_only_teach_are_left_out(tmp_path):
-    teaching = {**STREAM, "stream_types": ["teaching_warmup"], "frame_type": "icmp"}
-    voice = {**STREAM, "stream_id": "voice", "rate": 3000, "frame_size": 64}
-    off = {**STREAM, "enabled": False, "offset": 9}
-    profile = loaded(tmp_path, "trafficgen", json.dumps({"streams": [teaching, voice, STREAM, off]}))
-    streams = profile.directions[0].streams
-    assert [(one.name, one.weight, one.size_weights) for one in streams] == [
-        ("voice", 3, {64: 1}),
-        ("stream2", 1, {128: 1}),
-    ]
-    assert {one.headers.ipv4.source.count for one in streams} == {8}
-    assert {one.headers.ipv4.destination.count for one in streams} == {1}
-    assert {one.headers.udp.destination_port.count for one in streams} == {8}
-
-
-@pytest.mark.parametrize(
-    ("change", "told"),
-    [
-        ({"offset": 5}, "streams[0].offset: all streams begin together"),
-        ({"duration": 5}, "streams[0].duration"),
-        ({"frame_type": "garp"}, "streams[0].frame_type: 'garp' frames are not supported, only 'generic' ones"),
-        ({"rate": 0}, "streams[0].rate: 0 is not a number of at least 1"),
-        ({"flows": True}, "streams[0].flows: True is not a number"),
-        ({"protocol": "SCTP"}, "streams[0].protocol: 'SCTP' is not supported"),
-        ({"the_packet": "scapy:Ether()/IP()/ICMP()"}, "ICMP: frames have no such header"),
-        ({"the_packet": "scapy:open('x')"}, "streams[0].the_packet, open: a foreign profile cannot use files"),
-        ({"the_packet": "scapy:7"}, "streams[0].the_packet: only packets"),
-        ({"flow_mods": "function:create(use_vlan_flows=True)"}, "flow_mods: use_vlan_flows is not known"),
-        ({"burst": 3}, "streams[0].burst: the field is not known"),
-        ({"traffic_direction": "revunidirectional"}, "the first port sends nothing"),
-    ],
-)
-def test_a_field_of_trafficgen_that_cannot_be_had_is_refused_with_its_place(tmp_path, change, told):
-    assert told in problem(tmp_path, "trafficgen", json.dumps({"streams": [{**STREAM, **change}]}))
-
-
-def test_of_several_profiles_of_trafficgen_the_default_one_is_read(tmp_path):
-    profiles = [{"name": "a", "streams": [STREAM]}, {"name": "b", "streams": [{**STREAM, "frame_size": 256}]}]
-    assert converted(tmp_path, "trafficgen", json.dumps({"profiles": profiles})).frame_size == 128
-    text = json.dumps({"profiles": profiles, "default_profile": "b"})
-    assert converted(tmp_path, "trafficgen", text).frame_size == 256
 
 
 @pytest.mark.parametrize("order", ["<", ">"])

@@ -76,7 +76,7 @@ def test_nobody_answers_for_the_addresses_of_a_refused_configuration(monkeypatch
     monkeypatch.setattr(server, "usable_links", lambda _: links())
     monkeypatch.setattr(server, "make_generator", refuse)
     wanted = asdict(configuration())
-    wanted["speakers"] = [asdict(server.Speaker("tg0", (), lldp=True))]
+    wanted["speakers"] = [asdict(server.Speaker("tg0", ()))]
     agent = server.Agent(Channel(0, 1))
     with pytest.raises(AgentError, match="Too many flows"):
         agent.answer({"op": "configure", "generator": "afpacket", "configuration": wanted})

@@ -1,4 +1,4 @@
-"""Address resolution through the TG's own ports: the questions, the answers, and LLDP."""
+"""Address resolution through the TG's own ports: the questions and the answers."""
 
 from __future__ import annotations
 
@@ -10,11 +10,10 @@ from pathlib import Path
 
 import pytest
 from netns import NetnsLab, NetnsUnavailableError
-from scapy.contrib.lldp import LLDPDU, LLDPDUChassisID, LLDPDUPortID, LLDPDUTimeToLive
 from scapy.layers.inet6 import ICMPv6ND_NA, ICMPv6ND_NS, ICMPv6NDOptDstLLAddr, ICMPv6NDOptSrcLLAddr, IPv6
 from scapy.layers.l2 import ARP, Dot1Q, Ether
 
-from lossratio.agent.core.neighbours import answer_to, lldp_frame
+from lossratio.agent.core.neighbours import answer_to
 from lossratio.agent.core.packets import PacketWire
 
 OURS, THEIRS = "02:00:00:00:00:01", "02:00:00:00:00:02"
@@ -111,14 +110,6 @@ def test_the_answer_has_the_tags_of_the_question():
     assert reply[ARP].psrc == "10.0.0.5"
 
 
-def test_a_port_announces_itself_by_lldp():
-    frame = Ether(lldp_frame("eth1", OWN_MAC))
-    assert (frame.dst, frame.type) == ("01:80:c2:00:00:0e", 0x88CC)
-    assert frame[LLDPDU].haslayer(LLDPDUChassisID)
-    assert frame[LLDPDUPortID].id == b"eth1"
-    assert frame[LLDPDUTimeToLive].ttl == 120
-
-
 BOTH_ENDS = """
 import sys, time
 from lossratio.agent.core.configuration import Speaker
@@ -126,7 +117,7 @@ from lossratio.agent.core.links import read_links
 from lossratio.agent.core.neighbours import Question, Responder, open_wire, resolve
 links = read_links()
 addresses = (("10.0.0.5", "10.0.0.9"), ("2001:db8::5", "2001:db8::9"))
-responder = Responder([Speaker("tg1", addresses, lldp=False)], links)
+responder = Responder([Speaker("tg1", addresses)], links)
 tags = ("", "81000007", "88a8000781000008")
 questions = [Question("tg0", "10.0.0.1", "10.0.0.6", tag) for tag in tags]
 questions += [Question("tg0", "2001:db8::1", "2001:db8::6", tag) for tag in tags]

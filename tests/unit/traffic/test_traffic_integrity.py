@@ -16,7 +16,7 @@ import frame_samples
 import numpy as np
 import pytest
 from at_least_one import at_least_one
-from local_session import PYTHON, LocalSession, bare_python
+from local_session import PYTHON, LocalSession
 from traffic_lab import PAIR, configure, two_nodes
 from whole_trials import run_latency, run_trial, whole
 
@@ -36,10 +36,8 @@ FAULTS = ("duplicated", "reordered", "corrupted", "wrong_length", "misdelivered"
 
 NO_BPF = why_impossible()
 XDP = pytest.param("xdp", marks=pytest.mark.skipif(NO_BPF is not None, reason=f"{NO_BPF}"))
-# The embedded generator, on a node without numpy.
-BARE = pytest.param("bare", marks=pytest.mark.whole)
-with_each_generator = pytest.mark.parametrize("through", ["afpacket", BARE, XDP], indirect=True)
-on_each_node = pytest.mark.parametrize("through", ["afpacket", BARE], indirect=True)
+with_each_generator = pytest.mark.parametrize("through", ["afpacket", XDP], indirect=True)
+with_packet_sockets = pytest.mark.parametrize("through", ["afpacket"], indirect=True)
 
 
 @pytest.fixture(scope="module")
@@ -58,8 +56,7 @@ def tester(lasting_lab, tmp_path_factory):
                 agents.popitem()[1].close()
             for interface in ("dut0", "dut1"):
                 lasting_lab.run("dut1", "ethtool", "-K", interface, "gro", "on" if generator == "xdp" else "off")
-            python = bare_python(session.directory) if generator == "bare" else PYTHON
-            agents[generator] = AgentClient.start(session, python=python)
+            agents[generator] = AgentClient.start(session, python=PYTHON)
         try:
             yield agents[generator]
         except BaseException:
@@ -173,7 +170,7 @@ def test_frames_that_come_back_otherwise_than_they_were_sent_are_counted_apart_a
         assert east.changed_fields == ()
 
 
-@on_each_node
+@with_packet_sockets
 @pytest.mark.parametrize(
     ("fault", "fields"),
     [
@@ -192,7 +189,7 @@ def test_what_differs_in_the_first_faulty_frame_is_said(through, fault, fields):
     assert west.changed_fields == ()
 
 
-@on_each_node
+@with_packet_sockets
 @pytest.mark.parametrize(
     ("fault", "expected"),
     [
@@ -281,7 +278,7 @@ reverse: {headers: {ipv4: {source: {count: 254}}}}
 """
 
 
-@on_each_node
+@with_packet_sockets
 @pytest.mark.parametrize("fault", ["access", "padded access"])
 def test_between_a_trunk_and_an_access_port_frames_come_back_with_the_tags_of_the_port_there(through, tmp_path, fault):
     (tmp_path / "trunk.yaml").write_text(TRUNK)
@@ -289,7 +286,7 @@ def test_between_a_trunk_and_an_access_port_frames_come_back_with_the_tags_of_th
         assert (direction.received_frames, direction.examined_frames, faults(direction)) == (SENT, SENT, {})
 
 
-@on_each_node
+@with_packet_sockets
 def test_between_a_trunk_and_an_access_port_every_other_byte_is_compared(through, tmp_path):
     (tmp_path / "trunk.yaml").write_text(TRUNK)
     for direction in at_least_one(through("faulty access", profile=tmp_path / "trunk.yaml")):
@@ -338,7 +335,7 @@ def test_frames_that_come_out_at_another_port_are_lost_and_misdelivered_there(th
     assert (faults(east), faults(west)) == ({}, {"misdelivered": 10})
 
 
-@on_each_node
+@with_packet_sockets
 @pytest.mark.parametrize(
     ("profile", "frame_size"),
     [
@@ -386,7 +383,7 @@ def test_frames_without_room_for_a_number_are_checked_for_their_length(through, 
     assert (west.received_frames, faults(west)) == (SENT, {})
 
 
-@on_each_node
+@with_packet_sockets
 def test_nobody_looks_at_frames_where_that_was_not_asked_for(through):
     east, _ = through("corrupt", examines=False)
     assert (east.received_frames, east.examined_frames, faults(east)) == (SENT, None, {})
@@ -402,7 +399,7 @@ mixes: {{all: {dict.fromkeys(range(64, 64 + 8 * MOST_SIZES, 8), 1)}}}
 """
 
 
-@on_each_node
+@with_packet_sockets
 @pytest.mark.parametrize("fault", ["truncate", "pad"])
 def test_a_wrong_length_is_seen_among_many_right_ones(through, tmp_path, fault):
     (tmp_path / "mixed.yaml").write_text(MIXED)

@@ -83,7 +83,7 @@ def test_a_probe_answers_devices_that_ask_meanwhile():
     with closing(CardWire(connection)) as wire:
         asked = bytes(Ether(src=OTHER) / ARP(hwsrc=OTHER, psrc="198.18.0.1", pdst="198.18.0.9"))
         lab.captured += [{"port": 0, "binary": asked}, {"port": 1, "binary": asked}]
-        speaker = Speaker("east", (("198.18.0.5", "198.18.0.9"),), lldp=False)
+        speaker = Speaker("east", (("198.18.0.5", "198.18.0.9"),))
         answer = probe(AnsweringWire(wire, [speaker]), [("west", bytes(60).hex())], 0.01)
     assert [(port, length) for port, _, length, _ in answer["arrivals"]] == [("east", len(asked)), ("west", len(asked))]
     ((port, reply),) = [(port, Ether(frame)) for _, port, frame in lab.pushed if any(frame)]
@@ -102,12 +102,6 @@ LATENCY = {
     "err_cntrs": {"dup": 0, "out_of_order": 0, "dropped": 0, "seq_too_high": 0, "seq_too_low": 0},
     "latency": {"total_min": 10, "average": 12.0, "total_max": 20, "jitter": 1, "histogram": {10: 1}},
 }
-
-
-def test_a_client_without_such_frames_says_what_to_do(monkeypatch):
-    monkeypatch.delattr(StandIn, "PacketBuffer")
-    with pytest.raises(AgentError, match=r"newer TRex\. Or leave out 'gateway'"):
-        ask(server(), EAST)
 
 
 def test_reminders_go_to_gateways_in_long_trials_and_are_not_counted():
@@ -149,13 +143,6 @@ def test_short_trials_in_a_row_are_one_reminder_each_five_seconds():
     # Between two trials they are asked, too; in a trial they are reminded only.
     reminded = [when for when, port, frame in lab.pushed if port == 0 and Ether(frame)[ARP].op == 2]
     assert [round(when - began) for when in reminded] == [0, 5, 10]
-
-
-def test_a_port_announces_itself_by_lldp_through_its_card():
-    lab = server()
-    sender = generator(lab, modes={"lldp": ("west",)})
-    perform(sender, 1000.0, 62.0)
-    assert [(port, Ether(frame).type) for _, port, frame in lab.pushed] == [(1, 0x88CC)] * 3
 
 
 def test_a_gateway_that_does_not_answer_the_generator_is_named(monkeypatch):
@@ -225,7 +212,7 @@ def test_trex_answers_for_its_cards_itself_and_the_kernel_for_its_interfaces(mon
         replace(port, interface=port.interface.model_copy(
             update={"name": f"eth{number}", "pci_address": f"0000:18:00.{number}", "mac_address": MACS[number]}
         ))
-        for number, port in enumerate(ports(lldp=True))
+        for number, port in enumerate(ports())
     ]  # fmt: skip
     opened = open_generator(settings, GeneratorNode(Nobody(), macs, 8), cards)
     through = opened.single_frames()
@@ -237,9 +224,9 @@ def test_trex_answers_for_its_cards_itself_and_the_kernel_for_its_interfaces(mon
     opened.configure(agent, configuration)
     options = read_record(TrexSettings, agent.options)
     if software:
-        assert (len(agent.configuration.speakers), options.neighbours, options.lldp) == (2, (), ())
+        assert (len(agent.configuration.speakers), options.neighbours) == (2, ())
     else:
-        assert (agent.configuration.speakers, options.lldp) == ((), ("0000:18:00.1",))
+        assert agent.configuration.speakers == ()
         hosts = ["198.18.0.2", "198.18.0.1"]
         assert [question["source"] for question in options.neighbours] == [*hosts, "198.19.255.2"]
         assert through["options"]["ports"] == {"0000:18:00.0": 0, "0000:18:00.1": 1}

@@ -8,7 +8,7 @@ from lossratio.errors import TopologyError
 from lossratio.nodes import Card, Core, Hardware
 from lossratio.topology import Interface, Port, TrexGenerator
 from lossratio.traffic import GeneratorNode, open_generator
-from lossratio.traffic.generators.trex import largest_frame, server_arguments, server_configuration
+from lossratio.traffic.generators.trex import server_arguments, server_configuration
 from lossratio.traffic.generators.trex_choice import choose_server
 
 CORES = {"master_core": 0, "latency_core": 1, "cores": [{"socket": 1, "threads": [2, 3]}]}
@@ -172,14 +172,6 @@ def test_in_software_mode_linux_interfaces_get_large_rings():
     assert second.startswith("--vdev=net_af_packet1,iface=eth1,")
     assert "--software" in arguments(trex)
     assert "--software" not in arguments(generator())
-
-
-def test_jumbo_frames_need_rings_with_room_for_them():
-    ring = configuration(generator(software=True, jumbo=True))["interfaces"][0]
-    sizes = dict(part.split("=") for part in ring.split(",")[2:])
-    assert int(sizes["framesz"]) >= 9000 + 80
-    assert int(sizes["blocksz"]) % 4096 == int(sizes["blocksz"]) % int(sizes["framesz"]) == 0
-    assert largest_frame(generator(software=True)) < 2048 < largest_frame(generator(software=True, jumbo=True))
 
 
 def test_hosts_with_few_cpus_are_low_end():

@@ -98,7 +98,6 @@ def plan(tmp_path):
         arguments=("-i", "--stl", "--cfg", configuration_path(state)),
         state=state,
         settings=TrexGenerator(kind="trex", rpc_port=port, software=True, start_timeout=240.0),
-        sleeps=True,
     )
     if (pid := pid_of(state)) is not None:
         os.kill(pid, signal.SIGKILL)
@@ -121,18 +120,6 @@ def here(tmp_path):
 
 def behave(plan, behaviour):
     Path(plan.directory, "behaviour").write_text(behaviour)
-
-
-@pytest.mark.parametrize(("thread", "more"), [("Trex ZMQ sync", 1), ("ZMQbg/1", 1), ("Trex DP core 1", 0)])
-def test_threads_that_answer_go_before_those_that_send(here, plan, thread, more):
-    """On a small machine TRex has all of them on one CPU."""
-    is_granted = subprocess.run(["chrt", "-r", "10", "true"], check=False, capture_output=True).returncode == 0
-    behave(plan, thread)
-    server = TrexServer(here, plan)
-    server.ensure()
-    pid = pid_of(plan.state)
-    assert os.sched_getparam(pid).sched_priority == (10 + more if is_granted else 0)
-    server.stop()
 
 
 def test_a_server_is_started_in_a_session_of_its_own_and_stopped_by_its_pid(here, plan):

@@ -12,7 +12,6 @@ from trex_stand_in import MACS, Server, StandIn
 
 from lossratio.agent.core.plan import VERDICTS, Plan
 from lossratio.agent.core.protocol import AgentError, ControllerGoneError
-from lossratio.agent.trex import generator as module
 from lossratio.agent.trex.connection import TrexLibrary
 from lossratio.agent.trex.generator import TrexGenerator
 from lossratio.traffic import PortPair, TrafficPort, load_profile, make_configuration
@@ -67,41 +66,9 @@ def test_a_server_that_begins_and_answers_slowly_sends_in_full():
     assert [direction.unsent_frames for direction in counters] == [0, 0]
 
 
-def sent_at_once(server):
-    """Frames that the first port sent at once when its last traffic began."""
-    server.now = server.ports[0].began
-    before = server.sent(0)
-    while server.sent(0) == before:
-        server.now += 1e-5
-    return server.sent(0) - before
-
-
-@pytest.mark.parametrize("ahead", [0.0, 0.0067, 0.015, 0.0499])
-def test_a_server_that_runs_ahead_of_its_clock_sends_no_frames_at_once(ahead):
-    server = Server(ahead=ahead)
-    trex = generator(server, modes={"sleeps": True})
-    assert trex.facts()["start_delay_s"] == 0.07
-    west, east = trial(server, trex=trex)
-    assert (west.received_frames, west.unsent_frames, east.unsent_frames) == (west.sent_frames, 0, 0)
-    assert west.stretch_s < 0.05
-    assert sent_at_once(server) <= 2
-
-
-def test_threads_of_the_client_get_the_priority_of_the_agent(monkeypatch):
-    """Otherwise, other programs stop such a thread while it holds Python's lock, and the agent cannot look."""
-    order = []
-    connect = StandIn.STLClient
-    monkeypatch.setattr(module, "raise_priority", lambda priority: order.append("priority"))
-    monkeypatch.setattr(
-        StandIn, "STLClient", lambda *given, **named: order.append("client") or connect(*given, **named)
-    )
-    generator(Server(), modes={"sleeps": True})
-    assert order == ["priority", "client"]
-
-
 def test_no_port_goes_on_when_another_one_cannot_be_started(monkeypatch):
     server = Server(ahead=0.0067)
-    trex = generator(server, modes={"sleeps": True})
+    trex = generator(server)
     client = trex._connection._client
     start = client.start
 
@@ -116,45 +83,14 @@ def test_no_port_goes_on_when_another_one_cannot_be_started(monkeypatch):
     assert not server.is_transmitting(0)
 
 
-@pytest.mark.parametrize("sleeps", [True, False])
-def test_a_frame_that_is_due_in_the_last_microseconds_makes_no_trial_slow(sleeps):
+def test_a_frame_that_is_due_in_the_last_microseconds_makes_no_trial_slow():
     """The second direction begins 10 us later: it sends 24,989 of 24,990 frames, and always did so."""
     server = Server(ahead=0.0067)
-    trex = generator(server, modes={"sleeps": sleeps})
+    trex = generator(server)
     counters = trial(server, load=12_494.556030392281, duration=2.0, trex=trex)
     assert counters[1].sent_frames == 24_989
     assert loss_ratio(counters, load=12_494.556030392281, duration=2.0) == 0.0
     assert [direction.elapsed_s for direction in counters] == [2.0, 2.0]
-
-
-def test_a_server_that_polls_waits_for_nothing():
-    server = Server(ahead=0.015)
-    trex = generator(server)
-    assert trex.facts()["start_delay_s"] == 0.0
-    trial(server, trex=trex)
-    assert sent_at_once(server) == pytest.approx(150, abs=2)
-
-
-def test_a_server_that_runs_ahead_and_is_too_slow_leaves_frames_unsent():
-    counters = trial(Server(ahead=0.015, capacity=5_000.0), modes={"sleeps": True})
-    assert loss_ratio(counters) == pytest.approx(0.5, abs=0.02)
-
-
-@pytest.mark.parametrize(("speed", "is_noticed"), [(1.0, False), (0.999, False), (0.99, True), (0.98, True)])
-def test_a_trial_whose_begin_is_seen_is_slow_if_it_takes_a_few_milliseconds_longer(speed, is_noticed):
-    """Where the begin is not seen, all that took less than `late_end` longer goes unnoticed."""
-    server = Server(ahead=0.005, capacity=10_000.0 * speed, answer_seconds=0.0005)
-    west, _ = trial(server, modes={"sleeps": True})
-    assert bool(west.unsent_frames) == is_noticed
-
-
-def test_traffic_of_a_server_that_runs_ahead_is_stopped_with_all_that_was_due():
-    server = Server(ahead=0.015)
-    trex = generator(server, modes={"sleeps": True})
-    answer = asdict(held(trex, server, 10_000.0))
-    for direction in at_least_one(read_counters(answer, BOTH_WAYS)):
-        assert (direction.unsent_frames, direction.received_frames) == (0, direction.sent_frames)
-        assert direction.sent_frames - direction.intended_frames < 700
 
 
 @pytest.mark.parametrize("late_answer", [0.2, 0.6, 1.6, 5.0])

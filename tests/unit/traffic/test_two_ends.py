@@ -19,7 +19,7 @@ from lossratio.agent.core.early_verdict import ReceivedSoFar, SentSoFar
 from lossratio.agent.core.meeting import Meeting, Sight
 from lossratio.agent.core.protocol import AgentError
 from lossratio.errors import NodeError, TrafficError
-from lossratio.traffic import AgentClient, PortPair, TrafficPort, load_profile, make_configuration
+from lossratio.traffic import AgentClient, PortPair, TrafficPort, load_profile, make_configuration, two_ends
 from lossratio.traffic.two_ends import TwoEnds, port_at
 
 # Both interfaces have the same name, as those of hosts mostly have.
@@ -223,9 +223,19 @@ def test_an_end_without_numpy_measures_with_one_that_has_it(lab, ends, tmp_path)
     with AgentClient.start(ends[0], far, python=PYTHON, patience=20.0) as agent:
         assert agent.facts.numpy is None
         ready_to_send(agent)
-        for way in whole(run_trial, agent, COUNT, 1.0):
-            assert (way.sent_frames, way.received_frames, way.faulty) == (COUNT, COUNT, 0)
-            assert way.examined_frames > 0
+        ways = whole(run_trial, agent, COUNT, 1.0)
+        assert [(way.sent_frames, way.received_frames, way.faulty) for way in ways] == [(COUNT, COUNT, 0)] * 2
+        # Only the near end compares what comes to it.
+        assert sorted(bool(way.examined_frames) for way in ways) == [False, True]
+
+
+def test_what_one_end_does_not_examine_is_said_with_its_node():
+    examining = {"in_trials": True, "checked": ["length"], "not_checked": []}
+    counting = {"in_trials": False, "checked": [], "not_checked": ["everything"]}
+    for first, second, node in ((examining, counting, "B"), (counting, examining, "A")):
+        ends = {"A": {"integrity": first, "ports": {}}, "B": {"integrity": second, "ports": {}}}
+        merged = two_ends._Division(["A", "B"])._generator_facts(ends)["integrity"]
+        assert merged == {**examining, "not_checked": [f"at {node}: everything"]}
 
 
 generators = pytest.mark.parametrize("generator", ["afpacket", "xdp"])

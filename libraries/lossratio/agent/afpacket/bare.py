@@ -1,56 +1,26 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Frames one by one, on a node whose Python has no numpy: they are made, sent and examined in bare Python.
+"""Frames one by one, on a node whose Python has no numpy: they are made and sent in bare Python.
 
-The bytes are those of `lossratio.agent.afpacket.frames`. Such a node sends less, and examines fewer frames.
+The bytes are those of `lossratio.agent.afpacket.frames`. Such a node sends less, and examines no frames.
 """
 
 from __future__ import annotations
 
-import socket
-from contextlib import suppress
 from typing import cast
 
-from ..core.comparison import FieldChange, changed_fields, without
-from ..core.configuration import Direction
-from ..core.frames_spec import COMPENSATION_BYTES, SEQUENCE_BYTES, TAG_BYTES, FramesSpec, TagPlace, stream_tag
-from ..core.links import Link
-from ..core.packets import ETH_P_ALL, open_packets, overlooked, receive_whole
-from ..core.protocol import Message
-from ..core.wire import FCS_BYTES, LEAST_LENGTH, MACS_BYTES, TAG_ETHERTYPES, VLAN_TAG_BYTES, folded, word_sum
-from .examination import (
-    CORRUPTED,
-    INTACT,
-    NOT_COMPARED,
-    OF_ALL,
-    READDRESSED,
-    STRAYED,
-    WRONG_LENGTH,
-    WRONG_MAC,
-    Sampling,
-    examined,
-)
-from .filters import NOTHING
+from ..core.frames_spec import TAG_BYTES, FramesSpec, TagPlace, stream_tag
+from ..core.wire import FCS_BYTES
 from .transmit import MAX_BATCH, FrameSocket, ProbeSocket, SenderSetup
 
-MOST_EXAMINED = 1 << 10
-"""The approximate maximum number of frames of a trial and direction that are chosen for examination."""
-_MOST_KEPT = 2 * MOST_EXAMINED
-_MOST_ONE_IN = 1 << 31
 _MOST_CACHED_BYTES = 1 << 25
-_SO_RCVBUFFORCE = 33
-_ROOM_BYTES = 1 << 24
 
 
 class BareFrames:
-    """The frames of one direction, by their numbers in the order of sending.
-
-    Attributes:
-        place: Where their tags are.
-    """
+    """The frames of one direction, by their numbers in the order of sending."""
 
     def __init__(self, spec: FramesSpec, source_mac: bytes, destination_mac: bytes) -> None:
         spec.check_room()
-        self.place = spec.tag_place
+        self._place = spec.tag_place
         self._spec = spec
         self._macs = destination_mac + source_mac
         # They take time to compute.
@@ -75,7 +45,7 @@ class BareFrames:
         if self._streams:
             tag = stream_tag(tag, self._streams[place])
         frame = bytearray(made)
-        _write_tag(frame, self.place, tag, sequence)
+        _write_tag(frame, self._place, tag, sequence)
         return frame
 
     def _made(self, flow: int, size: int) -> bytes:
@@ -126,156 +96,3 @@ class BareOutput(FrameSocket):
                 return left
             self._number += 1
         return min(count, MAX_BATCH)
-
-
-class BareExaminer(Sampling):
-    """Keeps some arriving frames of a direction, and compares them with the frames that were sent.
-
-    See `lossratio.agent.afpacket.examination.Examiner`. Losses are not located.
-    """
-
-    def __init__(self, direction: Direction, frames: BareFrames, sink: Link) -> None:
-        super().__init__(direction, sink, open_packets(sink, ETH_P_ALL, NOTHING), MOST_EXAMINED)
-        self._frames = frames
-        with suppress(PermissionError):
-            self._socket.setsockopt(socket.SOL_SOCKET, _SO_RCVBUFFORCE, _ROOM_BYTES)
-        self._kept: list[bytes] = []
-        self._overlooked = 0
-
-    def make_room(self) -> None:
-        """Takes the frames that have arrived; call it now and then while traffic flows."""
-        while frame := receive_whole(self._socket):
-            if len(self._kept) >= _MOST_KEPT and self._sample.one_in < _MOST_ONE_IN:
-                self._choose_fewer()
-            if len(self._kept) < _MOST_KEPT:
-                self._kept.append(frame)
-            else:
-                self._overlooked += 1
-
-    def _choose_fewer(self) -> None:
-        """From now on, chooses half as many frames, and of the kept ones only keeps those and what is wrong at once."""
-        self._choose(self._sample.tag, 2 * self._sample.one_in)
-        kept = []
-        for arrived in self._kept:
-            frame, number = self._seen(arrived)
-            if self._chooses(frame, number) or self._obvious_fault(arrived, frame):
-                kept.append(arrived)
-        self._kept = kept
-
-    def look(self, *_: int) -> None:
-        """See `make_room`: frames are compared when all have arrived."""
-        self.make_room()
-
-    def examine(self, first: int, sent: int) -> Message:
-        """Counts of faults in the sample, and the fields that differ; see `Examiner.examine`."""
-        self.make_room()
-        found = [0] * (CORRUPTED + 1)
-        chosen = 0
-        intact: list[int] = []
-        changes: list[FieldChange] = []
-
-        for arrived in self._kept:
-            frame, number = self._seen(arrived)
-            wanted = bytes(self._frames.frame(first + number, self._sample.tag, number))
-            fault = self._fault_of(arrived, frame, wanted, is_beyond=number >= sent)
-            is_chosen = self._place.is_numbered and self._chooses(frame, number)
-            if not is_chosen and fault not in OF_ALL.values():
-                # It came before fewer frames were chosen.
-                continue
-            found[fault] += 1
-            chosen += is_chosen and fault != STRAYED
-            if fault == INTACT:
-                intact.append(number)
-            elif fault != STRAYED:
-                changes = changes or self._changes(arrived, frame, wanted)
-
-        return examined(
-            found,
-            len(self._kept),
-            self._overlooked + overlooked(self._socket),
-            changes,
-            examined=chosen,
-            duplicated=len(intact) - len(set(intact)),
-            reordered=_reordered(intact),
-        )
-
-    def fates(self, _: int) -> None:
-        """None: which frames were lost is not known."""
-
-    def _forget(self) -> None:
-        self.make_room()
-        overlooked(self._socket)
-        self._kept = []
-        self._overlooked = 0
-
-    def _seen(self, arrived: bytes) -> tuple[bytes, int]:
-        """A frame as the filter sees it: without a VLAN tag that it was sent without. Also its number."""
-        is_tagged = arrived[MACS_BYTES : MACS_BYTES + 2] in TAG_ETHERTYPES and not self._place.behind_vlan
-        frame = arrived[:MACS_BYTES] + arrived[MACS_BYTES + VLAN_TAG_BYTES :] if is_tagged else arrived
-        start = self._place.offset + TAG_BYTES // 2
-        return frame, int.from_bytes(frame[start : start + SEQUENCE_BYTES], "big")
-
-    def _chooses(self, frame: bytes, number: int) -> bool:
-        return len(frame) >= self._place.offset + TAG_BYTES and bool(self._sample.chooses(number))
-
-    def _obvious_fault(self, arrived: bytes, frame: bytes) -> int:
-        """A fault for which all frames are looked at, or `NOT_COMPARED`."""
-        sample, start = self._sample, self._place.offset
-        tag = int.from_bytes(frame[start : start + TAG_BYTES // 2], "big")
-        if (tag ^ sample.tag) & sample.own_bits:
-            return STRAYED
-        if len(arrived) not in sample.lengths or len(frame) < len(arrived):
-            return WRONG_LENGTH
-        if frame[: len(sample.mac)] != sample.mac:
-            return WRONG_MAC
-        return NOT_COMPARED
-
-    def _fault_of(self, arrived: bytes, frame: bytes, wanted: bytes, *, is_beyond: bool) -> int:
-        obvious = self._obvious_fault(arrived, frame)
-        if obvious or not self._place.is_numbered:
-            return obvious
-
-        got = self._aligned(frame)
-        if self._direction.may_be_padded and len(got) == LEAST_LENGTH:
-            got = got[: len(wanted)]
-        if is_beyond:
-            return CORRUPTED
-        if self._is_same(got, wanted):
-            return INTACT
-        is_readdressed = self._has_other_addresses(got, wanted) and self._has_same_number(got, wanted)
-        return READDRESSED if is_readdressed else CORRUPTED
-
-    def _aligned(self, frame: bytes) -> bytes:
-        """A frame without the bytes by which devices on the way have made it longer."""
-        growth = self._direction.growth
-        return frame[growth:] if growth >= 0 else bytes(-growth) + frame
-
-    def _is_same(self, got: bytes, wanted: bytes) -> bool:
-        """Whether frames only differ in bytes that devices may rewrite, and all headers' checksums are right."""
-        if without(self._direction.rewritable, got) != without(self._direction.rewritable, wanted):
-            return False
-        ranges = self._direction.header_checksums
-        return all(folded(word_sum(got[start:end])) == 0xFFFF for start, end in ranges)
-
-    def _has_other_addresses(self, got: bytes, wanted: bytes) -> bool:
-        return any(got[start:end] != wanted[start:end] for start, end in self._direction.arriving.addresses)
-
-    def _has_same_number(self, got: bytes, wanted: bytes) -> bool:
-        """Whether what compensates for the number also belongs to it."""
-        place = self._frames.place.compensation
-        return place is None or got[place : place + COMPENSATION_BYTES] == wanted[place : place + COMPENSATION_BYTES]
-
-    def _changes(self, arrived: bytes, frame: bytes, wanted: bytes) -> list[FieldChange]:
-        """What differs in a frame; nothing if its number may be another frame's."""
-        if not self._place.is_numbered or not self._has_same_number(self._aligned(frame), wanted):
-            return []
-        return changed_fields(self._direction, wanted, self._aligned(arrived), self._sample.mac or None)
-
-
-def _reordered(numbers: list[int]) -> int:
-    """How many frames came after one with a higher number, without copies."""
-    count, highest = 0, -1
-    for number in dict.fromkeys(numbers):
-        count += number < highest
-        highest = max(highest, number)
-    return count

@@ -20,7 +20,7 @@ from ..core.ports import Ports
 from ..core.protocol import AgentError, Message, read_record, unsupported
 from ..core.returns import Returns
 from .arrivals import ArrivalLog, Reception, course
-from .bare import BareExaminer, BareFrames
+from .bare import BareFrames
 from .connections import Conversation
 from .examination import AT_ONCE, Examiner
 from .filters import TRAFFIC_AT_ONCE
@@ -151,7 +151,9 @@ class ReceivingEnd:
         self.returns = Returns(self._begin_counter, MOST_EARLIER)
         self._foreign = FrameCounter(sink, direction.arriving_tag)
         self._stack = StackFilter(sink, direction.arriving_tag)
-        self._examiner = _examiner(direction, frames, sink) if examines else None
+        self._examiner: Examiner | None = None
+        if examines and isinstance(frames, FrameCycle):
+            self._examiner = Examiner(direction, frames, sink)
         self._arrivals: ArrivalLog | None = None
         self._is_examined = True
         self._is_endless = False
@@ -467,9 +469,3 @@ class ActiveDirection(OwnDirection):
 def _build(spec: FramesSpec, source_mac: bytes, destination_mac: bytes) -> FrameCycle | BareFrames:
     kind = build_frames if HAS_NUMPY else BareFrames
     return kind(spec, source_mac, destination_mac)
-
-
-def _examiner(direction: Direction, frames: FrameCycle | BareFrames, sink: Link) -> Examiner | BareExaminer:
-    if isinstance(frames, FrameCycle):
-        return Examiner(direction, frames, sink)
-    return BareExaminer(direction, frames, sink)

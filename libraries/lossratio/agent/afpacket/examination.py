@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import socket
 from dataclasses import replace
 from typing import NamedTuple, Sequence
 
@@ -37,26 +36,32 @@ _MOST_CHANGES = 8
 NOT_COMPARED, INTACT, STRAYED, WRONG_LENGTH, WRONG_MAC, READDRESSED, CORRUPTED = range(7)
 """What is found of a frame: it belongs to another direction, has a length that no frame has, another destination MAC
 address, other IP addresses, or anything else is different. Contents are compared only of frames in the sample."""
-OF_ALL = {"wrong_length": WRONG_LENGTH, "wrong_mac": WRONG_MAC, "strayed": STRAYED}
+_OF_ALL = {"wrong_length": WRONG_LENGTH, "wrong_mac": WRONG_MAC, "strayed": STRAYED}
 """Faults for which all frames are looked at, not only chosen ones."""
 
 Flags = NDArray[np.bool_]
 
 
-class Sampling:
-    """The frames of a direction that are chosen for examination among those that arrive on a packet socket.
+class Examiner:
+    """Keeps some arriving frames of a direction and, after the traffic, compares them with the frames that were sent.
 
     Frames are chosen by their sequence numbers, in runs of neighbours. So all copies of a chosen frame are seen, as are
     frames that overtake each other. In addition, there is every frame that belongs to another direction of the trial,
-    has a length that was not sent, or has a destination MAC address other than the port's. About `most` are chosen.
+    has a length that was not sent, or has a destination MAC address other than the port's. The longer endless traffic
+    flows, the smaller is the share that is chosen.
     """
 
-    def __init__(self, direction: Direction, sink: Link, packets: socket.socket, most: float) -> None:
+    def __init__(self, direction: Direction, cycle: FrameCycle, sink: Link) -> None:
         frames = direction.arriving
-        self._direction, self._socket, self._most = direction, packets, most
+        self._expected = _ExpectedFrames(direction, cycle)
+        slot = ring_slot_bytes(max(direction.arriving_lengths) + direction.growth)
+        self._ring = ReceiveRing(sink, slot, min(_ROOM * MOST_EXAMINED, _RING_BYTES // slot))
         self._place = direction.arriving_tag
         lengths = tuple(sorted(length + direction.growth for length in direction.arriving_lengths))
         self._sample = Sample(0, 1, b"" if frames.has_macs else sink.mac, lengths, tag_bits(frames))
+        self._kept: CapturedFrames | None = None
+        self._looked: list[_Seen] = []
+        self._intact: Numbers | None = None
 
     def watch(self, tag: int, load: float, duration: float | None) -> None:
         """Chooses frames from now on, for a load in frames per second and its duration; None: not known."""
@@ -64,65 +69,21 @@ class Sampling:
         self._forget()
         frames = load * (_LONG if duration is None else duration)
         one_in = 1
-        while frames / one_in > self._most:
+        while frames / one_in > self._ring.slots / _ROOM:
             one_in *= 2
         self._choose(tag, one_in)
 
     def end(self) -> None:
         """Ignores all frames that come from now on; frames that have already come remain to be examined."""
-        let_nothing_through(self._socket)
+        let_nothing_through(self._ring.socket)
 
     def close(self) -> None:
         """Closes the socket."""
-        self._socket.close()
-
-    def _forget(self) -> None:
-        """Drops all frames that have come."""
-        raise NotImplementedError
+        self._ring.socket.close()
 
     def _choose(self, tag: int, one_in: int) -> None:
         self._sample = replace(self._sample, tag=tag, one_in=one_in)
-        let_sample_through(self._socket, self._place, self._sample)
-
-
-def examined(
-    found: Sequence[int], arrived: int, overlooked: int, changes: Sequence[FieldChange], **others: int
-) -> Message:
-    """The counts of an examination: the attributes of `lossratio.trials.counters.Examination`.
-
-    Args:
-        found: How many frames there are of each fault.
-        arrived: How many frames there are.
-        overlooked: How many others found no room.
-        changes: What differs in one of them.
-        others: Further counts.
-    """
-    # Frames for which there was no more room are assumed to be like the earlier ones.
-    of_all = {name: -(-found[fault] * (arrived + overlooked) // max(1, arrived)) for name, fault in OF_ALL.items()}
-    # Record: the counts of an examination.
-    return {
-        **others,
-        "corrupted": found[CORRUPTED],
-        "readdressed": found[READDRESSED],
-        **of_all,
-        "changed": [vars(change) for change in changes[:_MOST_CHANGES]],
-    }
-
-
-class Examiner(Sampling):
-    """Keeps some arriving frames of a direction and, after the traffic, compares them with the frames that were sent.
-
-    The longer endless traffic flows, the smaller is the share that is chosen.
-    """
-
-    def __init__(self, direction: Direction, cycle: FrameCycle, sink: Link) -> None:
-        self._expected = _ExpectedFrames(direction, cycle)
-        slot = ring_slot_bytes(max(direction.arriving_lengths) + direction.growth)
-        self._ring = ReceiveRing(sink, slot, min(_ROOM * MOST_EXAMINED, _RING_BYTES // slot))
-        super().__init__(direction, sink, self._ring.socket, self._ring.slots / _ROOM)
-        self._kept: CapturedFrames | None = None
-        self._looked: list[_Seen] = []
-        self._intact: Numbers | None = None
+        let_sample_through(self._ring.socket, self._place, self._sample)
 
     def make_room(self) -> None:
         """Halves the sample if the ring is half full; call it now and then while endless traffic flows.
@@ -170,16 +131,19 @@ class Examiner(Sampling):
         self._forget()
 
         found = np.bincount(seen.faults, minlength=CORRUPTED + 1).tolist()
-        # Record: the counts of this sample.
-        return examined(
-            found,
-            len(seen.numbers),
-            overlooked,
-            seen.changes,
-            examined=int(np.count_nonzero(seen.is_chosen)),
-            duplicated=len(in_order) - len(numbers),
-            reordered=overtaken_in(in_order[np.sort(firsts)]),
-        )
+        # Frames for which there was no more room are assumed to be like the earlier ones.
+        arrived = len(seen.numbers)
+        of_all = {name: -(-found[fault] * (arrived + overlooked) // max(1, arrived)) for name, fault in _OF_ALL.items()}
+        # Record: the attributes of `lossratio.trials.counters.Examination`.
+        return {
+            "examined": int(np.count_nonzero(seen.is_chosen)),
+            "duplicated": len(in_order) - len(numbers),
+            "reordered": overtaken_in(in_order[np.sort(firsts)]),
+            "corrupted": found[CORRUPTED],
+            "readdressed": found[READDRESSED],
+            **of_all,
+            "changed": [vars(change) for change in seen.changes[:_MOST_CHANGES]],
+        }
 
     def fates(self, sent: int) -> Fates | None:
         """Which of the frames chosen for `examine` were lost, of this many that were sent; None: not known."""

@@ -16,14 +16,14 @@ from ..core.configuration import Configuration
 from ..core.early_verdict import Lookout
 from ..core.frames_spec import DIRECTIONS
 from ..core.generator import Tags, integrity_of
-from ..core.own_generator import OwnGenerator
+from ..core.own_generator import FlowGenerator
 from ..core.pacing import CATCH_UP, COUNTING, Transmission, free_processors, raise_priority
 from ..core.passes import check_openable, established
 from ..core.plan import ABILITIES, CONNECTIONS, LATENCY, PLACES, SCHEDULES, Answer, Control, Exchange, Plan
 from ..core.protocol import AgentError, Message, unsupported
-from . import bare, examination
 from .connections import answer_again
 from .direction import FAR, MOST_EARLIER, ActiveDirection
+from .examination import MOST_EXAMINED
 from .latency import MOST_FRAMES, NUMBERS, Probe
 from .sender import SENDING, Sender, SenderReport, SendOrder
 
@@ -32,7 +32,7 @@ _OF_NUMPY = (CONNECTIONS, LATENCY, SCHEDULES, PLACES)
 """What needs numpy."""
 
 
-class AfPacketGenerator(OwnGenerator[ActiveDirection]):
+class AfPacketGenerator(FlowGenerator[ActiveDirection]):
     """Sends from transmit rings, and counts with filters on packet sockets.
 
     Its options are `lossratio.topology.AfPacketGenerator`'s.
@@ -67,17 +67,18 @@ class AfPacketGenerator(OwnGenerator[ActiveDirection]):
 
     def facts(self) -> Message:
         """Interfaces with their MAC addresses and kinds, and how senders are scheduled and handle stalls."""
-        most_examined = examination.MOST_EXAMINED if HAS_NUMPY else bare.MOST_EXAMINED
         can = [ability for ability in ABILITIES if HAS_NUMPY or ability not in _OF_NUMPY]
         facts: Message = {
             "generator": "afpacket",
             "can": can,
             "realtime": all(sender.is_realtime for sender in self._senders()),
             "catch_up": self._catch_up,
-            "integrity": integrity_of(self._configuration, examined_per_trial_about=most_examined),
+            "integrity": integrity_of(self._configuration, examined_per_trial_about=MOST_EXAMINED),
             "ports": self._ports.facts(),
         }
         if not HAS_NUMPY:
+            unchecked = ["everything, because this node's Python has no numpy"]
+            facts["integrity"] = {"in_trials": False, "checked": [], "not_checked": unchecked}
             facts["way_out"] = WITHOUT_NUMPY
         return facts
 

@@ -61,11 +61,11 @@ def changed_fields(
         return changes
 
     behind, got_behind = behind_tags(wanted) - 2, behind_tags(got) - 2
-    tags, got_tags = (without(spec.rewritable, frame[:end]) for frame, end in ((wanted, behind), (got, got_behind)))
+    tags, got_tags = (_without(spec.rewritable, frame[:end]) for frame, end in ((wanted, behind), (got, got_behind)))
     if tags[MACS_BYTES:] != got_tags[MACS_BYTES:]:
         changes.append(_changed_tags(wanted if sent is None else sent, wanted, got))
     rest = wanted[:behind] + got[got_behind:]
-    left, right = (without(spec.rewritable, frame) for frame in (wanted, rest))
+    left, right = (_without(spec.rewritable, frame) for frame in (wanted, rest))
     for field in header_fields(wanted):
         if field.end <= len(rest) and field.value(left) != field.value(right):
             changes.append(FieldChange(field.name, field.shown(wanted), field.shown(rest)))
@@ -87,7 +87,7 @@ def changed_fields(
     return others or changes
 
 
-def without(parts: Sequence[tuple[int, int]], frame: bytes) -> bytes:
+def _without(parts: Sequence[tuple[int, int]], frame: bytes) -> bytes:
     """A frame without the bytes that devices may rewrite."""
     left = bytearray(frame)
     for start, stop in parts:

@@ -148,8 +148,6 @@ class Speaker:
     """The interface."""
     addresses: tuple[tuple[str, str], ...]
     """First and last addresses of the ranges for which it answers ARP and neighbour discovery."""
-    lldp: bool
-    """Whether it announces itself by LLDP."""
 
 
 BENCHMARK_NETWORKS = ("198.18.0.0/15", "2001:2::/48", "240.0.0.0/5")

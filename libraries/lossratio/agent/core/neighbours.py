@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Address resolution on the ports: ARP (RFC 826), neighbour discovery (RFC 4861), and LLDP (IEEE 802.1AB).
+"""Address resolution on the ports: ARP (RFC 826) and neighbour discovery (RFC 4861).
 
 This does not use the kernel's own stack: the ports have no addresses there, because it would answer test traffic.
 """
@@ -26,7 +26,6 @@ from .wire import (
     ICMPV6_PROTOCOL,
     IPV6_ETHERTYPE,
     LEAST_LENGTH,
-    LLDP_ETHERTYPE,
     MAC_BYTES,
     MACS_BYTES,
     behind_tags,
@@ -34,8 +33,6 @@ from .wire import (
     word_sum,
 )
 
-LLDP_SECONDS = 30.0
-"""Seconds between two announcements of a port."""
 Address = Union[IPv4Address, IPv6Address]
 
 _ETH_P_IPV6 = 0x86DD
@@ -49,9 +46,8 @@ _HOP_LIMIT = 255
 _SOURCE_OPTION = b"\1\1"
 _TARGET_OPTION = b"\2\1"
 _SOLICITED, _OVERRIDE = 0x40, 0x20
-_LLDP_GROUP = bytes.fromhex("0180c200000e")
-_LLDP_LIFE = 120
 _ASK_AGAIN_SECONDS = 0.25
+_LISTEN_SECONDS = 30.0
 _SECOND_ANSWER_SECONDS = 0.1
 # Solicitations and advertisements: types 135 and 136 of ICMPv6.
 _NEIGHBOURS_ONLY: Sequence[Instruction] = (
@@ -137,7 +133,6 @@ class Responder:
     """A process that answers for the addresses of ports until it is closed. Make it from the agent's only thread."""
 
     def __init__(self, speakers: Sequence[Speaker], links: Mapping[str, Link]) -> None:
-        self._speakers = speakers
         self._wire = AnsweringWire(open_wire([each.port for each in speakers], links), speakers)
         self._agent = os.getpid()
         self._process = multiprocessing.get_context("fork").Process(target=self._work, daemon=True)
@@ -151,15 +146,10 @@ class Responder:
 
     def _work(self) -> None:
         die_with(self._agent)
-        next_lldp = time.monotonic()
         while True:
-            if time.monotonic() >= next_lldp:
-                next_lldp += LLDP_SECONDS
-                for port in dict.fromkeys(speaker.port for speaker in self._speakers if speaker.lldp):
-                    _send(self._wire, port, lldp_frame(port, self._wire.mac(port)))
             # A missing port does not prevent the answers of the others.
             with suppress(OSError):
-                self._wire.receive(next_lldp - time.monotonic())
+                self._wire.receive(_LISTEN_SECONDS)
 
 
 class AnsweringWire:
@@ -218,14 +208,6 @@ def answer_to(frame: bytes, mac: bytes, ranges: Sequence[tuple[Address, Address]
         return to + mac + tags + IPV6_ETHERTYPE + _icmpv6(wanted.packed, destination, message)
 
     return None
-
-
-def lldp_frame(port: str, mac: bytes) -> bytes:
-    """An announcement of a port: chassis and port by their addresses, and a name."""
-    name = f"lossratio {port}".encode()
-    values = ((1, b"\4" + mac), (2, b"\5" + port.encode()), (3, struct.pack(">H", _LLDP_LIFE)), (5, name), (0, b""))
-    body = b"".join(struct.pack(">H", kind << 9 | len(value)) + value for kind, value in values)
-    return _padded(_LLDP_GROUP + mac + LLDP_ETHERTYPE + body)
 
 
 def asking_frame(question: Question, mac: bytes) -> bytes:

@@ -443,10 +443,10 @@ def _ends_of(configuration: Configuration, settings: TrexSettings) -> _Ends:
     frames = direction.frames
     sink = settings.ports[direction.receive]
     is_ours = settings.ports[direction.transmit] % 2 == 0 and sink == settings.ports[direction.transmit] + 1
-    if not (len(configuration.directions) == 1 and is_ours and not settings.neighbours and not settings.lldp):
+    if not (len(configuration.directions) == 1 and is_ours and not settings.neighbours):
         raise unsupported(
             "TRex opens connections in one direction on one link, from its first port to its second, without "
-            "gateways and without LLDP. Use such a topology, or 'kind: afpacket'."
+            "gateways. Use such a topology, or 'kind: afpacket'."
         )
 
     has_udp = any(checksum.is_udp for checksum in frames.checksums)

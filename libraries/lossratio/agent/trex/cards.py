@@ -7,8 +7,8 @@ from contextlib import ExitStack, closing
 from typing import Any, Callable, Sequence
 
 from ..core.configuration import mac_bytes
-from ..core.neighbours import LLDP_SECONDS, Question, asking_frame, lldp_frame, reminding_frame, resolve
-from ..core.protocol import AgentError, unsupported
+from ..core.neighbours import Question, asking_frame, reminding_frame, resolve
+from ..core.protocol import AgentError
 from .connection import TrexConnection
 
 _MOST_CAPTURED = 1000
@@ -77,15 +77,8 @@ class CardWire:
 
 def push(connection: TrexConnection, frames: Sequence[bytes], port: int) -> int:
     """Sends single frames, without FCS, which the port's counters include; returns how many were sent."""
-    wrap = getattr(connection.api, "PacketBuffer", None)
-    if wrap is None:
-        raise unsupported(
-            f"TRex's client ({connection.origin}) cannot send single frames with other MAC addresses, which ARP "
-            "needs. Use a newer TRex. Or leave out 'gateway' and 'address', set the gateway's MAC address on the "
-            "DUT ('west_mac', 'east_mac'), and the TG's on the gateway."
-        )
-    doing = f"send frames on port {port}"
-    data = connection.call(doing, "push_packets", [wrap(frame) for frame in frames], ports=[port]).data()
+    buffers = [connection.api.PacketBuffer(frame) for frame in frames]
+    data = connection.call(f"send frames on port {port}", "push_packets", buffers, ports=[port]).data()
     return int((data[0] if isinstance(data, list) else data)["sent"])
 
 
@@ -105,12 +98,11 @@ class Neighbours:
         self._questions = [Question(**question) for question in settings.neighbours]
         self._own: dict[str, bytes] = {}
         self._macs: dict[Question, bytes] = {}
-        self._last = self._last_lldp = -float("inf")
-        if self._questions or settings.lldp:
+        self._last = -float("inf")
+        if self._questions:
             with closing(CardWire(connection)) as wire:
                 self._own = {name: wire.mac(name) for name in settings.ports}
-                self._learn(resolve(self._questions, wire, _RESOLVE_SECONDS) if self._questions else [])
-        self._lldp = [(port, lldp_frame(port, self._own[port])) for port in settings.lldp]
+                self._learn(resolve(self._questions, wire, _RESOLVE_SECONDS))
 
     def greet(self, settle: float) -> bool:
         """Asks the next hops again before traffic begins, if some time has passed, and waits some seconds for answers.
@@ -133,9 +125,6 @@ class Neighbours:
             self._push(
                 [(asked.port, reminding_frame(asked, self._own[asked.port], mac)) for asked, mac in self._macs.items()]
             )
-        if self._lldp and now - self._last_lldp >= LLDP_SECONDS:
-            self._last_lldp = now
-            self._push(self._lldp)
 
     def _learn(self, answers: list[list[str]]) -> None:
         for question, macs in zip(self._questions, answers):

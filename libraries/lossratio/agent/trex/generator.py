@@ -3,14 +3,12 @@
 
 from __future__ import annotations
 
-import sys
 import time
 from contextlib import ExitStack
 from typing import Any, Callable, Mapping
 
 from ..core.configuration import Configuration, mac_bytes
 from ..core.generator import counted_course
-from ..core.pacing import COUNTING, SWITCH_SECONDS, raise_priority
 from ..core.plan import BURSTS, FRAMES, HOLDS, LATENCY, Answer, Control, Plan
 from ..core.ports import Ports
 from ..core.protocol import AgentError, Check, Message, unsupported
@@ -24,9 +22,6 @@ _PORT_FACTS = ("driver", "description", "speed", "numa", "pci_addr", "prom", "mu
 _LEAST_PROOF = 1.0
 """Seconds of a burst that shows whether TRex keeps its rate, because it reports the end of traffic some milliseconds
 late."""
-_MOST_AHEAD = 0.07
-"""Seconds that streams of a server that sleeps wait before their first frames: it may begin up to 50 ms too early, and
-then sends at once all that was due in that time."""
 _PROOF_REST = 2.0
 """Seconds without traffic after such a burst, in which the device recovers."""
 _WITHOUT_FLOW_STATISTICS: Message = {
@@ -61,13 +56,7 @@ class TrexGenerator:
         self._kept_load = 0.0
         # The numbers of the counters of each direction's latency frames.
         self._groups = {direction.name: group for group, direction in enumerate(self._directions, start=1)}
-        self._delay = _MOST_AHEAD if settings.sleeps else 0.0
         self._control: Control | None = None
-        if settings.sleeps:
-            # A trial must not be judged by checks for which the agent had to wait behind other programs. The client's
-            # thread gets the same priority because it begins later.
-            raise_priority(COUNTING)
-            sys.setswitchinterval(SWITCH_SECONDS)
         self._connection = TrexConnection(library, settings, clock, sleep)
 
         with ExitStack() as undo:
@@ -82,9 +71,7 @@ class TrexGenerator:
                 self._connection,
                 sorted(settings.ports[direction.transmit] for direction in self._directions),
                 configuration.settle_time,
-                delay=self._delay,
-                has_begun=self._has_begun if settings.sleeps else None,
-                beside=self._tend,
+                self._tend,
             )
             undo.pop_all()
 
@@ -104,7 +91,6 @@ class TrexGenerator:
             "client": self._connection.origin,
             "server_log": _end_of(self._settings.log),
             "late_end": self._settings.late_end,
-            "start_delay_s": self._delay,
             "neighbours": [dict(question) for question in self._settings.neighbours],
             "integrity": integrity,
             "ports": ports,
@@ -261,14 +247,11 @@ class TrexGenerator:
             self._connection.check_links()
         return counters
 
-    def _has_begun(self) -> bool:
-        return self._counters.have_sent({direction.name: 1 for direction in self._directions})
-
     def _stream_makers(self) -> dict[str, StreamMaker]:
         makers: dict[str, StreamMaker] = {}
         for number, direction in enumerate(self._directions):
             macs = direction.macs(self._mac(direction.transmit), self._mac(direction.receive))
-            makers[direction.name] = StreamMaker(self._connection, direction, *macs, number, delay=self._delay)
+            makers[direction.name] = StreamMaker(self._connection, direction, *macs, number)
         return makers
 
     def _mac(self, name: str) -> bytes:
@@ -295,5 +278,5 @@ def _check(configuration: Configuration, settings: TrexSettings) -> None:
     if largest > settings.largest_frame:
         raise unsupported(
             f"Frames of {largest} bytes are too large: this TRex server was set up for {settings.largest_frame}. "
-            "Set 'jumbo: true' for the generator in the topology file, or use smaller frames."
+            "Use smaller frames."
         )

@@ -25,7 +25,6 @@ _RAMP_STEPS = 10
 _STANDSTILL_SECONDS = 1.0
 _LONGEST_HURRY = 0.1
 _FRAME_SLACK = 2
-_SLOWER_SECONDS = 5e-3
 _COUNTERS = ("opackets", "ipackets", "ierrors")
 Statistics = Mapping[int, Mapping[str, int]]
 
@@ -39,9 +38,9 @@ class Run:
     """
 
     asked: float
-    """Before the server was asked to start it; if the traffic's beginning is observed, the last time before that."""
+    """Before the server was asked to start it."""
     started: float
-    """When the server had answered; if the traffic's beginning is observed, the first time after that."""
+    """When the server had answered."""
     duration: float = math.inf
     """Seconds for which it should be sent at its load."""
     stopping: float = math.inf
@@ -51,8 +50,7 @@ class Run:
     is_stretched: bool = False
     """Whether traffic for a duration had not ended by itself in time."""
     is_known: bool = True
-    """Whether the requests were made and answered soon enough to know this, and the traffic was not seen to take longer
-    than its duration."""
+    """Whether the requests were made and answered soon enough to know this."""
     ended_by_itself: bool = False
     """Whether it ended by itself, and must still be finished."""
 
@@ -68,20 +66,11 @@ class TrexRunner:
     An overloaded TRex drops nothing: it sends every frame, and takes longer. So traffic is stopped soon after it
     should have ended, and its counters come with the time that it took.
 
-    The ports are TRex's numbers, and their streams wait for `delay` seconds before their first frames. `has_begun` says
-    whether each port has sent a frame since the counters were zero; it is called until each has. None: traffic begins
-    with the request to start it. `beside` is called about ten times a second while it waits, before the last tenth.
+    The ports are TRex's numbers. `beside` is called about ten times a second while it waits, before the last tenth.
     """
 
     def __init__(
-        self,
-        connection: TrexConnection,
-        ports: Sequence[int],
-        settle_time: float,
-        *,
-        delay: float = 0.0,
-        has_begun: Callable[[], bool] | None = None,
-        beside: Callable[[], None] = lambda: None,
+        self, connection: TrexConnection, ports: Sequence[int], settle_time: float, beside: Callable[[], None]
     ) -> None:
         self._beside = beside
         self._connection = connection
@@ -91,8 +80,6 @@ class TrexRunner:
         self._late_end = connection.settings.late_end
         self._settle_time = settle_time
         self._clock, self._sleep = connection.clock, connection.sleep
-        self._delay = delay
-        self._has_begun = has_begun
 
     def flow(self, load: float, duration: float, check: Check, all_sent: Callable[[], bool]) -> Run:
         """Sends at a load for a duration. Traffic that ended by itself must still be stopped, with `finish`.
@@ -103,7 +90,6 @@ class TrexRunner:
         run = self._begun(load, duration)
         end = run.latest_begin + duration
         transmitting = True
-        unfinished = run.started
 
         with ExitStack() as undo:
             undo.callback(self._connection.stop_quietly, self._ports)
@@ -111,10 +97,7 @@ class TrexRunner:
             while transmitting and self._clock() <= end + self._late_end:
                 self._sleep(_POLL_SECONDS)
                 check()
-                look = self._clock()
                 transmitting = not all_sent()
-                if transmitting:
-                    unfinished = look
 
             # A server that does not retry frames for which its ring had no room also ends in time, but never sends
             # everything.
@@ -122,10 +105,6 @@ class TrexRunner:
             undo.pop_all()
 
         is_known = self._clock() <= end + self._late_end + _REQUEST_SECONDS
-        # If its beginning is observed, traffic may be seen to take longer.
-        if self._has_begun is not None:
-            is_known = is_known and unfinished - run.started <= duration + _SLOWER_SECONDS
-
         if transmitting:
             return replace(self._stopped(run), is_stretched=True, is_known=is_known)
         return replace(run, stopping=self._clock(), ended=self._clock(), is_known=is_known, ended_by_itself=True)
@@ -184,20 +163,8 @@ class TrexRunner:
 
     def _begun(self, load: float, duration: float | None) -> Run:
         asked = self._clock()
-        self._connection.start(self._ports, load, None if duration is None else duration + self._delay)
-        started = self._clock()
-        latest = started + self._delay + self._late_end
-
-        while self._has_begun is not None and started < latest:
-            look = self._clock()
-            has_begun = self._has_begun()
-            started = self._clock()
-            if has_begun:
-                break
-            asked = look
-            self._sleep(_POLL_SECONDS)
-
-        return Run(asked, started, math.inf if duration is None else duration)
+        self._connection.start(self._ports, load, duration)
+        return Run(asked, self._clock(), math.inf if duration is None else duration)
 
     def _stopped(self, run: Run) -> Run:
         stopping = self._clock()

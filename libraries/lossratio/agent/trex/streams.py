@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import inspect
 from contextlib import ExitStack
 from random import Random
 from typing import Any, Sequence
@@ -31,26 +30,18 @@ _IPV4_ADDRESS_OFFSET, _IPV6_ADDRESS_OFFSET = 12, 8
 class StreamMaker:
     """Makes the streams of one direction, and adds them to its port.
 
-    `number` is the number of directions before it; it begins that many gaps of 10 microseconds later. `delay` are
-    seconds from the start to the first frame of the first direction.
+    `number` is the number of directions before it; it begins that many gaps of 10 microseconds later.
     """
 
     def __init__(
-        self,
-        connection: TrexConnection,
-        direction: Direction,
-        source_mac: bytes,
-        destination_mac: bytes,
-        number: int,
-        *,
-        delay: float = 0.0,
+        self, connection: TrexConnection, direction: Direction, source_mac: bytes, destination_mac: bytes, number: int
     ) -> None:
         self._connection = connection
         self._api = connection.api
         self._port = connection.settings.ports[direction.transmit]
         self._load: list[int] = []
         self._direction = direction
-        self._gap = 1e6 * (GAP * number + delay)
+        self._gap = 1e6 * GAP * number
         self._counts_streams = connection.settings.flow_statistics
         self._first_group = _GROUPS_OF_DIRECTION * (number + 1)
         self._macs = destination_mac + source_mac
@@ -181,17 +172,8 @@ class StreamMaker:
         wanted: dict[str, Any] = {"min_value": field.first & mask, "max_value": last & mask}
         if isinstance(values, tuple):
             wanted = {"value_list": [value & mask for value in values]}
-        make = self._api.STLVmFlowVar
-        known = inspect.signature(make).parameters
-        if set(wanted) - set(known):
-            raise unsupported(
-                "The client of this TRex does not support fields in repeatable random order. Use 'order: increment' "
-                "in the traffic profile, or a newer TRex."
-            )
-
         # Each core goes through all values, so that the set of flows does not depend on the number of cores.
-        splitting = {"split_to_cores": False} if "split_to_cores" in known else {}
-        variable = make(name=name, size=size, op="inc", **wanted, **splitting)
+        variable = self._api.STLVmFlowVar(name=name, size=size, op="inc", split_to_cores=False, **wanted)
         return [variable, self._api.STLVmWrFlowVar(fv_name=name, pkt_offset=field.offset + field.width - size)]
 
     def _transport(self, changing: list[ChecksumField]) -> list[Any]:

@@ -13,7 +13,6 @@ from lossratio.bpf import Attachment, BpfError
 from ..core.configuration import Configuration
 from ..core.generator import late_and_copies
 from ..core.links import Link
-from ..core.own_generator import OwnDirection
 from ..core.pacing import CATCH_UP, LONGEST_STALL, NANOSECONDS, frames_within, grace_after, pause
 from ..core.passes import (
     LATE_LOOK,
@@ -133,7 +132,7 @@ class _End:
         self._arrive.close()
 
 
-class ConnectingGenerator(KernelGenerator[OwnDirection]):
+class ConnectingGenerator(KernelGenerator):
     """Opens UDP connections over IPv4 in its only direction; the options are those of `XdpGenerator`.
 
     One processor is enough for both ends, because they alternate in sending.
@@ -147,7 +146,6 @@ class ConnectingGenerator(KernelGenerator[OwnDirection]):
         catch_up: float = CATCH_UP,
         cpus: Sequence[int] | None = None,
         cpu_share: float = CPU_SHARE,
-        card_stamps: bool = False,
         device_cpus: Sequence[int] = (),
         cpus_per_direction: int | None = None,
     ) -> None:

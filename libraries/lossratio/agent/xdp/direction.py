@@ -15,10 +15,9 @@ from ..core.own_generator import OwnDirection
 from ..core.pacing import MICROSECOND_NS, NANOSECONDS
 from ..core.plan import Plan
 from ..core.ports import Ports
-from ..core.protocol import AgentError, Message
+from ..core.protocol import Message
 from ..core.returns import Returns
 from . import latency_answers
-from .cards import CardClock
 from .departures import SendingEnd
 from .frames import FramePlan, Share
 from .plan import intended, schedule_course, segments
@@ -41,7 +40,6 @@ class ActiveDirection(OwnDirection):
 
     Attributes:
         sending: What leaves.
-        clock: The clock of the card that it comes back to, if that stamps its frames.
         receive: The interface that it comes back to.
     """
 
@@ -55,7 +53,6 @@ class ActiveDirection(OwnDirection):
         self._plan = FramePlan(direction.frames, *self._macs)
         self.sending = SendingEnd(direction, streams, ports, senders)
         self._order = direction.frames.order
-        self.clock: CardClock | None = None
         self._reception: Reception
         self._latencies = range(0)
         self._received: ReceivedFrames
@@ -268,20 +265,9 @@ class ActiveDirection(OwnDirection):
     def _of_every_frame(self) -> Message:
         """Findings about time and order that each trial has: times in microseconds, and how far frames were behind."""
         received = self._received
-        found: Message = {
+        return {
             "displacement_frames": received.displacement,
             "extent_frames": received.extent,
             "late_offset_us": received.late_offset / MICROSECOND_NS,
             **latency_answers.in_short(received),
         }
-        if self.clock is None:
-            return found
-
-        self.clock.check()
-        if received.unstamped:
-            raise AgentError(
-                "card_stamps",
-                f"The card of {self._direction.receive} has not stamped {received.unstamped} of {received.arrived} "
-                "frames, so latencies are not known. Leave out 'card_stamps'.",
-            )
-        return {**found, "clock_error_us": self.clock.error_us}

@@ -13,12 +13,12 @@ from lossratio.bpf import possible_cpus
 from ..core.configuration import Configuration
 from ..core.early_verdict import Lookout
 from ..core.links import Link
-from ..core.own_generator import CHECK_SECONDS
+from ..core.own_generator import CHECK_SECONDS, FlowGenerator
 from ..core.pacing import CATCH_UP
 from ..core.plan import ABILITIES, CONNECTIONS, PLACES, Answer, Control, Plan
 from ..core.protocol import AgentError, Message, unsupported
 from .attachment import attach, check_can_send, is_sending_unknown
-from .cards import CardClock, batch_at, clock_of, described
+from .cards import batch_at, described
 from .direction import ActiveDirection
 from .frames import Share
 from .kernel_generator import WAY_OUT, KernelGenerator
@@ -34,7 +34,7 @@ _COUNTING_SECONDS = 2.0
 """Seconds within which a driver counts what its card has sent."""
 
 
-class XdpGenerator(KernelGenerator[ActiveDirection]):
+class XdpGenerator(KernelGenerator, FlowGenerator[ActiveDirection]):
     """Sends live frames of XDP programs; its options are `lossratio.topology.XdpGenerator`'s.
 
     `batch` is how many runs of a sender's program pass before frames are handed over; None: it depends on the load.
@@ -48,7 +48,6 @@ class XdpGenerator(KernelGenerator[ActiveDirection]):
         catch_up: float = CATCH_UP,
         cpus: Sequence[int] | None = None,
         cpu_share: float = CPU_SHARE,
-        card_stamps: bool = False,
         batch: int | None = None,
         device_cpus: Sequence[int] = (),
         cpus_per_direction: int | None = None,
@@ -56,8 +55,6 @@ class XdpGenerator(KernelGenerator[ActiveDirection]):
         directions = configuration.directions
         super().__init__(configuration, (one.receive for one in directions if one.receives_here), catch_up, cpu_share)
         self._batch = batch
-        self._has_card_stamps = card_stamps
-        self._clocks: dict[str, CardClock] = {}
         with self._opening():
             self._open(cpus, device_cpus, cpus_per_direction)
             used = dict.fromkeys(one.transmit for one in directions if one.sends_here)
@@ -80,8 +77,6 @@ class XdpGenerator(KernelGenerator[ActiveDirection]):
 
     def _renew(self) -> None:
         super()._renew()
-        for clock in self._clocks.values():
-            clock.renew()
         for direction in self._directions:
             direction.note()
 
@@ -129,19 +124,10 @@ class XdpGenerator(KernelGenerator[ActiveDirection]):
                 ways_to.setdefault(direction.receive, []).append(way)
         for name, ways in ways_to.items():
             self._attach(self._ports.before[name], ways)
-        for direction in self._directions:
-            direction.clock = self._clocks.get(direction.receive)
 
     def _attach(self, port: Link, ways: Sequence[ReceiveWay]) -> None:
         """Attaches the program that counts the frames of some directions to their receiving port."""
-        card = None
-        if self._has_card_stamps:
-            clock = CardClock(port.name, clock_of(port, self._opened))
-            self._opened.callback(clock.close)
-            self._clocks[port.name] = clock
-            card = port.index, clock.memory
-
-        program = ReceiveProgram(self._reception, ways, card)
+        program = ReceiveProgram(self._reception, ways)
         self._opened.callback(program.close)
         attachment, self._modes[port.name] = attach(program.program, port)
         self._opened.callback(attachment.close)
@@ -207,8 +193,6 @@ class XdpGenerator(KernelGenerator[ActiveDirection]):
         ramp_tag, tag = self._tags.next(), self._tags.next()
         for direction in self._directions:
             direction.begin(plan, tag)
-        for clock in self._clocks.values():
-            clock.begin()
         self._plan = plan
         self._reception.watch(tag)
         self._meeting.ready(tag)
@@ -233,8 +217,6 @@ class XdpGenerator(KernelGenerator[ActiveDirection]):
     def _counters(self, ended_after: float | None) -> list[Message]:
         for direction in self._directions:
             direction.count()
-        for clock in self._clocks.values():
-            clock.compare()
         after = self._ports.after()
         if self._configuration.has_other_end:
             own = {way.name: way.sending.departures(self._start, after) for way in self._directions if way.sends_here}

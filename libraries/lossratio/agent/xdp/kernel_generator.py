@@ -12,7 +12,7 @@ from lossratio.bpf import BpfError, XdpMode, why_impossible
 
 from ..core.configuration import Configuration
 from ..core.generator import integrity_of
-from ..core.own_generator import DirectionT, OwnGenerator
+from ..core.own_generator import OwnGenerator
 from ..core.pacing import NANOSECONDS, SWITCH_SECONDS, free_processors, raise_priority
 from ..core.plan import Plan
 from ..core.protocol import AgentError, Message
@@ -31,7 +31,7 @@ _AGENT_PRIORITY = 20
 """Priority (SCHED_FIFO) of the agent's own thread, which reads counters in time even if all processors are busy."""
 
 
-class KernelGenerator(OwnGenerator[DirectionT]):
+class KernelGenerator(OwnGenerator):
     """A generator whose programs send, and examine what arrives on some ports (`receiving`)."""
 
     _can: ClassVar[Sequence[str]]
@@ -46,7 +46,6 @@ class KernelGenerator(OwnGenerator[DirectionT]):
         for name in receiving:
             check_may_attach(self._ports.before[name])
         self._catch_up, self._cpu_share = catch_up, cpu_share
-        self._has_card_stamps = False
         self._opened = ExitStack()
         self._modes: dict[str, XdpMode] = {}
         self._cpus: tuple[int, ...] = ()
@@ -73,7 +72,6 @@ class KernelGenerator(OwnGenerator[DirectionT]):
             "cpu_share": self._cpu_share,
             "receives": dict(self._modes),
             **self._cards,
-            "card_stamps": self._has_card_stamps,
             "integrity": integrity_of(self._configuration, **self._unseen()),
             "ports": self._ports.facts(),
         }

@@ -56,21 +56,8 @@ struct latencies {
 struct counters {
     u64 arrived, wrong_length, wrong_mac, corrupted, readdressed, duplicated, stale, intact;
     u64 reordered, displacement, extent, late_offset;
-    u64 jitter_sum, jitter_count, next_in_turn, last_latency, unstamped;
+    u64 jitter_sum, jitter_count, next_in_turn, last_latency;
     struct latencies latencies;
-};
-
-/* A card's clock and the system's at the same moment, in nanoseconds, and by how much the system's clock is faster, in
-   units of 2^-32. */
-struct comparison {
-    u64 card, system;
-    long long stretch;
-};
-
-/* `current` is the latest comparison; meanwhile, the agent may write the other one. */
-struct card_clock {
-    u64 current;
-    struct comparison comparisons[2];
 };
 
 extern struct reception reception;
@@ -79,11 +66,6 @@ extern struct counters counters[];
 extern struct latencies stream_latencies[];
 /* The latest gaps of each queue of each stream. There are many, since a queue misses the frames of all other queues. */
 extern struct gap gaps[];
-extern struct card_clock card_clock;
-
-/* Reads when the card received a frame, by its own clock. The result is not 0 if that is unknown. The kernel offers
-   this function only to programs under the GPL. */
-extern int bpf_xdp_metadata_rx_timestamp(const struct xdp_md *context, u64 *time);
 
 /* The frames of one direction, and the streams that send them. */
 struct way {
@@ -104,7 +86,7 @@ struct way {
     u64 lengths[LONGEST_FRAME / 64];
 };
 
-CONSTANT u32 WAYS, ALL_STREAMS, PROCESSORS, CARD_STAMPS, ALL_LATENCIES;
+CONSTANT u32 WAYS, ALL_STREAMS, PROCESSORS, ALL_LATENCIES;
 CONSTANT struct way WAY[MOST_WAYS];
 
 PART void raise_to(u64 *most, u64 value)
@@ -336,21 +318,6 @@ PART int compare(struct xdp_md *context, u8 *frame, const struct way *way, u32 l
     return INTACT;
 }
 
-/* When a frame arrived, by the system's clock, in nanoseconds. */
-PART u64 arrival(struct xdp_md *context, struct counters *counters)
-{
-    u64 stamp = 0;
-    if (!KNOWN(CARD_STAMPS))
-        return ktime_get_ns();
-    if (bpf_xdp_metadata_rx_timestamp(context, &stamp) || !stamp) {
-        counters->unstamped++;
-        return ktime_get_ns();
-    }
-    const struct comparison *compared = &card_clock.comparisons[card_clock.current & 1];
-    long long since = stamp - compared->card;
-    return compared->system + since + (since * compared->stretch >> 32);
-}
-
 /* Counts an intact frame that another node has sent, once: its entry in the ring then has its round. */
 PART int note_of_elsewhere(struct counters *here, u64 *entry, u64 round)
 {
@@ -405,7 +372,7 @@ PART int take(struct xdp_md *context, const struct way *way, u32 lost, u64 numbe
     struct counters *here = &counters[cpu * ALL_STREAMS + number];
     KEEP(here);
     here->arrived++;
-    u64 now = arrival(context, here);
+    u64 now = ktime_get_ns();
     u8 *frame = DATA(context) - lost, *end = DATA_END(context);
     KEEP(frame);
     u64 length = end - frame;

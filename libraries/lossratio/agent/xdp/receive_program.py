@@ -32,7 +32,7 @@ _Latencies = structure("u64 sum, least, most, reordered, duplicated", f"u64 hist
 _Counters = structure(
     "u64 arrived, wrong_length, wrong_mac, corrupted, readdressed, duplicated, stale, intact",
     "u64 reordered, displacement, extent, late_offset",
-    "u64 jitter_sum, jitter_count, next_in_turn, last_latency, unstamped",
+    "u64 jitter_sum, jitter_count, next_in_turn, last_latency",
     ("latencies", _Latencies),
 )
 _MANY = 1 << 16
@@ -101,8 +101,6 @@ class ReceivedFrames:
     3393, selected by consecutive numbers)."""
     jitter_count: int
     """How many such differences there were."""
-    unstamped: int
-    """Frames that a card should have stamped but did not."""
     latencies: Latencies
     """The latencies of all intact frames."""
     by_stream: Sequence[Latencies]
@@ -268,12 +266,9 @@ class StreamCounter:
 
 
 class ReceiveProgram:
-    """The program of one port; all ports' programs share the memory of the reception.
+    """The program of one port; all ports' programs share the memory of the reception."""
 
-    `card` is the index of the port and the memory of its `CardClock`, if its card stamps frames.
-    """
-
-    def __init__(self, reception: Reception, ways: Sequence[ReceiveWay], card: tuple[int, Array] | None = None) -> None:
+    def __init__(self, reception: Reception, ways: Sequence[ReceiveWay]) -> None:
         if len(ways) > MOST_WAYS:
             raise unsupported(
                 f"Frames of at most {MOST_WAYS} directions can come back to one port. Use more ports, or 'kind: "
@@ -290,13 +285,11 @@ class ReceiveProgram:
         self._contents = Array(len(contents), "lossratio_frame")
         self._contents.memory[: len(contents)] = contents
         numbers = {"WAYS": len(ways), "ALL_STREAMS": reception.streams, "PROCESSORS": reception.cpus}
-        driver, clock = card or (None, None)
-        numbers["CARD_STAMPS"] = card is not None
         numbers["ALL_LATENCIES"] = reception.latencies
         constants = {name: bytes(ctypes.c_uint32(number)) for name, number in numbers.items()}
         constants["WAY"] = bytes((_Way * MOST_WAYS)(*map(_way, ways, frames, places)))
-        maps = {**reception.maps(), "contents": self._contents, "card_clock": clock}
-        self.program = program("receive").load("lossratio_recv", maps, constants, driver)
+        maps = {**reception.maps(), "contents": self._contents}
+        self.program = program("receive").load("lossratio_recv", maps, constants)
 
     def close(self) -> None:
         """Gives the program back."""

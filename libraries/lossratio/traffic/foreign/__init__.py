@@ -1,4 +1,4 @@
-"""Profiles of other generators: TRex's Python files, trafficgen's JSON, and captures of frames."""
+"""Profiles of other generators: TRex's Python files, and captures of frames."""
 
 from __future__ import annotations
 
@@ -12,7 +12,6 @@ from lossratio.input_file import read_input_file
 from lossratio.traffic.foreign.captures import read_capture
 from lossratio.traffic.foreign.conversion import ConvertedProfile, convert
 from lossratio.traffic.foreign.packets import ForeignFieldError, ForeignProfile
-from lossratio.traffic.foreign.trafficgen import read_trafficgen
 from lossratio.traffic.foreign.trex import read_trex
 
 _MOST_BYTES = 1 << 24
@@ -27,14 +26,12 @@ def _decoded(content: bytes) -> str:
 
 _HELPS: Mapping[str, str] = {
     "trex": "Change it in a copy of the file, or import a capture of these frames: lossratio lab import pcap",
-    "trafficgen": "Change it in a copy of the file, or write a traffic profile of your own",
     "pcap": "Leave such frames out of the capture, or write a traffic profile of your own",
 }
 """The remedy for any field that is not available, by the name of the reader."""
 
 PROFILE_READERS: Mapping[str, Callable[[bytes, Path], ForeignProfile]] = {
     "trex": lambda content, folder: read_trex(_decoded(content), folder),
-    "trafficgen": lambda content, _: read_trafficgen(_decoded(content)),
     "pcap": lambda content, _: read_capture(content),
 }
 """The readers by the name of the tool or format: from a file's content, and its folder."""

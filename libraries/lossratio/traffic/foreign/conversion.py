@@ -264,8 +264,7 @@ def _refuse_others(layer: Layer) -> None:
     _, known = LAYERS[layer.name]
     for name in layer.fields:
         if name not in known:
-            problem = f"the field cannot be set, only {', '.join(sorted(known))}"
-            raise ForeignFieldError(f"{layer.name}.{name}", problem, layer.line)
+            raise layer.refused(name, f"the field cannot be set, only {', '.join(sorted(known))}")
 
 
 class _Ranges:
@@ -291,7 +290,7 @@ class _Ranges:
         """The range of a field with a port."""
         given = self._layer.fields.get(field, usual)
         if not isinstance(given, int):
-            raise self._wrong(field, f"{given!r} is not a port")
+            raise self._layer.refused(field, f"{given!r} is not a port")
         fixed = Steps(range(given, given + 1))
         return self._range(self._stream.steps.get((self._place, field), fixed))
 
@@ -301,15 +300,12 @@ class _Ranges:
             given = number_of(self._layer.fields.get(field, 1))
         except ValueError as error:
             problem = f"{self._layer.fields[field]!r} is not a single address"
-            raise self._wrong(field, problem) from error
+            raise self._layer.refused(field, problem) from error
         if not given & _NUMBER_MASK:
             self._remarks["Addresses that end in two bytes of zero end in 0.1."] = None
             given += 1
         fixed = Steps(range(given, given + 1))
         return self._range(self._stream.steps.get((self._place, field), fixed), 0, _NUMBER_MASK)
-
-    def _wrong(self, field: str, problem: str) -> ForeignFieldError:
-        return ForeignFieldError(f"{self._layer.name}.{field}", problem, self._layer.line)
 
     def _range(self, steps: Steps, added: int = 0, mask: int = -1) -> dict[str, Any]:
         """A range as in a profile's file, of numbers to which some number is added, and of which some bits are kept."""
@@ -365,8 +361,7 @@ def _ip(layer: Layer, ranges: _Ranges, remarks: dict[str, None]) -> dict[str, An
         header["ttl" if is_ipv4 else "hop_limit"] = layer.fields[limit]
     marks = layer.fields.get(service, 0)
     if not isinstance(marks, int) or marks & 3:
-        problem = f"{marks!r} has congestion marks (ECN), which cannot be set"
-        raise ForeignFieldError(f"{layer.name}.{service}", problem, layer.line)
+        raise layer.refused(service, f"{marks!r} has congestion marks (ECN), which cannot be set")
     if marks:
         header["dscp"] = marks >> 2
     if layer.options:
@@ -392,7 +387,7 @@ def _ports(layer: Layer, ranges: _Ranges, remarks: dict[str, None]) -> dict[str,
 
     if layer.fields.get("chksum") is not None:
         if layer.fields["chksum"] != 0:
-            raise ForeignFieldError("UDP.chksum", "checksums are always correct", layer.line)
+            raise layer.refused("chksum", "checksums are always correct")
         remarks["UDP frames have checksums, unlike those of the other profile."] = None
 
     header["source_port"] = ranges.port("sport", source)
@@ -406,7 +401,7 @@ def _letters(layer: Layer) -> str:
     if isinstance(given, int):
         given = "".join(letter for place, letter in enumerate(TCP_FLAGS) if given >> place & 1)
     if not isinstance(given, str) or not set(given) <= set(TCP_FLAGS) - {"U"}:
-        raise ForeignFieldError("TCP.flags", f"{given!r} cannot be set", layer.line)
+        raise layer.refused("flags", f"{given!r} cannot be set")
     return given or "none"
 
 

@@ -19,25 +19,16 @@ _PLACE = re.compile(rb'File "<profile>", line (\d+)')
 """A line of the profile in what Python's faulthandler writes."""
 
 
-def run_enclosed(text: str, *, is_file: bool = True) -> Any:
-    """What Python describes, which is run without rights.
-
-    Args:
-        text: A profile of TRex, or an expression.
-        is_file: Whether it is a profile, whose value is the streams of each of both ports.
+def run_enclosed(text: str) -> Any:
+    """What a profile of TRex describes, which is run without rights.
 
     Returns:
-        Its value, made of lists, texts, numbers, `Made` and `Packet`.
+        The streams of each of both ports, made of lists, texts, numbers, `Made` and `Packet`.
 
     Raises:
         ForeignFieldError: If the file fails, or needs rights, much memory or much time.
     """
-    request = {
-        "text": text,
-        "mode": "exec" if is_file else "eval",
-        "lengths": LENGTHS,
-        "seconds": _SECONDS,
-    }
+    request = {"text": text, "lengths": LENGTHS, "seconds": _SECONDS}
     command = (sys.executable, "-I", "-S", "-B", str(_PROGRAM))
     with TemporaryFile() as output, TemporaryFile() as errors:
         with suppress(subprocess.TimeoutExpired):

@@ -90,8 +90,9 @@ class FieldEngine:
             last = _number(fields.get("max_value", _LAST), made)
             step = _number(fields.get("step", 1), made)
             if last < first or step < 1:
-                problem = f"it is below min_value, or its step {step} is below 1"
-                raise ForeignFieldError(f"{made.kind}.max_value", problem, made.line)
+                raise made.refused(
+                    "max_value", f"it is below min_value, or its step {step} is below 1"
+                )
             numbers = range(first, last + 1, step)
 
         if fields.get("next_var") is not None:
@@ -104,7 +105,7 @@ class FieldEngine:
     def _add_tuple(self, made: Made, fields: Mapping[str, Any]) -> None:
         """Addresses and ports that a generator of clients steps through."""
         if fields.get("flags"):
-            raise ForeignFieldError(f"{made.kind}.flags", "it is not supported", made.line)
+            raise made.refused("flags", "it is not supported")
         for part, usual, width in (("ip", 1, 4), ("port", 1025, 2)):
             first = _number(fields.get(f"{part}_min", usual), made)
             last = _number(fields.get(f"{part}_max", first), made)
@@ -129,8 +130,7 @@ class FieldEngine:
 
     def _variable(self, name: Any, made: Made) -> _Variable:
         if str(name) not in self._variables:
-            problem = f"there is no variable {name!r}"
-            raise ForeignFieldError(f"{made.kind}.fv_name", problem, made.line)
+            raise made.refused("fv_name", f"there is no variable {name!r}")
         return self._variables[str(name)]
 
     def _write(self, made: Made, fields: Mapping[str, Any]) -> None:
@@ -176,22 +176,20 @@ class FieldEngine:
 
         for order in ("is_big", "byte_order"):
             if fields.get(order) not in _BIG_ENDIAN:
-                problem = "numbers in frames begin with their highest byte"
-                raise ForeignFieldError(f"{made.kind}.{order}", problem, made.line)
+                raise made.refused(order, "numbers in frames begin with their highest byte")
         layer = self.packet.layers[place]
         if name not in STEPPING:
-            problem = "only addresses and ports can change from frame to frame"
-            raise ForeignFieldError(f"{layer.name}.{name}", problem, layer.line)
+            raise layer.refused(name, "only addresses and ports can change from frame to frame")
         if str(fields.get("fv_name")) in self._dependent:
-            problem = "it steps only when another variable ends"
-            raise ForeignFieldError(f"{made.kind}.fv_name", problem, made.line)
+            raise made.refused("fv_name", "it steps only when another variable ends")
         header, names = LAYERS[layer.name]
         each = header.field(names[name])
         begin = before + _number(fields.get("offset_fixup", 0), made)
         rest = each.end - each.first - begin - width
         if begin < 0 or rest < 0:
-            problem = f"{width} bytes from there are not within {layer.name}.{name}"
-            raise ForeignFieldError(f"{made.kind}.pkt_offset", problem, made.line)
+            raise made.refused(
+                "pkt_offset", f"{width} bytes from there are not within {layer.name}.{name}"
+            )
         return _Target((place, name), 8 * rest, number_of(layer.fields.get(name, 1)))
 
     def _place(self, made: Made, offset: Any) -> tuple[int | None, str, int]:
@@ -206,7 +204,9 @@ class FieldEngine:
         which = int(number) if number.isdecimal() else 0
         if which < len(places):
             return places[which], name, 0
-        raise _no_field(made, offset)
+        raise made.refused(
+            "pkt_offset", f"{offset!r} is neither an address nor a port of this packet"
+        )
 
     def _place_at(self, made: Made, offset: int) -> tuple[int | None, str, int]:
         before = 0
@@ -218,7 +218,9 @@ class FieldEngine:
                     return place, name, offset - before - each.first
             before += own.length
         if offset < before:
-            raise _no_field(made, offset)
+            raise made.refused(
+                "pkt_offset", f"{offset!r} is neither an address nor a port of this packet"
+            )
         return None, "", 0
 
     def _trim(self, made: Made, fields: Mapping[str, Any]) -> None:
@@ -276,11 +278,6 @@ _INSTRUCTIONS: Mapping[
     "STLVmTrimPktSize": (FieldEngine._trim, ("fv_name",)),
     "trim": (FieldEngine._trim, ("fv_name",)),
 }
-
-
-def _no_field(made: Made, offset: Any) -> ForeignFieldError:
-    problem = f"{offset!r} is neither an address nor a port of this packet"
-    return ForeignFieldError(f"{made.kind}.pkt_offset", problem, made.line)
 
 
 def _instructions(machine: Any, line: int) -> Iterable[Made]:

@@ -127,7 +127,7 @@ class _Hlt:
         frames, is_of_bits, is_burst = self._rate(sizes)
         for name in self._given:
             if name not in self._known | _GENERAL.keys() | _WITHOUT_DIFFERENCE:
-                raise self._refused(name, "the argument cannot be used here")
+                raise self._made.refused(name, "the argument cannot be used here")
 
         # Record: the stream.
         return ForeignStream(
@@ -146,9 +146,6 @@ class _Hlt:
         self._known.add(name)
         value = self._given.get(name)
         return _GENERAL.get(name, usual) if value is None else value
-
-    def _refused(self, name: str, problem: str) -> ForeignFieldError:
-        return ForeignFieldError(f"{self._made.kind}.{name}", problem, self._made.line)
 
     def _swap(self) -> None:
         """Exchanges the addresses of both ends."""
@@ -172,7 +169,7 @@ class _Hlt:
             if protocol is None:
                 continue
             if protocol not in table:
-                raise self._refused(argument, f"{protocol!r} is not supported")
+                raise self._made.refused(argument, f"{protocol!r} is not supported")
 
             fields = {
                 field: self._value(name, usual) for name, (field, usual) in table[protocol].items()
@@ -195,18 +192,18 @@ class _Hlt:
 
         encapsulation = self._value("l2_encap", "ethernet_ii")
         if encapsulation not in ("ethernet_ii", "ethernet_ii_vlan"):
-            raise self._refused("l2_encap", f"{encapsulation!r} is not supported")
+            raise self._made.refused("l2_encap", f"{encapsulation!r} is not supported")
         least = int(encapsulation == "ethernet_ii_vlan")
         for place in range(max(map(len, listed.values()), default=least)):
             own = {name: values[place] for name, values in listed.items() if place < len(values)}
             if int(str(own.get("vlan_protocol_tag_id") or hex(_TAG_PROTOCOL)), 16) != _TAG_PROTOCOL:
-                raise self._refused(
+                raise self._made.refused(
                     "vlan_protocol_tag_id", "only the EtherType 0x8100 is supported"
                 )
             for kind in ("vlan_id", "vlan_priority"):
                 mode, count = own.get(f"{kind}_mode", "fixed"), int(own.get(f"{kind}_count", 1))
                 if mode != "fixed" and (count > 1 or mode == "random"):
-                    raise self._refused(f"{kind}_mode", "it must be the same in all frames")
+                    raise self._made.refused(f"{kind}_mode", "it must be the same in all frames")
                 self._known |= {f"{kind}_{part}" for part in ("mode", "count", "step")}
             yield {field: int(own.get(name, usual)) for name, (field, usual) in _TAGS.items()}
             self._known |= _TAGS.keys()
@@ -232,7 +229,7 @@ class _Hlt:
             length = int(self._value("l3_length" if is_of_ip else "frame_size"))
             return {length + (ETHERNET_HEADER_BYTES if is_of_ip else -FCS_BYTES): 1}
         if mode not in ("increment", "decrement", "random"):
-            raise self._refused("length_mode", f"{mode!r} is not supported")
+            raise self._made.refused("length_mode", f"{mode!r} is not supported")
         is_of_ip = not self._given.keys() & {"frame_size_min", "frame_size_max"}
         kind, more = (
             ("l3_length", ETHERNET_HEADER_BYTES) if is_of_ip else ("frame_size", -FCS_BYTES)
@@ -265,7 +262,7 @@ class _Hlt:
         if mode == "random":
             return Steps(range(1, 1 << bits), is_random=True)
         if mode not in ("increment", "decrement"):
-            raise self._refused(f"{argument}_mode", f"{mode!r} is not supported")
+            raise self._made.refused(f"{argument}_mode", f"{mode!r} is not supported")
         if mode == "decrement":
             step = -step
         numbers: Sequence[int] = range(first, first + count * step, step)
@@ -282,7 +279,7 @@ class _Hlt:
         if mode in bursts:
             return float(bursts[mode] * int(self._value("pkts_per_burst"))), False, True
         if mode != "continuous" or len(given) > 1:
-            raise self._refused("transmit_mode", f"{mode!r} with {given} is not supported")
+            raise self._made.refused("transmit_mode", f"{mode!r} with {given} is not supported")
 
         if not given:
             return 10.0, True, False

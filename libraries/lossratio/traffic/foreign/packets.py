@@ -118,6 +118,10 @@ class Layer:
     line: int | None = None
     """The line that describes it."""
 
+    def refused(self, field: str, problem: str) -> ForeignFieldError:
+        """The error that one of its fields is not available."""
+        return ForeignFieldError(f"{self.name}.{field}", problem, self.line)
+
     @property
     def length(self) -> int:
         """Its bytes.
@@ -169,6 +173,10 @@ class Made:
 
     def __repr__(self) -> str:
         return f"{self.kind}()"
+
+    def refused(self, argument: str, problem: str) -> ForeignFieldError:
+        """The error that one of its arguments is not available."""
+        return ForeignFieldError(f"{self.kind}.{argument}", problem, self.line)
 
     def values(self, *names: str) -> dict[str, Any]:
         """The arguments, by name.

@@ -101,14 +101,14 @@ def _check_order(streams: Sequence[Mapping[str, Any]], made: Sequence[Made]) -> 
             continue
         is_round = following == names[0] and len(started) == number == len(names) - 1
         if not is_round and following not in names[number + 1 : number + 2]:
-            problem = f"{following!r} is neither the stream after it nor the first one"
-            raise ForeignFieldError("STLStream.next", problem, made[number].line)
+            raise made[number].refused(
+                "next", f"{following!r} is neither the stream after it nor the first one"
+            )
         started.add(number + 1)
 
     for number, stream in enumerate(streams):
         if not stream.get("self_start", True) and number not in started:
-            problem = "no stream starts it"
-            raise ForeignFieldError("STLStream.self_start", problem, made[number].line)
+            raise made[number].refused("self_start", "no stream starts it")
 
 
 def _stream(made: Made, folder: Path, remarks: dict[str, None]) -> ForeignStream:
@@ -119,8 +119,9 @@ def _stream(made: Made, folder: Path, remarks: dict[str, None]) -> ForeignStream
     for name, value in fields.items():
         usual = {"next": None, "enabled": True, "action_count": 0}
         if name not in known and not (name in usual and usual[name] == value):
-            problem = "continuous streams have no such field here, as all of them are sent at once"
-            raise ForeignFieldError(f"STLStream.{name}", problem, made.line)
+            raise made.refused(
+                name, "continuous streams have no such field here, as all of them are sent at once"
+            )
 
     builder = fields.get("packet")
     if not isinstance(builder, Made) or builder.kind != "STLPktBuilder":
@@ -159,7 +160,7 @@ def _with_rate(stream: ForeignStream, mode: Any) -> ForeignStream:
         return stream
     name, value = rates[0]
     if name not in _RATES or len(rates) > 1 or not isinstance(value, (int, float)) or value <= 0:
-        raise ForeignFieldError(f"STLTXCont.{name}", f"{value!r} is not a rate", line)
+        raise mode.refused(name, f"{value!r} is not a rate")
     if name == "bps_L2":
         return replace(stream, frames=value / (8.0 * (stream.average_length + FCS_BYTES)))
     return replace(stream, frames=float(value), is_of_bits=_RATES[name])
@@ -172,7 +173,7 @@ def _frames_of_burst(mode: Made) -> float:
     for name in ("total_pkts", "pkts_per_burst", "count"):
         number = given.get(name, 1)
         if isinstance(number, bool) or not isinstance(number, int) or number < 1:
-            raise ForeignFieldError(f"{mode.kind}.{name}", f"{number!r} is no number", mode.line)
+            raise mode.refused(name, f"{number!r} is no number")
         frames *= number
     return frames
 
@@ -182,18 +183,18 @@ def _packet(builder: Made, folder: Path) -> Packet:
     known = ("pkt", "vm", "path_relative_to_profile")
     for name, value in fields.items():
         if value is not None and name not in known:
-            raise ForeignFieldError(f"STLPktBuilder.{name}", "it cannot be read", builder.line)
+            raise builder.refused(name, "it cannot be read")
 
     packet = fields.get("pkt")
     if isinstance(packet, str):
         try:
             return read_capture(_beside(folder, packet)).eastward[0].packet
         except (ProfileError, ForeignFieldError) as error:
-            problem = f"{packet} cannot be read: {error}".rstrip(".")
-            raise ForeignFieldError("STLPktBuilder.pkt", problem, builder.line) from error
+            raise builder.refused("pkt", f"{packet} cannot be read: {error}".rstrip(".")) from error
     if not isinstance(packet, Packet):
-        problem = "only packets of Scapy's layers, and captures beside the file, can be read"
-        raise ForeignFieldError("STLPktBuilder.pkt", problem, builder.line)
+        raise builder.refused(
+            "pkt", "only packets of Scapy's layers, and captures beside the file, can be read"
+        )
     len(packet)
     return packet
 

@@ -74,7 +74,7 @@ class OtgTester(RealGenerator):
                     "the port's 'mac_address' is needed: the source of its frames, e.g. 02:00:00:00:00:01",
                 )
 
-            for field in ("address", "gateway", "lldp"):
+            for field in ("address", "gateway"):
                 if getattr(interface, field):
                     yield (
                         (*where, field),

@@ -13,7 +13,7 @@ from lossratio.traffic.generators.base import Generator, SettingsT
 
 IMPOSSIBLE = frozenset({"bpf", "no_xdp", "unsupported"})
 """Kinds of the agent's refusals that mean that a TG cannot send and receive with XDP programs."""
-_OF_SENDERS = frozenset({"cpus", "cpus_per_direction", "cpu_share", "card_stamps"})
+_OF_SENDERS = frozenset({"cpus", "cpus_per_direction", "cpu_share"})
 _OPTIONS = _OF_SENDERS | {"catch_up", "device_cpus"}
 
 _PYTHON = "import sys; sys.exit(sys.version_info < (3, 8))"

@@ -36,7 +36,6 @@ _VERSION = "import sys; print(*sys.version_info[:3], sep='.')"
 _OLDEST_PYTHON, _TOO_NEW_PYTHON = (3, 8), (3, 13)
 _RING = "blocksz=65536,framesz=2048,framecnt=16384"
 _LARGEST_FRAME = 1900
-_JUMBO_RING = "blocksz=73728,framesz=9216,framecnt=4096"
 _LARGEST_JUMBO_FRAME = 9000
 
 
@@ -62,13 +61,10 @@ class Trex(Generator[TrexGenerator]):
             arguments=server_arguments(settings, configuration_path(state), self._choice, "--stl"),
             state=state,
             settings=settings,
-            sleeps=self._choice.low_end,
         )
         self._server = TrexServer(node.session, self._plan)
         self._has_started = False
         self._neighbours: tuple[dict[str, str], ...] = ()
-
-        self._lldp: tuple[str, ...] = ()
 
     @classmethod
     def needs(cls, settings: TrexGenerator, session: NodeSession) -> Iterator[str]:
@@ -161,7 +157,6 @@ class Trex(Generator[TrexGenerator]):
         if not self.settings.software:
             questions = questions_of_ports(self.ports, configuration, self.port_name)
             self._neighbours = tuple(asdict(question) for question in questions)
-            self._lldp = tuple(speaker.port for speaker in configuration.speakers if speaker.lldp)
             # The kernel, which would otherwise answer for them, does not have the ports.
             configuration = replace(configuration, speakers=())
 
@@ -201,9 +196,7 @@ class Trex(Generator[TrexGenerator]):
             log=self._server.program.log,
             is_ours=self._server.is_ours,
             pin_cores=self._choice.pin_cores,
-            sleeps=self._choice.low_end,
             neighbours=self._neighbours,
-            lldp=self._lldp,
             most_connections=self.settings.most_connections,
         )
         return asdict(options)
@@ -310,7 +303,7 @@ def _read_hardware(
 
 def largest_frame(generator: TrexGenerator) -> int:
     """Bytes, with FCS, of the largest frame that the server has room for."""
-    if generator.software and not generator.jumbo:
+    if generator.software:
         return _LARGEST_FRAME
     return _LARGEST_JUMBO_FRAME
 
@@ -322,9 +315,9 @@ def server_configuration(
     names = [port_name(generator, port) for port in ports]
     if generator.software:
         # With the interface's name alone, TRex uses rings of 256 frames, and drops frames from 50,000 frames/s on.
-        ring = _JUMBO_RING if generator.jumbo else _RING
         names = [
-            f"--vdev=net_af_packet{number},iface={name},{ring}" for number, name in enumerate(names)
+            f"--vdev=net_af_packet{number},iface={name},{_RING}"
+            for number, name in enumerate(names)
         ]
 
     fields: dict[str, Any] = {
