@@ -105,7 +105,7 @@ pictures: environment
 	.venv/bin/python docs/console.py --demo
 
 environment:
-	@tools/virtual-environment test
+	@tools/virtual-environment test trex
 
 packages:
 	@tools/system-packages sshd=openssh-server ip=iproute2 nft=nftables ethtool=ethtool

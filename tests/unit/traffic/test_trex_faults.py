@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from trex_lab import PAIR, SETTINGS, generator, trial
-from trex_parts import TRexError
+from trex_parts import STLError, TRexError
 from trex_stand_in import Server, StandIn
 
 from lossratio.agent.core.protocol import AgentError
@@ -22,6 +22,7 @@ CRASHED = "'get_stats' - connection to the server had been lost: 'subscriber thr
 CLIENT = "automation/trex_control_plane/interactive/trex/stl"
 
 
+@pytest.mark.parametrize("kind", [TRexError, STLError])
 @pytest.mark.parametrize(
     ("method", "message", "error", "complaint"),
     [
@@ -32,8 +33,8 @@ CLIENT = "automation/trex_control_plane/interactive/trex/stl"
         ("add_streams", "Port 0 : *** stream is not valid", "trex", "refused to add streams to port 0"),
     ],
 )
-def test_a_server_that_cannot_be_used_says_why(method, message, error, complaint):
-    server = Server(failures={method: TRexError(message)})
+def test_a_server_that_cannot_be_used_says_why(kind, method, message, error, complaint):
+    server = Server(failures={method: kind(message)})
     with pytest.raises(AgentError, match=complaint) as raised:
         generator(server)
     assert raised.value.kind == error
@@ -60,7 +61,7 @@ def test_a_server_that_needs_its_time_is_waited_for():
 
 
 @pytest.mark.parametrize("method", ["start", "get_port_info", "stop", "get_port_stats"])
-@pytest.mark.parametrize("kind", [TRexError, OSError])
+@pytest.mark.parametrize("kind", [TRexError, STLError, OSError])
 def test_a_server_that_dies_mid_trial_is_one_clear_error(method, kind):
     server = Server()
     trex = generator(server)
@@ -107,6 +108,26 @@ def test_so_does_an_event_thread_that_crashed():
     with pytest.raises(AgentError, match="subscriber thread has crashed") as raised:
         trial(server, trex=trex)
     assert raised.value.kind == "server_lost"
+
+
+def test_an_event_thread_of_the_package_that_crashes_kills_nobody_else():
+    class Events:
+        is_called = False
+
+        def on_async_crash(self):
+            self.is_called = True
+
+    events = Events()
+    server = Server()
+    library = StandIn(server)
+    client = library.STLClient()
+    client.event_handler = events
+    library.STLClient = lambda **named: client
+    configuration = make_configuration(load_profile("ethip4-udp", frame_size=64), [PAIR], settle_time=0.1)
+    TrexGenerator(configuration, SETTINGS, TrexLibrary(library, "here"), clock=server.clock, sleep=server.sleep)
+    with pytest.raises(SystemExit):
+        client.event_handler.on_async_crash()
+    assert events.is_called
 
 
 @pytest.mark.parametrize("jump", [-20_000, 20_000])
@@ -173,7 +194,7 @@ def test_no_installation_says_what_to_set(tmp_path):
 
 
 def test_a_wrong_directory_says_what_it_should_hold(tmp_path):
-    with pytest.raises(AgentError, match=r"has no automation.*whole installation") as raised:
+    with pytest.raises(AgentError, match="holds no TRex: neither _t-rex-64 nor automation") as raised:
         load_library(str(tmp_path))
     assert raised.value.kind == "wrong_directory"
 
@@ -191,6 +212,7 @@ def loaded(directory: Path) -> str:
     """What a Python of its own, which nothing was imported in before, says about an installation."""
     program = (
         "import sys\n"
+        "sys.modules['trex_stl_lib'] = None\n"
         "from lossratio.agent.trex.connection import load_library\n"
         "from lossratio.agent.core.protocol import AgentError\n"
         "try:\n"
@@ -219,3 +241,9 @@ def loaded(directory: Path) -> str:
 )
 def test_the_client_of_the_installation_is_used_or_the_reason_is_reported(tmp_path, source, reason):
     assert reason in loaded(installation(tmp_path, source))
+
+
+@pytest.mark.whole
+def test_a_server_without_its_client_needs_the_package(tmp_path):
+    (tmp_path / "_t-rex-64").touch()
+    assert "pip install trex-stl-lib" in loaded(tmp_path)

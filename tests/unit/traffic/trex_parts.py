@@ -13,6 +13,17 @@ class TRexError(Exception):
         self.msg = message
 
 
+class STLError(Exception):
+    """As trex-stl-lib raises it: it cannot even be printed."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__()
+        self.msg = message
+
+    def __str__(self) -> str:
+        raise AttributeError("'list' object has no attribute 'format'")
+
+
 class Recorded:
     """Anything that the client makes: it remembers what it was made of."""
 

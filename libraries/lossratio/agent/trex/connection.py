@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-or-later
 """The connection to a TRex server: its settings, TRex's client, and all calls of the client.
 
-The client is the installation's own one. Its errors come out as the agent's.
+The client is the installation's own one, or else the package ``trex-stl-lib``. The client's errors come out as the
+agent's.
 """
 
 from __future__ import annotations
@@ -22,6 +23,8 @@ from ..core.protocol import AgentError, Message, unsupported
 SERVER_LOST = "server_lost"
 """Kind of the error if a server does not answer, or no longer answers."""
 _OWN_CLIENT = "automation/trex_control_plane/interactive"
+_OWN_CLIENTS = ((_OWN_CLIENT, "trex.stl.api"), ("automation/trex_control_plane/stl", "trex_stl_lib.api"))
+_SERVER = "_t-rex-64"
 
 _RETRY_SECONDS = 0.25
 _LONGEST_SECONDS = 3600.0
@@ -98,8 +101,11 @@ class TrexLibrary:
 def load_library(directory: str, *, is_stateful: bool = False) -> TrexLibrary:
     """Imports the client that belongs to an installation, the directory with ``_t-rex-64`` in it.
 
+    If the installation has none, the client is the package of the same age, which has no advanced stateful mode
+    (`is_stateful`).
+
     Raises:
-        AgentError: If the directory holds no TRex, or its client cannot be imported.
+        AgentError: If the directory holds no TRex, or there is no client that fits.
     """
     if not os.path.isdir(directory):
         raise AgentError(
@@ -108,15 +114,34 @@ def load_library(directory: str, *, is_stateful: bool = False) -> TrexLibrary:
             "'directory' in the topology file (or TREX_HOME).",
         )
 
-    path = os.path.join(directory, _OWN_CLIENT)
-    if not os.path.isdir(path):
+    for place, module in ((_OWN_CLIENT, "trex.astf.api"),) if is_stateful else _OWN_CLIENTS:
+        path = os.path.join(directory, place)
+        if os.path.isdir(path):
+            return TrexLibrary(_import_own(directory, path, module), path)
+
+    if not os.path.exists(os.path.join(directory, _SERVER)):
         raise AgentError(
             "wrong_directory",
-            f"{directory!r} on this node has no {_OWN_CLIENT}, TRex's own client. Set the generator's 'directory' in "
-            "the topology file (or TREX_HOME) to a whole installation of TRex 2.89 or later.",
+            f"{directory!r} on this node holds no TRex: neither {_SERVER} nor {_OWN_CLIENT}. Set the generator's "
+            "'directory' in the topology file (or TREX_HOME) to the directory with the server's program.",
         )
-    module = "trex.astf.api" if is_stateful else "trex.stl.api"
-    return TrexLibrary(_import_own(directory, path, module), path)
+    if is_stateful:
+        raise AgentError(
+            "no_installation",
+            f"{directory!r} on this node has no {_OWN_CLIENT}, TRex's own client, which connections need. Name a whole "
+            "installation of TRex 2.89 or later as the generator's 'directory' in the topology file (or TREX_HOME).",
+        )
+
+    try:
+        packaged = importlib.import_module("trex_stl_lib.api")
+    except ImportError as error:
+        raise AgentError(
+            "missing_module",
+            f"{directory} has a TRex server without its Python client, and the package that replaces it cannot be "
+            f"imported: {error}. Install it on this node (pip install trex-stl-lib), for a Python from 3.8 to 3.11.",
+        ) from error
+
+    return TrexLibrary(packaged, "the Python package trex-stl-lib")
 
 
 def _import_own(directory: str, path: str, module: str) -> Any:
@@ -174,8 +199,9 @@ class TrexConnection:
             server="127.0.0.1",
             sync_port=settings.rpc_port,
             async_port=settings.publisher_port,
-            verbose_level="none",
+            verbose_level=getattr(getattr(library.api, "LoggerApi", None), "VERBOSE_QUIET", "none"),
         )
+        _contain_crashes(self._client)
 
         with ExitStack() as undo:
             undo.callback(self.close)
@@ -286,8 +312,13 @@ class TrexConnection:
 
     def port_counters(self) -> dict[int, Mapping[str, int]]:
         """Counters of each port, from one request; `clear` does not change them."""
+        rpc = getattr(getattr(self._client, "conn", None), "rpc", None)
+        if rpc is None:
+            # The client trex-stl-lib.
+            stats = self.stats()
+            return {port: stats[port] for port in self._ports}
         requests = [SimpleNamespace(method="get_port_stats", params={"port_id": port}) for port in self._ports]
-        answer = self._call("report its counters", self._client.conn.rpc.transmit_batch, requests)
+        answer = self._call("report its counters", rpc.transmit_batch, requests)
         if not answer.good():
             self._fail("report its counters", str(answer.err()))
         self._check_connected()
@@ -375,6 +406,20 @@ class TrexConnection:
         ) from cause
 
 
+def _contain_crashes(client: Any) -> None:
+    """Keeps trex-stl-lib from killing a process group, which is not even its own, when its event thread fails."""
+    events = getattr(client, "event_handler", None)
+    if events is None or not hasattr(events, "on_async_crash"):
+        return
+    report = events.on_async_crash
+
+    def end_thread() -> NoReturn:
+        report()
+        raise SystemExit
+
+    events.on_async_crash = end_thread
+
+
 @contextmanager
 def _kept_statistics(client: Any) -> Iterator[None]:
     """Keeps the client from setting the counters of all streams to zero, which would take two requests."""
@@ -396,6 +441,7 @@ def _decimal(factor: float) -> str:
 
 
 def _text(error: Exception) -> str:
+    # str() of an STLError of trex-stl-lib raises another error.
     message = getattr(error, "msg", None)
     text = str(message) if message is not None else f"{type(error).__name__}: {error}"
     return "; ".join(line.strip() for line in _COLOURS.sub("", text).splitlines() if line.strip()).rstrip(".")

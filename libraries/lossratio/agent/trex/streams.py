@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import inspect
 from contextlib import ExitStack
 from random import Random
 from typing import Any, Sequence
@@ -172,8 +173,17 @@ class StreamMaker:
         wanted: dict[str, Any] = {"min_value": field.first & mask, "max_value": last & mask}
         if isinstance(values, tuple):
             wanted = {"value_list": [value & mask for value in values]}
+        make = self._api.STLVmFlowVar
+        known = inspect.signature(make).parameters
+        if set(wanted) - set(known):
+            raise unsupported(
+                "The client of this TRex does not support fields in repeatable random order. Use 'order: increment' "
+                "in the traffic profile, or a newer TRex."
+            )
+
         # Each core goes through all values, so that the set of flows does not depend on the number of cores.
-        variable = self._api.STLVmFlowVar(name=name, size=size, op="inc", split_to_cores=False, **wanted)
+        splitting = {"split_to_cores": False} if "split_to_cores" in known else {}
+        variable = make(name=name, size=size, op="inc", **wanted, **splitting)
         return [variable, self._api.STLVmWrFlowVar(fv_name=name, pkt_offset=field.offset + field.width - size)]
 
     def _transport(self, changing: list[ChecksumField]) -> list[Any]:
