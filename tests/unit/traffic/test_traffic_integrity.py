@@ -224,7 +224,8 @@ def test_a_generator_that_does_not_recognize_longer_frames_refuses_them():
         generator.check_growth((50, -50))
 
 
-@with_each_generator
+# The kernel counts them, on each node alike.
+@pytest.mark.parametrize("through", ["afpacket", XDP], indirect=True)
 @pytest.mark.parametrize(("fault", "lost"), [("none", 0), ("foreign payload", 10), ("add payload", 0), ("arp", 0)])
 def test_frames_that_belong_to_no_trial_are_counted_as_foreign(through, fault, lost):
     east, west = through(fault)
@@ -338,19 +339,26 @@ def test_frames_that_come_out_at_another_port_are_lost_and_misdelivered_there(th
     assert (faults(east), faults(west)) == ({}, {"misdelivered": 10})
 
 
-@on_each_node
+KINDS_OF_FRAMES = (
+    ("ethip4-udp", "IMIX_v4_1"),
+    ("ethip4vxlan-ip4base", 96),
+    ("ethip4-tcp", 66),
+    ("ethip6-udp", 78),
+    ("dot1q-ip4base", 64),
+    ("dot1ad-ip4base", 64),
+    ("ethip4-udp-1mflows", 64),
+    ("ethip4-udp", 1518),
+)
+
+
+# A node without numpy makes the same frames of all other kinds, too: `test_bare_frames`.
 @pytest.mark.parametrize(
-    ("profile", "frame_size"),
+    ("through", "profile", "frame_size"),
     [
-        ("ethip4-udp", "IMIX_v4_1"),
-        ("ethip4-tcp", 66),
-        ("ethip6-udp", 78),
-        ("dot1q-ip4base", 64),
-        ("dot1ad-ip4base", 64),
-        ("ethip4vxlan-ip4base", 96),
-        ("ethip4-udp-1mflows", 64),
-        ("ethip4-udp", 1518),
+        *(("afpacket", *kind) for kind in KINDS_OF_FRAMES),
+        *(pytest.param("bare", *kind, marks=BARE.marks) for kind in KINDS_OF_FRAMES[:2]),
     ],
+    indirect=["through"],
 )
 def test_frames_of_all_kinds_are_recognised_and_their_copies_are(through, profile, frame_size):
     east, west = through("lose and duplicate", profile=profile, frame_size=frame_size)
