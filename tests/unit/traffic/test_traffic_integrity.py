@@ -173,6 +173,7 @@ def test_frames_that_come_back_otherwise_than_they_were_sent_are_counted_apart_a
         assert east.changed_fields == ()
 
 
+@pytest.mark.smoke
 @on_each_node
 @pytest.mark.parametrize(
     ("fault", "fields"),

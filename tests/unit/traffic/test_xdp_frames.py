@@ -258,6 +258,7 @@ def tagged(frame, tag):
     return frame[:42] + tag.to_bytes(4, "big") + frame[46:]
 
 
+@pytest.mark.smoke
 @pytest.mark.whole
 @needs_bpf
 def test_late_frames_are_of_the_traffic_whose_tag_they_have_however_much_came_after():
