@@ -6,9 +6,11 @@ import contextlib
 import os
 import re
 import shlex
+import shutil
 import socket
 import subprocess
 import sys
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -291,13 +293,13 @@ def test_packets_that_are_cut_into_fragments_are_named_with_the_way_out(tmp_path
 RUNS = 3
 
 
-def undisturbed(measure):
-    """What is said by a run during which the host took no CPU from this machine, and the directory of its results."""
-    for number in range(RUNS):
-        out = f"out-{number}"
-        done = measure(out)
+def undisturbed(path, measure):
+    """What is said by a run during which the host took no CPU from this machine; its results are in `out`."""
+    for _ in range(RUNS):
+        shutil.rmtree(path / "out", ignore_errors=True)
+        done = measure()
         if "of a CPU from it" not in " ".join((done.stdout + done.stderr).split()):
-            return done, out
+            return done
     pytest.skip(f"in each of {RUNS} runs, the host took CPU from this machine")
 
 
@@ -308,10 +310,10 @@ def test_each_direction_of_a_network_has_its_own_bound_and_the_slower_one_is_nam
     limits = "s/iifname west limit rate over 2000/iifname west limit rate over 6000/; s/over 2000/over 1500/"
     police = f"sed '{limits}' police.nft > two.nft; ip netns exec router nft flush ruleset"
     load = f"{police}; ip netns exec router nft -f two.nft"
-    options = ("--per-direction", "--max-load", "8 kfps", "--output")
-    done, out = undisturbed(lambda out: told_after(tmp_path, load, *options, out))
+    options = ("--per-direction", "--max-load", "8 kfps", "--output", "out")
+    done = undisturbed(tmp_path, partial(told_after, tmp_path, load, *options))
     assert done.returncode == 0, done.stderr
-    (result,) = RunDirectory(tmp_path / out).results()
+    (result,) = RunDirectory(tmp_path / "out").results()
     # A burst of 40 gets through in each trial of half a second.
     truth = {"": 1580.0, " client>server": 6080.0, " server>client": 1580.0}
     for part, limit in truth.items():
@@ -336,7 +338,15 @@ def test_a_quota_is_named_with_what_helps_and_nobody_is_told_to_stop_other_work(
     try:
         (group / "cpu.cfs_quota_us").write_text("25000")
         join = f"echo $$ > {group}/cgroup.procs"
-        done, _ = undisturbed(lambda out: told_after(tmp_path, join, "--max-load", "10 kfps", "--output", out))
+        options = ("--max-load", "10 kfps", "--output", "out")
+        for _ in range(RUNS):
+            done = undisturbed(tmp_path, partial(told_after, tmp_path, join, *options))
+            results = RunDirectory(tmp_path / "out").results()
+            # Where all frames left, the quota kept nobody waiting, and there is nothing to name.
+            if not results or any(trial.missing.unsent for result in results for trial in result.trials):
+                break
+        else:
+            pytest.skip(f"in none of {RUNS} runs did the quota keep a frame back")
     finally:
         wait_until(lambda: not (group / "cgroup.procs").read_text())
         group.rmdir()
