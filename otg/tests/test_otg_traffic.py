@@ -19,6 +19,8 @@ from lossratio.exit_status import ExitStatus
 pytestmark = pytest.mark.netns
 
 BOTH = (("there", "west", "east"), ("back", "east", "west"))
+ATTEMPTS = 5
+"""How often flows are sent until a stalled machine keeps no frame back."""
 CONTINUOUS = {"duration": {"choice": "continuous"}, "rate": {"choice": "pps", "pps": 500}}
 
 
@@ -101,14 +103,22 @@ def test_a_capture_has_all_tags_and_is_given_in_parts(otg):
 
 def test_flows_that_last_differently_are_sent_at_once(otg):
     latency = {"metrics": {"enable": True, "latency": {"enable": True}}}
-    before = received_by(otg.lab, "tg1", "tg")
-    flows = otg.send(
-        flow("short", **lasting(100, 1000)),
-        flow("long", **lasting(900, 1500)),
-        flow("timed", **{**lasting(400, 1000), **latency}),
-    )
-    assert counts(flows) == {"short": (100, 100), "long": (900, 900), "timed": (400, 400)}
-    assert received_by(otg.lab, "tg1", "tg") - before == 1400
+    wanted = {"short": 100, "long": 900, "timed": 400}
+    for _ in range(ATTEMPTS):
+        before = received_by(otg.lab, "tg1", "tg")
+        flows = otg.send(
+            flow("short", **lasting(wanted["short"], 1000)),
+            flow("long", **lasting(wanted["long"], 1500)),
+            flow("timed", **{**lasting(wanted["timed"], 1000), **latency}),
+        )
+        found = counts(flows)
+        # What a stalled machine could not send in time is no frame of either side.
+        assert all(sent == received <= wanted[name] for name, (sent, received) in found.items())
+        assert received_by(otg.lab, "tg1", "tg") - before == sum(received for _, received in found.values())
+        if all(found[name] == (frames, frames) for name, frames in wanted.items()):
+            break
+    else:
+        pytest.fail(f"not once in {ATTEMPTS} times could all frames be sent: {found}")
     assert [("latency" in each) for each in flows] == [False, False, True]
     # The agents that are not needed any more leave nothing behind for the next flows.
     assert counts(otg.send(flow(**lasting(50, 500)))) == {"f": (50, 50)}

@@ -14,9 +14,7 @@ Test Tags        policer
 
 *** Test Cases ***    RATE    BURST    DURATION
 Burst Of 100 ms    10 kfps    1000    500 ms
-Burst Of 500 ms    2 kfps    1000    1 s
 Burst Of 500 ms In Short Trials    2 kfps    1000    500 ms
-Medium Rate    20 kfps    4000    500 ms
 High Rate    60 kfps    12000    500 ms
 
 

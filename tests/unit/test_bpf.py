@@ -115,6 +115,7 @@ def test_structures_of_connections_in_python_are_those_that_the_compiler_lays_ou
         check_layout(structure, name.strip("_").lower(), in_c)
 
 
+@pytest.mark.smoke
 @pytest.mark.whole
 @pytest.mark.skipif(shutil.which("clang") is None, reason="there is no clang")
 @pytest.mark.parametrize("module", [send_program, receive_program], ids=lambda module: module.__name__.split(".")[-1])

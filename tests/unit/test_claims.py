@@ -1,13 +1,9 @@
-"""Every claim of the README is an act that a test performs: here, these tests are run."""
+"""Every claim of the README is an act that a test performs, which each run of the tests includes."""
 
 from __future__ import annotations
 
 import re
-import subprocess
-import sys
 from pathlib import Path
-
-import pytest
 
 ROOT = Path(__file__).parents[2]
 PROSE = (ROOT / "README.rst").read_text().partition("\n**Your own testbed.**")[0]
@@ -56,34 +52,6 @@ CLAIMS = {
     ),
 }
 """Words of each claim, and the test that performs it, below tests/unit."""
-OUTCOME = re.compile(r"^(PASSED|FAILED|ERROR|SKIPPED) \S*tests/unit/([^\s\[@]+)", re.MULTILINE)
-
-
-@pytest.fixture(scope="module")
-def outcomes():
-    """What became of the cases of each test, all of which run once."""
-    tests = sorted({f"tests/unit/{test}" for test in CLAIMS.values()})
-    done = subprocess.run(
-        [sys.executable, "-m", "pytest", "-n", "0", "-q", "-rA", "--no-header", *tests],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        timeout=1200,
-    )
-    seen = {}
-    for outcome, test in OUTCOME.findall(done.stdout):
-        seen.setdefault(test, set()).add(outcome)
-    return seen
-
-
-@pytest.mark.whole
-@pytest.mark.quiet
-@pytest.mark.parametrize("claim", CLAIMS)
-def test_what_a_claim_says_happens(claim, outcomes):
-    seen = outcomes.get(CLAIMS[claim], set())
-    if not seen:
-        pytest.skip("its test lacks something on this machine")
-    assert seen == {"PASSED"}
 
 
 def test_each_claim_in_the_list_is_in_the_readme_and_has_a_test():

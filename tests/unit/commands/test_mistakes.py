@@ -352,7 +352,6 @@ def swap_links(data):
     west["link"], east["link"] = east["link"], west["link"]
 
 
-FIREWALL = "nft add table inet fw; nft add chain inet fw f '{ type filter hook forward priority 0; policy drop; }'"
 LIVE = {
     "swapped links": (
         swap_links,
@@ -360,7 +359,6 @@ LIVE = {
         "",
         r"DUT1 receives [\d,]+ frames and lets none out.* Check the ends of the links in the topology file",
     ),
-    "firewall": (None, FIREWALL, "nft delete table inet fw", r"DUT1 receives [\d,]+ frames and lets none out"),
     "interface down": (
         None,
         "ip link set tg0 down",

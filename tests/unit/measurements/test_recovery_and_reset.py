@@ -401,10 +401,12 @@ class TestWithRealFrames:
     def test_a_reset_that_takes_the_link_down_is_an_outage_and_not_the_wires_fault(self, bridge, tmp_path):
         (dut,) = bridge.duts
         down = []
+        # The kernel looks at links once a second at most, and a bridge uses a port that it has seen to be up.
+        forwards = "until ip -o link show dev dut1 | grep -q 'state UP'; do sleep 0.01; done"
 
         def reset():
             began = monotonic()
-            dut.node.run("sh", "-c", "ip link set dev dut1 down; sleep 0.1; ip link set dev dut1 up")
+            dut.node.run("sh", "-c", f"ip link set dev dut1 down; sleep 0.1; ip link set dev dut1 up; {forwards}")
             down.append(monotonic() - began)
 
         request = ResetRequest(
@@ -415,7 +417,7 @@ class TestWithRealFrames:
         for measured, most, trial in zip(result.reset.times, down, result.trials, strict=True):
             # While its sender stalls, frames are not where their times say.
             stall = trial.lateness_s
-            assert 0.1 <= measured.time_stamp_s <= most + 0.3 + stall
+            assert 0.1 <= measured.time_stamp_s <= most + 3 / 2000.0 + stall
             assert measured.loss_method_s == pytest.approx(measured.time_stamp_s, abs=3 / 2000.0 + stall)
 
     def test_a_link_that_a_reset_leaves_down_is_a_device_that_does_not_come_back(self, bridge, tmp_path):

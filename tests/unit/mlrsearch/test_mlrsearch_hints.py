@@ -170,7 +170,7 @@ def test_searches_that_found_no_lower_bound_say_nothing():
 
 @pytest.mark.whole
 def test_the_order_of_goals_and_seeds_leave_hinted_searches_regular():
-    earlier = [night([NDR, PDR], noisy(1e6, 0.01, seed))[1] for seed in range(5)]
+    earlier = [night([NDR, PDR], noisy(1e6, 0.01, seed))[1] for seed in range(4)]
     for seed in range(5, 7):
         forwards, backwards = (night(goals, noisy(1e6, 0.01, seed), earlier)[0] for goals in ([NDR, PDR], [PDR, NDR]))
         assert forwards.evidence == backwards.evidence

@@ -11,7 +11,6 @@ import pytest
 import yaml
 from ports import free_port
 from ssh_server import SSHD, needs_sshd, private_command, wait_until_listening
-from waiting import PATIENCE
 
 from lossratio.errors import NodeError
 from lossratio.nodes import NodeSession
@@ -190,7 +189,7 @@ Search
 """
 
 
-def told_by_each(server, home, port, key, monkeypatch, host="127.0.0.1"):
+def told_by_each(lossratio, server, home, port, key, monkeypatch, host="127.0.0.1"):
     """What `check`, `run` and `between` say about a path whose first end is this server, on one line each."""
     known = home / "known"
     known.write_text("".join(f"[127.0.0.1]:{each} {server.host_key}\n" for each in (port, server.port)))
@@ -220,16 +219,9 @@ def told_by_each(server, home, port, key, monkeypatch, host="127.0.0.1"):
         ["between", root, f"127.0.0.1:{server.port}", "--key-file", str(file), "--known-hosts", str(known)],
     )
     for command in commands:
-        done = subprocess.run(
-            [sys.executable, "-m", "lossratio", *command],
-            cwd=home,
-            capture_output=True,
-            text=True,
-            timeout=PATIENCE,
-            check=False,
-        )
-        assert done.returncode != 0
-        yield " ".join((done.stdout + done.stderr).split())
+        done = lossratio(*command)
+        assert done.status != 0
+        yield " ".join((done.out + done.err).split())
 
 
 @pytest.mark.whole
@@ -248,26 +240,27 @@ def told_by_each(server, home, port, key, monkeypatch, host="127.0.0.1"):
         ),
     ],
 )
-def test_check_run_and_between_say_the_same(server, tmp_path, monkeypatch, settings, key, why):
+def test_check_run_and_between_say_the_same(lossratio, server, tmp_path, monkeypatch, settings, key, why):
     with standing_at(server, tmp_path, settings) as port:
         host = "127.0.0.1"
         if settings == "bastion":
             host = "lab"
             config(server, tmp_path, "ProxyJump bastion", bastion=port)
-        for told in told_by_each(server, tmp_path, port, key, monkeypatch, host):
+        for told in told_by_each(lossratio, server, tmp_path, port, key, monkeypatch, host):
             assert why in told
 
 
 @pytest.mark.whole
 @pytest.mark.parametrize("oddity", ["Banner", "no SFTP"])
-def test_what_does_no_harm_is_no_word_in_check_run_and_between(server, tmp_path, monkeypatch, oddity):
+def test_what_does_no_harm_is_no_word_in_check_run_and_between(lossratio, server, tmp_path, monkeypatch, oddity):
     """They get as far as the interface, which this machine lacks, and as the path from it to itself."""
     assert "sftp" not in (server.directory / "config").read_text()
     (tmp_path / "banner").write_text("Authorized use only.\n" * 50)
     settings = [f'Banner "{tmp_path}/banner"'] if oddity == "Banner" else []
     with standing_at(server, tmp_path, settings) as port:
         words = ("there is no interface 'eth1'", "there is no interface 'eth1'", "There is no path between")
-        for told, word in zip(told_by_each(server, tmp_path, port, "user_key", monkeypatch), words, strict=True):
+        said = told_by_each(lossratio, server, tmp_path, port, "user_key", monkeypatch)
+        for told, word in zip(said, words, strict=True):
             assert word in told
             assert "Authorized" not in told
             assert "sshd" not in told

@@ -88,6 +88,7 @@ def test_most_of_the_traffic_is_at_the_stated_load():
     assert near >= 0.7 * sum(trial.duration for trial in trials)
 
 
+@pytest.mark.smoke
 @pytest.mark.whole
 def test_a_precise_result_waits_for_a_long_trial():
     found, _, _ = searched(SmoothKnee(18e6, 2e5), 1800.0, 1, precision=0.005)

@@ -463,8 +463,6 @@ DOUBTED = {
     NoteKind.CHANCE: lambda: [throughput_of([*CHANCE, counted_trial(150e3, lost=5)])],
     NoteKind.FOREIGN_FRAMES: lambda: [throughput_of([foreign_trial(1000)])],
 }
-
-
 WITHOUT_REMEDY = (NoteKind.TWO_BANDS, NoteKind.LOSS_AT_ANY_LOAD, NoteKind.GENERATOR_DROPS)
 """Doubts whose causes no counter shows."""
 

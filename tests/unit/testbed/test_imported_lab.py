@@ -105,7 +105,7 @@ def withdraw():
 
 place = TestPlace(TestIdentity(name="lab", suite="s"), RunDirectory(Path("run")))
 profile = load_profile("ethip4-ip4base", frame_size=128)
-search = {"goals": [goal_from("QUICK_NDR")], "profile": profile, "max_load": 4000.0}
+search = {"goals": [goal_from("QUICK_NDR")], "profile": profile, "min_load": 1900.0, "max_load": 2300.0}
 options = {"hold": "50 ms", "rest": "200 ms"}
 with open_testbed("lab.yaml", dut="black_box", options=options) as testbed:
     measure_reconfiguration_loss(testbed, ReconfigurationRequest(**search, reconfigure=withdraw), place)
@@ -177,7 +177,7 @@ from lossratio.measurements.throughput import find_conditional_throughput
 
 place = TestPlace(TestIdentity(name="lab", suite="s"), RunDirectory(Path("run")))
 profile = load_profile("ethip4-udp-hosts", frame_size=128)
-request = SearchRequest(goals=[goal_from("QUICK_NDR")], profile=profile, max_load=4000.0)
+request = SearchRequest(goals=[goal_from("QUICK_NDR")], profile=profile, min_load=1900.0, max_load=2300.0)
 with open_testbed("office.yaml", dut="black_box", options={"hold": "50 ms", "rest": "200 ms"}) as testbed:
     find_conditional_throughput(testbed, request, place)
 """

@@ -34,6 +34,17 @@ def spec(
     return frames_spec(load_profile(profile, frame_size=frame_size).directions[0], source, destination)
 
 
+def of_each_kind() -> list[str]:
+    """Profiles; of those that only differ in the number of their flows, the one with the most."""
+    kinds: dict[tuple[object, ...], tuple[int, str]] = {}
+    for name in profile_names():
+        frames = spec(name, 256)
+        steps = tuple((field.offset, field.width, field.seed is None) for field in frames.fields)
+        kind = (frames.tag_offset, steps, name in SCALED)
+        kinds[kind] = max(kinds.get(kind, (0, "")), (frames.flows, name))
+    return [name for _, name in kinds.values()]
+
+
 @cache
 def smallest_size(profile: str) -> int:
     """Bytes of the smallest frames that a profile can have."""

@@ -19,6 +19,7 @@ pytestmark = pytest.mark.netns
 
 # So few in a second that a sender on a busy machine is in time for each of them.
 RATE, COUNT = 4000.0, 400
+ATTEMPTS = 5
 
 
 def refused(agent, **exchange):
@@ -211,10 +212,17 @@ print([way[name] for name in ("sent_frames", "received_frames", "unsent_frames",
 """
 
 
+@pytest.mark.smoke
 @pytest.mark.parametrize("profile", ["ethip4-udp-connections", "ethip4-tcp-connections"])
 def test_frames_that_a_busy_node_has_no_room_for_are_unsent_connections(bridged, profile):
-    answer = bridged.run("tg", sys.executable, "-c", SLOW_NODE.replace("PROFILE", profile)).stdout
-    sent, received, unsent, unanswered = ast.literal_eval(answer[: answer.index("]") + 1])
-    slots = int(answer.split()[-1])
-    assert 1024 <= slots < 4000
-    assert (sent, received, unsent + sent, unanswered) == (slots, slots, 4000, 0)
+    for _ in range(ATTEMPTS):
+        answer = bridged.run("tg", sys.executable, "-c", SLOW_NODE.replace("PROFILE", profile)).stdout
+        sent, received, unsent, unanswered = ast.literal_eval(answer[: answer.index("]") + 1])
+        slots = int(answer.split()[-1])
+        assert 1024 <= slots < 4000
+        # Other frames may have taken some of the room.
+        assert 0 < sent == received <= slots
+        assert (unsent + sent, unanswered) == (4000, 0)
+        if sent == slots:
+            return
+    pytest.fail(f"not once in {ATTEMPTS} times was the ring full of connections: {answer}")
