@@ -45,7 +45,7 @@ def test_streams_of_trafficgen_are_streams_and_those_that_only_teach_are_left_ou
         ({"rate": 0}, "streams[0].rate: 0 is not a number of at least 1"),
         ({"flows": True}, "streams[0].flows: True is not a number"),
         ({"protocol": "SCTP"}, "streams[0].protocol: 'SCTP' is not supported"),
-        ({"the_packet": "scapy:Ether()/IP()/ICMP()"}, "ICMP: frames have no such header"),
+        ({"the_packet": "scapy:Ether()/IP()/ICMP()"}, "ICMP: this header is not supported"),
         ({"the_packet": "scapy:open('x')"}, "streams[0].the_packet, open: a foreign profile cannot use files"),
         ({"the_packet": "scapy:7"}, "streams[0].the_packet: only packets"),
         ({"flow_mods": "function:create(use_vlan_flows=True)"}, "flow_mods: use_vlan_flows is not known"),

@@ -86,7 +86,7 @@ def read_trafficgen(text: str) -> ForeignProfile:
     eastward, westward = (tuple(way) for way in ways)
     if not eastward:
         problem = "the first port sends nothing that is measured"
-        raise ForeignFieldError("streams", problem, 1, "Name a profile in which it sends")
+        raise ForeignFieldError("streams", problem, 1, "Name a profile whose first port sends")
     return ForeignProfile(eastward, westward, tuple(remarks))
 
 
