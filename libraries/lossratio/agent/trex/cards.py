@@ -80,8 +80,8 @@ def push(connection: TrexConnection, frames: Sequence[bytes], port: int) -> int:
     wrap = getattr(connection.api, "PacketBuffer", None)
     if wrap is None:
         raise unsupported(
-            f"TRex's client ({connection.origin}) cannot send single frames with other MAC addresses, which ARP "
-            "needs. Use a newer TRex. Or leave out 'gateway' and 'address', set the gateway's MAC address on the "
+            f"TRex's client ({connection.origin}) cannot set the MAC addresses of single frames, but ARP needs "
+            "this. Use a newer TRex. Or leave out 'gateway' and 'address', set the gateway's MAC address on the "
             "DUT ('west_mac', 'east_mac'), and the TG's on the gateway."
         )
     doing = f"send frames on port {port}"

@@ -97,7 +97,7 @@ class CardClock:
         if self.error_us > MOST_ERROR_US:
             raise AgentError(
                 "card_stamps",
-                f"The clocks of {self._name} and of the system differed by {self.error_us:.0f} us more than before: "
+                f"The clocks of {self._name} and of the system differed by {self.error_us:.0f} µs more than before: "
                 "one clock was set, so latencies are not known. Let ptp4l and phc2sys settle first.",
             )
 
