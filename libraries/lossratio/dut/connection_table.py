@@ -83,7 +83,7 @@ class ConnectionTable(ABC):
                 advice = "the device's time-out"
 
             raise DutError(
-                f"{wanted.text}: {self.node_name} forgets a {kind} connection after {timeout:g} s, but one here is "
+                f"{wanted.text}: {self.node_name} forgets a {kind} connection after {timeout:g} s, but here, each is "
                 f"idle for up to {wanted.idle_s:.3g} s. Raise {advice}, or use fewer flows or a higher load."
             )
 

@@ -320,7 +320,9 @@ class _Reader:
                 **{field: endpoint[field] for field in ("ipv4", "ipv6") if endpoint.get(field)},
             }
         else:
-            raise ValueError("an end of a link is like 'node:eth1', or {node: ..., interface: ...}")
+            raise ValueError(
+                "write an end of a link like 'node:eth1', or {node: ..., interface: ...}"
+            )
 
         if node not in self._nodes:
             raise ValueError(f"there is no node {node!r}: add it to 'nodes', or correct the link")
