@@ -251,7 +251,7 @@ def test_where_the_throughput_is_the_rate_nothing_is_measured(policed, tmp_path)
     [
         ({"throughput": None}, r"not known\. Give it, for example throughput='1 Mfps'\. A search"),
         ({"longest_burst": 31.0}, "longest_burst must be above 0 s and at most 30 s, not 31 s. .*RFC 9004"),
-        ({"longest_burst": 1e-6}, "has no frame"),
+        ({"longest_burst": 1e-6}, "is less than one frame"),
         ({"repeats": 0}, "repeats must be at least 1, not 0"),
         ({"step": 0}, "step must be at least 1, not 0"),
         ({"settle": -1.0}, "not -1"),

@@ -149,7 +149,7 @@ def test_csit_gets_the_verified_and_the_contradicted_load():
     data = whole["critical_rate"]
     assert data["lower"]["rate"]["value"] == pytest.approx(2 * MEAN)
     assert data["upper"]["rate"]["value"] == pytest.approx(2 * (MEAN + STDEV))
-    with pytest.raises(ReportError, match="for the target loss ratio 1e-7"):
+    with pytest.raises(ReportError, match="the target loss ratio of CSIT's soak tests is 1e-7"):
         csit_export(named(soak(target=1e-6), identity("soak")))
 
 

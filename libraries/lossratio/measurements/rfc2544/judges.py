@@ -138,7 +138,7 @@ def without_modifier(facts: Facts) -> Verdict:
     return _met(
         facts.results and facts.run.modifier is None,
         "these tests have none",
-        "these tests have a modifier; tests without modifiers are a separate run",
+        "these tests have a modifier; measure without modifiers in another run",
     )
 
 
@@ -188,7 +188,7 @@ def one_pair(facts: Facts) -> Verdict:
 def all_others(facts: Facts) -> Verdict:
     """Whether there are many ports, because no port then addresses all others."""
     if facts.links > 1:
-        return Status.DIFFERENT, "each port addresses its opposite one"
+        return Status.DIFFERENT, "each port sends to one other port"
     return Status.NOT_APPLICABLE, "one pair of ports"
 
 
@@ -264,7 +264,7 @@ def graph_over_sizes(facts: Facts) -> Verdict:
     """Whether there is a graph over the frame size, with the theoretical rate."""
     if not facts.has_link_limits:
         return Status.DIFFERENT, _NO_LIMIT
-    return _met(len(facts.throughputs) > 1, "", "one frame size makes no graph")
+    return _met(len(facts.throughputs) > 1, "", "a graph needs more than one frame size")
 
 
 def tagged(facts: Facts) -> Verdict:
@@ -339,7 +339,7 @@ def from_the_top(facts: Facts) -> Verdict:
     if below:
         first_fps, most_fps = min(below)
         problems.append(
-            f"it began at {format_frame_rate(first_fps)}, and the medium has {format_frame_rate(most_fps)}"
+            f"it began at {format_frame_rate(first_fps)}, but the medium carries {format_frame_rate(most_fps)}"
         )
     if not all(loss.is_complete for loss in facts.losses):
         problems.append("it ended at the smallest load, before two trials in a row lost nothing")
@@ -378,7 +378,7 @@ def burst_repeats(facts: Facts) -> Verdict:
     """How often the longest burst was searched for."""
     found = [one.back_to_back for one in facts.bursts if one.back_to_back is not None]
     if not found:
-        return Status.NOT_APPLICABLE, "there is no burst because no buffer fills"
+        return Status.NOT_APPLICABLE, "there is no longest burst because no buffer fills"
     least = min(len(one.searches) for one in found)
     return Status.DONE, f"N = {least}"
 
@@ -395,7 +395,7 @@ def at_limit(facts: Facts) -> Verdict:
     ]
     return _met(
         facts.bursts and not names,
-        "none is at the limit",
+        "no burst is at the limit",
         f"only lower bounds are known: {', '.join(names)}",
     )
 

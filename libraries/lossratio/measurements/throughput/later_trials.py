@@ -55,7 +55,7 @@ def _after(result: GoalsResult) -> list[_LaterTrial]:
 
 @doubt(
     NoteKind.LATE_FRAMES,
-    "The counters of trials after the search; one frame that arrives after the wait is enough.",
+    "In trials after the search, frames that came back after the wait are counted. One is enough.",
 )
 def late_after_search(result: GoalsResult) -> Iterator[str]:
     """Missing frames of later trials were only late."""
@@ -66,7 +66,7 @@ def late_after_search(result: GoalsResult) -> Iterator[str]:
 
 @doubt(
     NoteKind.UNSENT,
-    f"The counters of trials after the search: more than {format_ratio(LEAST_UNSENT)} unsent at a load.",
+    f"In trials after the search, more than {format_ratio(LEAST_UNSENT)} of the frames at a load were unsent.",
 )
 def unsent_after_search(result: GoalsResult) -> Iterator[str]:
     """Later trials were not offered their load."""
@@ -76,7 +76,7 @@ def unsent_after_search(result: GoalsResult) -> Iterator[str]:
 
 @doubt(
     NoteKind.CONTRADICTED,
-    f"Trials after the search at loads that met a goal: {LEAST_LOST} or more lost frames, and "
+    f"A trial after the search, at a load that met a goal, lost {LEAST_LOST} frames or more, and "
     f"{format_ratio(LEAST_EXCESS)} more than the goal and a bucket of {1e3 * USUAL_BUCKET:.0f} ms explain.",
 )
 def contradicted(result: GoalsResult) -> Iterator[str]:

@@ -144,8 +144,8 @@ def _slower_direction(trial: Trial) -> DirectionCounters | None:
 @rule(
     Weight.REMARK,
     NoteKind.OBSERVED,
-    "Trials after the search at its smallest load, each with one change, alternating with trials "
-    "without it; or one trial at a smaller load.",
+    "After the search, trials at its smallest load had one change each, and alternated with trials "
+    "without it; or one trial had a smaller load.",
 )
 def tried(result: GoalsResult) -> Iterator[str]:
     """What was tried after a search in which no load passed."""
