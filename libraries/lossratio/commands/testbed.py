@@ -205,7 +205,7 @@ def _probe(topology: Topology, chosen: _Paths, profile: str, frame_sizes: Sequen
         click.echo(line)
     if report.problems:
         raise LinkError(
-            f"There are {len(report.problems)} problems with the cabling; they are listed above."
+            f"Problems with the cabling: {len(report.problems)}. They are listed above."
         )
 
 

@@ -45,7 +45,7 @@ def test_two_devices_are_no_two_builds(lossratio, lab):
     on_a_bridge(lab)
     done = ab(lossratio, lab, policed(50), policed(47))
     assert done.status == 2
-    assert f"{NAME} has two devices: A on {BRIDGE.format(50_000)}, and B was measured on {BRIDGE.format(47_000)}" in (
+    assert f"{NAME} was measured on two devices: A on {BRIDGE.format(50_000)}, and B on {BRIDGE.format(47_000)}" in (
         done.err
     )
     assert "Keep the options of the device" in done.err
