@@ -237,7 +237,7 @@ def test_where_no_burst_loses_a_frame_the_result_is_at_least(policed, tmp_path):
     (finding,) = findings_of([result])
     assert (finding.value, finding.lower_bound) == (None, 1000.0)
     assert "at least" in message(result)
-    assert "Raise longest_burst" in finding.reason
+    assert "raise longest_burst" in finding.reason
 
 
 def test_where_the_throughput_is_the_rate_nothing_is_measured(policed, tmp_path):
