@@ -204,9 +204,7 @@ def _probe(topology: Topology, chosen: _Paths, profile: str, frame_sizes: Sequen
     for line in testbeds.describe_cabling(report):
         click.echo(line)
     if report.problems:
-        raise LinkError(
-            f"Problems with the cabling: {len(report.problems)}. They are listed above."
-        )
+        raise LinkError("The probe found problems with the cabling; they are listed above.")
 
 
 def describe_topology(file: Path, topology: Topology, paths: Sequence[TrafficPath]) -> str:

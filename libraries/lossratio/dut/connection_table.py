@@ -27,7 +27,7 @@ class Established:
     @property
     def text(self) -> str:
         """The beginning of an error about these connections."""
-        return f"{self.connections:,} connections cannot be established first"
+        return f"{self.connections:,} connections cannot be established beforehand"
 
 
 class ConnectionTable(ABC):
