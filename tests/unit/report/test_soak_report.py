@@ -35,7 +35,7 @@ def known_to(share, trials):
 def test_a_trial_with_a_long_stall_is_set_aside_and_marked_in_the_picture():
     result = soak(trials=[*TRIALS, stalled(0.0021)])
     assert [trial.is_evidence for trial in result.trials] == [True, True, True, False]
-    assert result.trials[-1].set_aside == "the generator was stalled for 2.1 ms, and at most 2 ms are allowed"
+    assert result.trials[-1].set_aside == "the generator was stalled for 2.1 ms, but at most 2 ms are allowed"
     assert mark_of(result.trials[-1]) is SET_ASIDE
     assert SET_ASIDE.label in draw_soak(result)
 
