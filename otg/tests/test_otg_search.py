@@ -119,7 +119,7 @@ def test_a_check_shows_the_tester_and_what_is_wrong_with_it(otg, topology):
     assert "the reservation is a file of this machine" in text
     otg.end()
     done = subprocess.run(otg.lab.command("tg", sys.executable, *check), capture_output=True, text=True, check=False)
-    assert "PROBLEM: the tester http://127.0.0.1:8080 does not answer as OTG does" in done.stdout
+    assert "PROBLEM: no OTG tester answers at http://127.0.0.1:8080" in done.stdout
     assert done.returncode != 0
 
 

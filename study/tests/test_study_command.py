@@ -98,7 +98,7 @@ def test_a_wrong_value_is_answered_in_the_words_of_the_other_commands(tmp_path, 
         (b"\xa4\xff\x00 no text", "it is not UTF-8 text"),
         (b'{"lost": 1, "load": 5}\n', "a line has no 'frames'"),
         (b'{"lost": 1\n', "Expecting"),
-        (b"", "it is no journal"),
+        (b"", "it is not a journal"),
     ],
 )
 def test_a_record_that_cannot_be_read_is_named(tmp_path, contents, problem):

@@ -274,8 +274,8 @@ def test_of_losses_without_a_pattern_the_questions_are_said_that_had_an_answer()
     assert found.patterns == ()
     assert {one.name for one in found.nothing_in} == {"direction", "flow", "size"}
     (sentence,) = found.sentences
-    assert sentence.startswith("Nothing found in ")
-    assert sentence.endswith(" % would have shown")
+    assert sentence.startswith("No pattern in ")
+    assert sentence.endswith(" % would have been seen")
 
 
 def test_an_outage_of_a_reset_is_not_called_a_loss_without_a_pattern():

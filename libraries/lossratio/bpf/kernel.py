@@ -133,7 +133,7 @@ class Table(_Descriptor):
 
     def __init__(self, descriptor: int) -> None:
         super().__init__(descriptor)
-        info = _object_info(descriptor, bytes(_INFO_BYTES), "a look at a map")
+        info = _object_info(descriptor, bytes(_INFO_BYTES), "access to a map")
         self.kind, self.number, self.key_bytes, self.value_bytes, self.most_entries = struct.unpack_from("=5I", info)
         self.name = _name(info, 24)
 
@@ -153,7 +153,7 @@ class Table(_Descriptor):
         Raises:
             BpfError: If there is no map with this number, or this process may not have it.
         """
-        return cls(call_bpf(_MAP_GET_FD_BY_ID, struct.pack("=III", number, 0, 0), f"a look at map {number}")[0])
+        return cls(call_bpf(_MAP_GET_FD_BY_ID, struct.pack("=III", number, 0, 0), f"access to map {number}")[0])
 
     def update(self, key: bytes, value: bytes) -> None:
         """Adds an entry, or changes its value.
@@ -258,7 +258,7 @@ class Program(_Descriptor):
 
         super().__init__(descriptor)
         self.name, self.kind = name, kind
-        info = _object_info(descriptor, bytes(_INFO_BYTES), f"a look at the program {name}")
+        info = _object_info(descriptor, bytes(_INFO_BYTES), f"access to the program {name}")
         self.number = int(struct.unpack_from("=I", info, 4)[0])
 
     def run_live(self, frame: bytes, times: int, batch: int) -> bool:
@@ -357,7 +357,7 @@ def program_info(number: int) -> ProgramInfo:
     Raises:
         BpfError: If there is no program with this number, or this process may not look at it.
     """
-    what = f"a look at program {number}"
+    what = f"access to program {number}"
     maps = (ctypes.c_uint32 * _MOST_MAPS)()
     asked = bytearray(_INFO_BYTES)
     struct.pack_into("=IQ", asked, 52, _MOST_MAPS, ctypes.addressof(maps))

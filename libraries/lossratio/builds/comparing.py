@@ -36,8 +36,8 @@ def compare_builds(
         if values.keys() != comparisons.keys():
             missing = ", ".join(sorted(values.keys() ^ comparisons.keys()))
             raise BuildError(
-                f"Measurement {step + 1}, of build {build.value}, has other tests than the first one. These are "
-                f"in only one of the two: {missing}. Let both builds run the same tests.",
+                f"Measurement {step + 1}, of build {build.value}, does not have the tests of the first one. These are "
+                f"in only one of the two: {missing}. Run the same tests with both builds.",
                 ExitStatus.FAILED,
             )
 

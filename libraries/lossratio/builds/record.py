@@ -122,7 +122,7 @@ class BuildRecord:
 
             if wanted not in (None, device):
                 raise BuildError(
-                    f"{name} has two devices: {whose} {wanted}, and {build[:12]} was measured on "
+                    f"{name} was measured on two devices: {whose} {wanted}, and {build[:12]} on "
                     f"{device}. Only builds of one device can be compared. Keep the options of the device, and let "
                     "the set-up command change only the build.",
                     ExitStatus.BAD_INPUT,

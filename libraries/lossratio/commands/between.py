@@ -54,19 +54,19 @@ def between(
         type=OneOf([_QUICK, "csit"]),
     ),
     soak: float | None = option(
-        "Instead, search for the critical load for this long, e.g. 2min.", type=DURATION
+        "Search for the critical load instead, for this long, e.g. 2min.", type=DURATION
     ),
     latency: bool = option("Measure latency, too, at 90, 50 and 10 % of the load found."),
     one_way: bool = option("Send from CLIENT to SERVER only."),
     per_direction: bool = option(
-        "Also find the highest load of each direction by itself, while the other one is offered "
-        "as much."
+        "Also find the highest load of each direction by itself, while the other direction is "
+        "offered the same load."
     ),
     max_load: float = option(
         "The largest load, in frames per second each way.", type=FRAME_RATE, default="100 kfps"
     ),
     hold: float = option(
-        "How long frames may still arrive after a trial.", type=DURATION, default="100 ms"
+        "How long to wait for frames after a trial.", type=DURATION, default="100 ms"
     ),
     catch_up: float | None = option(
         "How much overdue traffic an end sends in one burst after a stall, e.g. 50ms. Default: 1ms.",
@@ -79,12 +79,12 @@ def between(
         "The address of SERVER to send to, if it has several.", metavar="ADDRESS"
     ),
     key_file: Path | None = option(
-        "The private key for hosts.",
+        "The private key to log in to hosts.",
         metavar="FILE",
         type=LocalPath(path_type=Path, exists=True, dir_okay=False),
     ),
     known_hosts: Path | None = option(
-        "The known_hosts file with the keys of hosts.",
+        "The known_hosts file with the hosts' keys.",
         metavar="FILE",
         type=LocalPath(path_type=Path, exists=True, dir_okay=False),
     ),

@@ -188,9 +188,7 @@ def _probe(topology: Topology, chosen: _Paths, profile: str, frame_sizes: Sequen
     for line in testbeds.describe_cabling(report):
         click.echo(line)
     if report.problems:
-        raise LinkError(
-            f"There are {len(report.problems)} problems with the cabling; they are listed above."
-        )
+        raise LinkError("The probe found problems with the cabling; they are listed above.")
 
 
 def describe_topology(file: Path, topology: Topology, paths: Sequence[TrafficPath]) -> str:

@@ -27,7 +27,7 @@ class Established:
     @property
     def text(self) -> str:
         """The beginning of an error about these connections."""
-        return f"{self.connections:,} connections cannot be established first"
+        return f"{self.connections:,} connections cannot be established beforehand"
 
 
 class ConnectionTable(ABC):
@@ -83,7 +83,7 @@ class ConnectionTable(ABC):
                 advice = "the device's time-out"
 
             raise DutError(
-                f"{wanted.text}: {self.node_name} forgets a {kind} connection after {timeout:g} s, but one here is "
+                f"{wanted.text}: {self.node_name} forgets a {kind} connection after {timeout:g} s, but here, each is "
                 f"idle for up to {wanted.idle_s:.3g} s. Raise {advice}, or use fewer flows or a higher load."
             )
 

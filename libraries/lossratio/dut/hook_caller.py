@@ -218,7 +218,7 @@ class HookCaller:
 
         if len(data) > MOST_OUTPUT:
             raise self._error(
-                name, f"the answer to {request} has more than {MOST_OUTPUT:,} bytes: ask for less"
+                name, f"the answer to {request} has more than {MOST_OUTPUT:,} bytes: request less"
             )
         return data.decode(errors="replace")
 

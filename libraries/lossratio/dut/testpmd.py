@@ -65,7 +65,7 @@ class Testpmd(DpdkDut[TestpmdOptions]):
         cores = self._choose_cores()
         if cores.of_east and self.options.queues not in (None, len(cores.of_east)):
             raise self.node.error(
-                "the cards are on two NUMA nodes, so testpmd has a queue of each card for each of the "
+                "the cards are on two NUMA nodes, so testpmd gives each card a queue for each of the "
                 f"{len(cores.of_east)} threads on the card's node. Leave out queues."
             )
 

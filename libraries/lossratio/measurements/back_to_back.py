@@ -278,8 +278,8 @@ class BackToBack(
         longest = request.longest_burst_frames(rate)
         if longest < 1:
             raise SearchError(
-                f"A burst of {request.longest_burst:g} s at {format_frames_per_second(rate)} has no frame. Raise "
-                "longest_burst."
+                f"A burst of {request.longest_burst:g} s at {format_frames_per_second(rate)} is less than one frame. "
+                "Raise longest_burst."
             )
 
         repeats = request.repeats if throughput < rate * (1.0 - ROUNDING) else 0
@@ -337,8 +337,8 @@ class BackToBack(
         if found.is_at_limit:
             return (
                 f"no burst lost a frame, up to {result.longest_burst_frames:,} frames "
-                f"({result.settings.longest_burst_s:g} s): this is a lower bound. Raise longest_burst (30 s at most) "
-                "for a value"
+                f"({result.settings.longest_burst_s:g} s): this is a lower bound. To find the value, raise "
+                "longest_burst (30 s at most)"
             )
         if found.least_frames == 0:
             return "even the shortest burst did not come back complete in time"

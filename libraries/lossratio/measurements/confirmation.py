@@ -128,7 +128,7 @@ class ConfirmationRequest(Request):
         time = format_duration(seconds) if seconds >= _LONG else f"{seconds:.4g} s"
         return (
             f"To confirm a loss ratio of {format_target(self.loss_ratio)} at {format_frame_rate(self.load)}, {batch}, "
-            f"takes {frames} of each interface: {trials_counted(trials)}, {time}"
+            f"takes {frames} from each interface: {trials_counted(trials)}, {time}"
         )
 
 
@@ -318,7 +318,7 @@ def _larger_bursts(statement: CountedStatement, batch: float) -> str:
         return ""
     return (
         f"; only {lossy:,} of {statement.trials:,} trials lost frames, about {statement.burst_frames:,.0f} at a time "
-        f"instead of {batch:.3g}. If this was an outage, repeat the confirmation without it; otherwise, repeat it with "
+        f"instead of {batch:.3g}. If this was an outage, repeat the confirmation; otherwise, repeat it with "
         f"batch={statement.burst_frames:.0f}"
     )
 

@@ -127,9 +127,9 @@ def _table_error(slow: TrialResult, fast: TrialResult, few: TrialResult, way_out
     """The error of a measurement of rates whose device loses connections because of their number."""
     at_slow = f"{_established(slow):,.0f} were established at {slow.load:,.0f} connections/s"
     at_fast = f"{_established(fast):,.0f} at {fast.load:,.0f}"
-    of_few = f"of {_opened(few):,.0f}, it lost {_lost(few):,.0f}"
+    of_few = f"of only {_opened(few):,.0f}, it lost {_lost(few):,.0f}"
     return DutError(
-        "The device loses connections because of their number, so these trials do not show their rate: of "
+        "The device loses connections because of their number, not because they are opened too fast: of "
         f"{_opened(slow):,.0f} connections, {at_slow}, and {at_fast}; {of_few}. Raise the limit of its table, look for "
         f"foreign entries in it, or {way_out}. `Find Connection Table Capacity` measures its size."
     )

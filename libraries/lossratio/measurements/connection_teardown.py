@@ -226,7 +226,7 @@ def _numbers(result: ConnectionTeardownResult) -> Iterator[str]:
 
 @doubt(
     NoteKind.UNSTEADY,
-    f"The times of all repetitions: the longest is more than {UNSTEADY:g} times the shortest.",
+    f"The longest time of a repetition is more than {UNSTEADY:g} times the shortest.",
 )
 def _unsteady(result: ConnectionTeardownResult) -> Iterator[str]:
     """The repetitions took very different times, so that their median means little."""

@@ -55,7 +55,7 @@ def warm_up_like(
     if duration is None:
         if profile is not None:
             raise SearchError(
-                f"How long is the warm-up with {profile}? Set it, for example warm_up=5 s."
+                f"The warm-up with {profile} has no duration. Set it, for example warm_up=5 s."
             )
         return None
     if profile is not None:

@@ -273,9 +273,9 @@ def _caveat(result: MrrResult) -> Iterator[str]:
 
 @doubt(
     NoteKind.MRR_BELOW_PDR,
-    "The throughputs that other tests of the run measured at smaller loads: the MRR is more than "
-    f"{format_ratio(MRR_LEAST_DEFICIT_RATIO)} below one of them, and by more than its standard "
-    "deviation.",
+    f"The MRR is more than {format_ratio(MRR_LEAST_DEFICIT_RATIO)}, and more than its standard "
+    "deviation, below a throughput that another test of the run measured at a smaller "
+    "load.",
     is_of_run=True,
 )
 def _below_throughput(result: MrrResult, results: Sequence[TestResult]) -> Iterator[str]:

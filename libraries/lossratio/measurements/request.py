@@ -266,8 +266,8 @@ class AfterThroughput(Request):
         """
         if self.throughput is None:
             raise SearchError(
-                "This measurement needs the throughput of this traffic (RFC 2544, section 26), which is not known. "
-                "Give it, for example throughput='1 Mfps'. A search for the goals RFC2544 finds it."
+                "The throughput of this traffic is not known, but this measurement needs it (RFC 2544, section 26). "
+                "Give it, for example throughput='1 Mfps'. A search for the goal RFC2544 finds it."
             )
         return self.throughput
 

@@ -427,8 +427,8 @@ def _numbers(result: ResetResult) -> Iterator[str]:
 
 @doubt(
     NoteKind.LOSS_BESIDE_RESET,
-    "Lost frames outside of the longest outage of each repetition, in the timelines of the trials: more than "
-    f"{format_ratio(LEAST_BESIDE)} of those within.",
+    "The timelines of the trials show losses outside of the longest outages: more than "
+    f"{format_ratio(LEAST_BESIDE)} of the frames that were lost within them.",
 )
 def _lost_beside(result: ResetResult) -> Iterator[str]:
     """The resets are not the only cause of loss. Frames that the SUT did not lose cause no doubt."""

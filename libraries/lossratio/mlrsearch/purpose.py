@@ -61,7 +61,7 @@ class Purpose:
         if self.rule == ASKS_AS_BEFORE:
             return "is the SUT as it was in earlier searches?"
         if self.rule == BURSTS:
-            return "do only frames that the SUT did not lose, or bursts after stalls, make the upper bound?"
+            return "is the upper bound due to frames that the SUT did not lose, or to bursts after stalls?"
         if self.rule == MEMORY:
             return f"does the SUT remember loss? {_EXPECTATIONS[self.expected]} {_IF_IT_REMEMBERS[self.expected]}"
 

@@ -232,7 +232,7 @@ class NodeSession(AbstractContextManager["NodeSession"]):
             if said.strip():
                 first = said.strip().splitlines()[0]
                 raise NodeError(
-                    f"Node {self.name}: its shell writes {first!r} before the output of every command. Let its "
+                    f"Node {self.name}: its shell writes {first!r} before the output of every command. Make its "
                     "start-up files, such as ~/.bashrc, write only if the shell is interactive: [ -t 1 ] && echo ..."
                 )
         except BaseException:

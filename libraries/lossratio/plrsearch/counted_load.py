@@ -101,7 +101,7 @@ class CountedLoad:
         if line >= self.stated or is_close or self.pause is not None:
             return None
         return (
-            f"by a line through trials that lose little, the critical load is {format_frame_rate(line)}, below "
+            f"a line through trials with little loss puts the critical load at {format_frame_rate(line)}, below "
             "the stated one, and no load just above that is contradicted: search for longer"
         )
 

@@ -101,7 +101,7 @@ def why_set_aside(result: TrialResult) -> str | None:
     stall = max((direction.lateness_s or 0.0 for direction in output.directions), default=0.0)
     allowed = max(USUAL_STALL, MAX_STALL * result.duration, USUAL_BURST / result.load)
     if stall > allowed:
-        return f"the generator was stalled for {stall * 1e3:.3g} ms, and at most {allowed * 1e3:.3g} ms are allowed"
+        return f"the generator was stalled for {stall * 1e3:.3g} ms, but at most {allowed * 1e3:.3g} ms are allowed"
     return None
 
 

@@ -326,8 +326,8 @@ def csit_export(result: TestResult) -> CsitExport:
     dut_version = next((version for _, version in result.conditions.dut_versions()), None)
     if dut_version is None:
         raise CsitExportError(
-            f"CSIT's files need the version of the DUT, but the result of {result.test.full_name} lacks it. Let the "
-            "black box's hook 'describe' give a version, and measure again."
+            f"CSIT's files need the version of the DUT, but the result of {result.test.full_name} lacks it. Make "
+            "the black box's hook 'describe' return a version, and measure again."
         )
 
     # A node on this machine appears with its name.

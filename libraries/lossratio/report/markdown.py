@@ -81,8 +81,8 @@ def _below(run: Run) -> str:
     simulated = sorted({testbed.in_words for testbed in testbeds if testbed.is_simulated})
     return (
         "Loads and rates are per transmitting interface, and the bounds of a rate are offered "
-        "loads. The aggregate is the rate times its factor; its bandwidth is on the wire (layer "
-        "1)."
+        "loads. The aggregate is the sum over these interfaces; its bandwidth is counted on the "
+        "wire (layer 1)."
         + terms_in_words(run.results)
         + methods_in_words(run.results)
         + "".join(f" Testbed {name}." for name in simulated)

@@ -121,7 +121,7 @@ def _time_dependence(
             NoteKind.SPELLS,
             f"at {loads}, trials forward about as much as the previous trial at the same load, "
             f"for example at {written(group[0].load_per_interface_fps)}: "
-            "the SUT has spells that outlast trials, and the result depends on when each load was measured",
+            "the SUT has good and bad times longer than a trial, and the result depends on when each load was measured",
         )
 
     group = max(groups, key=lambda group: math.copysign(1.0, trend) * _trend(_scores(group))[0])
@@ -325,9 +325,9 @@ def least_news(wanted: float, resolution: float | None) -> float:
 
 @doubt(
     NoteKind.DRIFT,
-    f"The order of {DRIFT_LEAST_TRIALS} or more trials at repeated loads (Kendall's rank correlation), and "
-    f"{STOPPED_LEAST_TRIALS} trials at the end without any frame. A change that a steady SUT shows in less than one of "
-    f"{1.0 / TIME_SIGNIFICANCE:,.0f} measurements.",
+    f"In {DRIFT_LEAST_TRIALS} or more trials at repeated loads, the forwarding rates rise or fall (Kendall's rank "
+    f"correlation), as a steady SUT's do in less than one of {1.0 / TIME_SIGNIFICANCE:,.0f} measurements. Or the last "
+    f"{STOPPED_LEAST_TRIALS} trials forwarded no frame.",
 )
 def drift(result: TestResult) -> Iterator[str]:
     """The SUT changes over time. A device that stops is not said to drift as well."""
@@ -342,8 +342,8 @@ def drift(result: TestResult) -> Iterator[str]:
 
 @doubt(
     NoteKind.SPELLS,
-    f"{DRIFT_LEAST_TRIALS} or more trials at repeated loads, each compared with the previous one at its load (serial "
-    "rank correlation), with the same probability of chance as for drift.",
+    f"In {DRIFT_LEAST_TRIALS} or more trials at repeated loads, each is compared with the previous one at its load "
+    "(serial rank correlation). Chance is as improbable as for drift.",
 )
 def spells(result: TestResult) -> Iterator[str]:
     """The SUT is slow for some trials in a row."""
@@ -354,8 +354,8 @@ def spells(result: TestResult) -> Iterator[str]:
 
 @doubt(
     NoteKind.TWO_BANDS,
-    f"{BANDS_LEAST_TRIALS} or more trials at a load: two groups of forwarding rates, at least "
-    f"{format_ratio(BANDS_LEAST_GAP_RATIO)} and {BANDS_GAP_OVER_RANGE:g} times their width apart.",
+    f"The forwarding rates of {BANDS_LEAST_TRIALS} or more trials at a load form two groups. The gap is at least "
+    f"{format_ratio(BANDS_LEAST_GAP_RATIO)} of the rate, and {BANDS_GAP_OVER_RANGE:g} times the width of a group.",
 )
 def two_bands(result: TestResult) -> Iterator[str]:
     """Forwarding rates at a load are in two groups."""
@@ -364,10 +364,7 @@ def two_bands(result: TestResult) -> Iterator[str]:
         yield found
 
 
-@doubt(
-    NoteKind.LATE_FRAMES,
-    "The counters of frames that came back after the wait; one such frame is enough.",
-)
+@doubt(NoteKind.LATE_FRAMES, "Frames that came back after the wait are counted. One is enough.")
 def late_frames(result: TestResult) -> Iterator[str]:
     """Frames count as lost that the SUT did not lose because they came back after the wait."""
     yield from _only_late(trial.missing for trial in result.evidence)
@@ -387,7 +384,7 @@ def _counted(kind: NoteKind, evidence: str, frames_in: Callable[[Trial], int], t
 
 foreign_frames = _counted(
     NoteKind.FOREIGN_FRAMES,
-    "The generator's counters: more foreign frames than devices send to find each other.",
+    "The generator counts more foreign frames than devices send to find each other.",
     lambda trial: sum(map(foreign_frames_of, trial.directions)),
     "in {trials}, the generator's ports received {frames} frames that belong to no trial: "
     "they come from other senders, have a foreign payload, or are copies of earlier "
@@ -397,7 +394,7 @@ foreign_frames = _counted(
 )
 full_rings = _counted(
     NoteKind.FULL_RINGS,
-    "The generator's counters of frames for which a ring had no room; one such frame is enough.",
+    "The generator counts frames for which a ring had no room. One is enough.",
     lambda trial: sum(way.refused_frames for way in trial.directions),
     "the generator's port, or the ring of 256 frames of a veth link behind it, had no "
     "room for {frames} frames in {trials}. They never reached the SUT and count as "
@@ -405,14 +402,14 @@ full_rings = _counted(
 )
 generator_drops = _counted(
     NoteKind.GENERATOR_DROPS,
-    "The generator's counters of its own drops; one such frame is enough.",
+    "The generator counts its own drops. One is enough.",
     lambda trial: trial.missing.generator_drops,
     "the generator dropped {frames} frames that came back in {trials}: the SUT did not "
     "lose them, and may forward more",
 )
 OF_STALLS = (
-    "The generator's longest delay in each trial, and the frames of the burst after it: losses that such a burst alone "
-    "may have caused."
+    "The burst after the generator's longest delay in a trial has at least as many frames as were lost: it alone may "
+    "have caused the loss."
 )
 """The test for stalls."""
 
@@ -425,7 +422,7 @@ def generator_stalls(result: TestResult) -> Iterator[str]:
 
 @doubt(
     NoteKind.TESTBED_CHANGED,
-    "The state of each node before and after each trial: clocks, starvation, PAUSE frames, other senders.",
+    "The state of a node changed in a trial: clocks, starvation, PAUSE frames or other senders.",
 )
 def testbed_changed(result: TestResult) -> Iterator[str]:
     """The testbed changed around trials that still count."""
@@ -454,8 +451,8 @@ def testbed_changed(result: TestResult) -> Iterator[str]:
 
 @doubt(
     NoteKind.OUTSIDE,
-    "Counters of the TG's and the DUTs' machines before and after each trial with missing frames, up to the bounds: "
-    "PAUSE and PFC frames, overruns of rings, allowances of clouds, CPU quotas, drops of the backlog, CPUs that "
+    "In a trial with missing frames, up to the bounds, counters of the TG's or the DUTs' machines moved: "
+    "PAUSE and PFC frames, overruns of rings, allowances of clouds, CPU quotas, drops of the backlog, or CPUs that "
     "others had.",
 )
 def outside(result: TestResult) -> Iterator[str]:

@@ -118,7 +118,7 @@ def unsent_share(offered: Iterable[Offered]) -> float:
 
 @doubt(
     NoteKind.UNSENT,
-    f"The generator's counters at each load that decides: more than {format_ratio(LEAST_UNSENT)} unsent.",
+    f"The generator left more than {format_ratio(LEAST_UNSENT)} of the frames unsent at a load that decides.",
 )
 def unsent(result: TestResult) -> Iterator[str]:
     """A load on which a value is based was not offered."""

@@ -37,7 +37,7 @@ def declared(result: TestResult) -> Iterator[str]:
 
 @doubt(
     NoteKind.INTEGRITY,
-    "Frames that came back, compared with those that were sent, byte by byte: any fault in those examined.",
+    "Frames that came back are compared with those that were sent, byte by byte. One fault is enough.",
 )
 def damaged_frames(result: TestResult) -> Iterator[str]:
     """Frames came back changed, twice or misdelivered."""
@@ -65,7 +65,7 @@ def _advice_on(seen: FrameIntegrity) -> str:
 @rule(
     Weight.REMARK,
     NoteKind.LOSS_PLACES,
-    "The share lost by direction, flow, size and moment, at the loads that decide: differences that chance makes in "
+    "The shares lost at the loads that decide differ by direction, flow, size or moment, as they would by chance in "
     f"less than one of {1.0 / LEVEL:,.0f} results.",
 )
 def loss_places(result: TestResult) -> Iterator[str]:
@@ -77,7 +77,7 @@ def loss_places(result: TestResult) -> Iterator[str]:
 @rule(
     Weight.REMARK,
     NoteKind.QUEUES,
-    "The devices' counters of each receive queue; one drop is enough.",
+    "The devices count the drops of each receive queue. One drop is enough.",
 )
 def queues(result: TestResult) -> Iterator[str]:
     """The receive queues that dropped lost frames."""
@@ -101,7 +101,7 @@ def scope(result: TestResult) -> Iterator[str]:
     )
 
 
-@rule(Weight.REMARK, NoteKind.UNSENT, "The generator's counters; one unsent frame is enough.")
+@rule(Weight.REMARK, NoteKind.UNSENT, "The generator counts unsent frames. One is enough.")
 def not_sent(result: TestResult) -> Iterator[str]:
     """Frames that the generator could not send; if it stood still, what lets it send more."""
     short = [trial.unsent_frames for trial in result.trials if trial.unsent_frames]
@@ -165,7 +165,11 @@ def max_load(result: TestResult) -> Iterator[str]:
         yield f"Maximum load from: {result.max_load.origin.value}. Limits: {'; '.join(result.max_load.limits)}."
 
 
-@rule(Weight.PROVENANCE, NoteKind.GENERATOR_STALLS, "The generator's longest delay in each trial.")
+@rule(
+    Weight.PROVENANCE,
+    NoteKind.GENERATOR_STALLS,
+    "The generator reports its longest delay in each trial.",
+)
 def stalled(result: TestResult) -> Iterator[str]:
     """The generator stood still."""
     late = [trial.lateness_s for trial in result.trials if trial.lateness_s > STALL]

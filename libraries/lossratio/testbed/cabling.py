@@ -112,7 +112,8 @@ def _generator_of_probe(topology: Topology) -> RealGenerator:
     tg_name = topology.tg_name
     if topology.end_name != tg_name:
         raise TopologyError(
-            f"The probe of the cabling needs two ports of one TG, but this path ends at {topology.end_name}."
+            f"The probe of the cabling needs two ports of one TG, but this path ends at {topology.end_name}. Leave out "
+            "--probe."
         )
 
     tester = topology.nodes[tg_name]

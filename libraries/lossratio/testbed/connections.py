@@ -57,13 +57,13 @@ class Connections:
                 )
             if to_nat and table.known_ports != self._connections:
                 if table.known_ports is None:
-                    known = "cannot be known"
+                    known = "none"
                 else:
-                    known = f"are {table.known_ports:,}"
+                    known = f"{table.known_ports:,}"
 
                 raise TrafficError(
-                    f"Frames from the east go to all ports of a NAT, over {self._connections:,} "
-                    f"connections, and the ports of {name} {known} beforehand. Use a traffic "
+                    f"Frames from the east go to {self._connections:,} ports of a NAT, so these "
+                    f"must be known beforehand, but {name} has {known} of that kind. Use a traffic "
                     "profile with as many hosts as det44_hosts, 1024 for each of "
                     "det44_addresses, or send in one direction only (bidirectional=False)."
                 )

@@ -271,8 +271,8 @@ class _Shell:
             answer = _node_print(line, self._asked, read_controller().running)
         except (IndexError, ValueError) as error:
             raise NodeError(
-                f"Node {self._session.name}: it wrote {line[:200]!r} instead of its fingerprint. Perhaps a "
-                "log-in script wrote this: let it write only in interactive shells."
+                f"Node {self._session.name}: it wrote {line[:200]!r} instead of its fingerprint. If a "
+                "log-in script wrote this, make it write only in interactive shells."
             ) from error
 
         self._is_answered = True

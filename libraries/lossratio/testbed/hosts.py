@@ -310,7 +310,7 @@ def _address(text: str) -> IPv4Address | IPv6Address:
         return ip_address(text)
     except ValueError:
         raise TopologyError(
-            f"{text!r} is not an IP address. Give one of the server's own, such as 198.18.0.1 or 2001:2::1."
+            f"{text!r} is not an IP address. Give an address of the server, such as 198.18.0.1 or 2001:2::1."
         ) from None
 
 

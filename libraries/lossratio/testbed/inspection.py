@@ -327,7 +327,7 @@ def check_shell(session: CommandRunner) -> None:
     if _PROBE in said.stdout:
         raise NodeError(
             f"Node {session.name}: its log-in shell prints {said.stdout.replace(_PROBE, '')[:60]!r} with each "
-            "command. Let the user's start-up files, such as .bashrc, print only in interactive shells."
+            "command. Make the user's start-up files, such as .bashrc, print only in interactive shells."
         )
     raise NodeError(
         f"Node {session.name}: its log-in shell does not understand the quotes of a POSIX shell: "

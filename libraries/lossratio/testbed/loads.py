@@ -59,7 +59,7 @@ class TesterLimit(FileModel):
 
         if record.generator != generator:
             raise TopologyError(
-                f"{file} belongs to the generator {record.generator}, but this one is {generator}. Name another "
+                f"{file} is about the generator {record.generator}, but this one is {generator}. Name another "
                 "file."
             )
         others = [other for other in record.limits if other.key != self.key]
@@ -108,7 +108,7 @@ def own_record(topology: Topology, topology_file: Path) -> SelfTestRecord | None
     record = read_record(file)
     if record.generator != generator.kind:
         raise TopologyError(
-            f"{topology_file}: the generator is {generator.kind}, but its self_test, {file}, belongs to "
+            f"{topology_file}: the generator is {generator.kind}, but its self_test, {file}, is about "
             f"{record.generator}. Test this generator: lossratio lab self-test."
         )
     return record

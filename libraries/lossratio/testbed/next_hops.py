@@ -183,8 +183,8 @@ def problem_with_answer(
         )
     # Linux, for example, answers for all its addresses on any interface.
     return (
-        f"{silent}, as the gateway of that port does: a device may answer for all of its addresses on any port. Look "
-        "at the link that is silent, and at the device's interface there."
+        f"{silent}, where another gateway answers too: a device may answer for all of its addresses on any port. Look "
+        "at the silent link, and at the device's interface there."
     )
 
 

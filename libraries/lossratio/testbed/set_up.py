@@ -103,8 +103,8 @@ def checked_duts(
         # Otherwise, programs would share cores and halve each other's throughput.
         if isinstance(dut, ProgramDut):
             raise DutError(
-                f"{dut.hop.node_name}: a {dut.kind} for each of {len(duts)} parallel links would forward on the "
-                "same cores, and the result would show how they share them. Use one link, or a DUT in the kernel."
+                f"{dut.hop.node_name}: the {dut.kind} of each of {len(duts)} parallel links would use the same "
+                "cores, and the result would show how they share them. Use one link, or a DUT in the kernel."
             )
 
     for path in duts:
@@ -437,20 +437,20 @@ class LiveSetUp:
             learning_s=traffic.CHECK_DURATION,
             learning_fps=traffic.CHECK_LOAD,
             neighbours=(
-                "static entries from their set-up, or the learning frames"
+                "static entries from the set-up of DUTs, or learned from the learning frames"
                 if self.duts
-                else "left as others set them up"
+                else "not changed: others set them up"
             ),
             wait_before_s=0.0,
             wait_after_s=self.settle_time,
             recovery_s=self.idle_time,
             tolerance_s=START_TOLERANCE,
-            negative_loss=f"the trial is measured again, {REPEATS} times at most; then the measurement fails",
+            negative_loss=f"the trial is repeated up to {REPEATS} times; if it never helps, the measurement fails",
             unsent=(
-                f"they count as loss, but first the trial is measured again: at most {REPEATS} "
-                f"times with up to {FALTERING:.0%} unsent frames, and once with more. If this was "
-                "already seen twice at such a load, it is not measured again, unless the load "
-                f"is below {FAR_BELOW:.0%} of what was sent before"
+                f"they count as loss, but first the trial is repeated: up to {REPEATS} times, or "
+                f"once if more than {FALTERING:.0%} of its frames are unsent. Once that has not "
+                "helped at a load, such trials at that load or above are not repeated any more. "
+                f"Loads below {FAR_BELOW:.0%} of what was already sent have up to {REPEATS} repeats"
             ),
         )
 

@@ -269,7 +269,7 @@ class SimulatedTestbed(Testbed):
         if (model := next((own for own in models if own is not None), None)) is not None:
             return model
         raise TopologyError(
-            f"{self.request.file}: no DUT has a model of the SUT, and this suite's kind of DUT has no known limit. "
+            f"{self.request.file}: no DUT has a 'sut', the model to simulate, and this suite's kind of DUT has none. "
             "Add 'sut: {model: sharp_knee, capacity: 150 kfps}' to a DUT."
         )
 

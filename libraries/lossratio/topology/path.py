@@ -88,7 +88,7 @@ class Interface(FileModel):
         for own in (*(interface.ip for interface in self.address), *self.gateway):
             if own.is_multicast or own.is_loopback or own.is_unspecified:
                 raise ValueError(
-                    f"{own} is multicast, loopback or empty: give the address of a host on the link"
+                    f"{own} is multicast, loopback or unspecified: give the address of a host on the link"
                 )
 
         own_networks = {interface.version: interface for interface in self.address}
@@ -96,7 +96,7 @@ class Interface(FileModel):
             asker = own_networks.get(hop.version)
             if asker is None:
                 raise ValueError(
-                    f"gateway {hop} can only be asked for its MAC from an IPv{hop.version} 'address': give the port one"
+                    f"to ask gateway {hop} for its MAC, the port needs an IPv{hop.version} 'address'; give it one"
                 )
             if hop == asker.ip or (hop not in asker.network and not hop.is_link_local):
                 raise ValueError(
@@ -111,7 +111,7 @@ class Interface(FileModel):
                 )
             if routed.is_multicast or routed.is_loopback or routed.is_link_local:
                 raise ValueError(
-                    f"network {routed} is multicast, loopback or link-local, and never routed: use one of the lab"
+                    f"network {routed} is multicast, loopback or link-local: use a network of the lab that is routed"
                 )
 
         return self

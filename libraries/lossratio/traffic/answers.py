@@ -207,7 +207,7 @@ def read_probe(answer: Mapping[str, Any]) -> ProbeAnswer:
 
 def _check_names(answered: Sequence[str], names: Sequence[str]) -> None:
     if answered != list(names):
-        raise ValueError(f"it is about {answered} instead of {list(names)}")
+        raise ValueError(f"it is about the directions {answered} instead of {list(names)}")
 
 
 def _count(value: Any) -> int:

@@ -206,8 +206,8 @@ def _check_late(agent: AgentClient, sent: Mapping[str, int]) -> None:
             f"{name} ({late[name]} of {count} frames)" for name, count in sent.items() if late[name]
         )
         raise LatePathError(
-            f"Node {agent.node_name}: frames come back too late in direction {counts}: none within "
-            f"{agent.settle_time:g} s after the traffic, and these within {waited:g} s more. A device on the path "
+            f"Node {agent.node_name}: frames come back too late in direction {counts}: none arrived within "
+            f"{agent.settle_time:g} s after the traffic, but these did in the next {waited:g} s. A device on the path "
             "holds them this long, for example in a queue or a delay line. Remove the delay or, if it is intended, "
             "measure the device as a black box with the option 'hold'."
         )

@@ -206,8 +206,8 @@ class Conversation:
         self.close()
         return TrafficError(
             f"Node {self.node_name}: the traffic agent's output was {line[:200]!r} instead of an "
-            f"answer{reason}, so it was stopped. Let log-in scripts on the node write only in "
-            "interactive shells, or correct the generator's 'python' in the topology file."
+            f"answer{reason}, so it was stopped. If a log-in script wrote this, make it write only in "
+            "interactive shells; otherwise, correct the generator's 'python' in the topology file."
         )
 
 

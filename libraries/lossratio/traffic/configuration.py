@@ -232,11 +232,11 @@ def questions_of_ports(
 
             if len(known) > _MOST_NEIGHBOURS:
                 raise TopologyError(
-                    f"{port}: its gateway {gateway} would have to learn more than "
+                    f"{port}: the gateway {gateway} would have to learn more than "
                     f"{_MOST_NEIGHBOURS} addresses of the traffic by ARP or neighbour discovery, "
                     "but a generator with cards cannot announce so many. Give the port a "
-                    "'network' that the gateway routes to its address, or use a traffic profile "
-                    "with fewer addresses."
+                    "'network' that the gateway routes to the port's address, or use a traffic "
+                    "profile with fewer addresses."
                 )
 
             tags = header[12 : place - 2].hex()

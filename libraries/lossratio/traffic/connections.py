@@ -33,7 +33,7 @@ def _ends(frames: FramesSpec) -> tuple[Bytes, Bytes]:
     # The outer headers of a tunnel may be completely rewritten, other frames' headers only in part.
     if frames.rewritable[0] != (0, 2 * len(_MAC)):
         raise TrafficError(
-            "Connections of frames in tunnels cannot be counted. Use another traffic profile."
+            "Connections cannot be counted inside tunnels. Use a traffic profile without tunnels."
         )
 
     # The generator's modules are only needed here.

@@ -261,7 +261,7 @@ class TrafficMeasurer:
                 raise trials.BurstRateError(
                     f"The generator cannot send a burst of {trial.frames} frames at {trial.load:.10g} frames/s: in "
                     f"direction {', '.join(timeline.name for timeline in slow)} it reached {rate:.10g} frames/s. "
-                    "Measure at a lower rate that it can send, and state that this is not the link's maximum rate.",
+                    "Measure at a rate that it can send, and state that this is below the link's maximum rate.",
                     rate,
                 )
 

@@ -172,7 +172,7 @@ class TrafficProfile(ProfileFile):
             raise ValueError(problem)
         if direction.flows > MOST_FLOWS:
             raise ValueError(
-                f"these ranges make {direction.flows} flows, but there may be at most {MOST_FLOWS}; use fewer"
+                f"these ranges make {direction.flows} flows, but at most {MOST_FLOWS} are supported; use fewer"
             )
         if direction.received is not None:
             check_received(direction.headers, direction.received)

@@ -111,7 +111,7 @@ class TrafficStream(FileModel):
     def _repeats_soon(self) -> "TrafficStream":
         if self.period > LONGEST_ORDER:
             raise ValueError(
-                f"streams: {self.name} has {self.headers.flows} flows in {len(self.size_weights)} sizes, which "
+                f"streams: {self.name} has {self.headers.flows} flows and {len(self.size_weights)} sizes: they "
                 f"repeat only after {self.period} frames, and the limit is {LONGEST_ORDER}. Use fewer flows or "
                 "sizes"
             )
@@ -148,12 +148,12 @@ def check_streams(streams: Sequence[StreamFields]) -> None:
     if len(set(names)) < len(names):
         repeated = sorted({name for name in names if names.count(name) > 1})
         raise ValueError(
-            f"streams: each needs a name of its own, but these repeat: {', '.join(repeated)}"
+            f"streams: several have the same name: {', '.join(repeated)}; rename all but one"
         )
 
     if len(streams) > MOST_STREAMS:
         raise ValueError(
-            f"streams: there are {len(streams)}, but there may be at most {MOST_STREAMS}; use fewer"
+            f"streams: a profile can have at most {MOST_STREAMS}, not {len(streams)}; use fewer"
         )
     for stream in streams:
         if stream.share is None and stream.rate is None:
@@ -200,9 +200,9 @@ def check_layout(streams: Sequence[TrafficStream]) -> None:
     for other in others:
         if _layout(other.headers) != _layout(first.headers):
             raise ValueError(
-                f"streams: {first.name} and {other.name} have different headers; in all streams "
-                "of a profile, they must be the same, and only their values may differ: VLAN "
-                "tags, MPLS labels, IPv4 or IPv6, and UDP, TCP, a tunnel or neither"
+                f"streams: {first.name} and {other.name} have different headers; give all streams "
+                "of a profile the same VLAN tags, MPLS labels, version of IP, and UDP, TCP, tunnel "
+                "or neither: only their values may differ"
             )
 
     connecting = [

@@ -130,7 +130,7 @@ class TwoEnds:
         if not isinstance(message, dict) or message.get("id") != self._request["id"]:
             raise NodeError(
                 f"Node {node}: its output was {line[:200]!r} instead of an answer. "
-                "Perhaps a log-in script wrote this: let it write only in "
+                "If a log-in script wrote this, make it write only in "
                 "interactive shells."
             )
         if "meet" in message and "now" in message["meet"]:

@@ -107,7 +107,7 @@ def read_good_part(path: str | Path) -> tuple[JournalContents, DamagedJournalErr
         )
     if not lines:
         raise SearchError(
-            f"{path} has no complete line: it is no journal, or was cut off in its header. Name another file."
+            f"{path} has no complete line: it is not a journal, or was cut off in its header. Name another file."
         )
 
     try:

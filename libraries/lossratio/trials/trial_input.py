@@ -139,8 +139,8 @@ class TrialInput(Observed):
             not math.isclose(total, self.duration * self.load, rel_tol=1e-9) for total in sums
         ):
             raise SearchError(
-                f"A trial of {self.duration:.10g} s at {self.load:.10g} frames/s does not fit {self.frames} frames or "
-                f"these steps: {self.steps}. Make it with TrialInput.burst or TrialInput.schedule."
+                f"A trial of {self.duration:.10g} s at {self.load:.10g} frames/s cannot have frames={self.frames} and "
+                f"steps={self.steps}. Use TrialInput.burst or TrialInput.schedule, which calculate the rest."
             )
 
     @classmethod

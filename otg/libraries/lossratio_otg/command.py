@@ -32,7 +32,7 @@ def otg_serve(
     certificate: Path | None = option("Serve HTTPS, with this certificate (PEM)."),
     key: Path | None = option("The private key (PEM), if it is not in the certificate's file."),
     settle_time: float = option(
-        "How long frames may still arrive after the traffic. Default: 0.2 s.",
+        "How long to wait for frames after the traffic. Default: 0.2 s.",
         type=DURATION,
         # A number is read without Robot Framework, because importing it takes as long as everything else before
         # listening.

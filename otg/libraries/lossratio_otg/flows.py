@@ -135,7 +135,7 @@ def check_fields(data: Any, table: Any, where: str = "") -> Iterator[str]:
     elif isinstance(table, list):
         most = _ENTRIES.get(where.rpartition(".")[2], _MOST_ENTRIES)
         if len(data) > most:
-            raise FieldError(where, f"there are {len(data)}, but there may be at most {most}")
+            raise FieldError(where, f"at most {most} are supported, not {len(data)}")
         for number, part in enumerate(data):
             yield from check_fields(part, table[0], f"{where}[{number}]")
     elif isinstance(table, dict):

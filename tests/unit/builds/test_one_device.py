@@ -45,7 +45,7 @@ def test_two_devices_are_no_two_builds(lossratio, lab):
     on_a_bridge(lab)
     done = ab(lossratio, lab, policed(50), policed(47))
     assert done.status == 2
-    assert f"{NAME} has two devices: A on {BRIDGE.format(50_000)}, and B was measured on {BRIDGE.format(47_000)}" in (
+    assert f"{NAME} was measured on two devices: A on {BRIDGE.format(50_000)}, and B on {BRIDGE.format(47_000)}" in (
         done.err
     )
     assert "Keep the options of the device" in done.err
@@ -75,7 +75,7 @@ def measured(device):
 
 def test_a_record_that_is_continued_knows_the_device_of_earlier_builds(tmp_path):
     record(tmp_path).measurement(0, "A", measured("vpp"))
-    with pytest.raises(BuildError, match="A on vpp, and B was measured on vpp, mtu=9000"):
+    with pytest.raises(BuildError, match="A on vpp, and B on vpp, mtu=9000"):
         record(tmp_path).measurement(1, "B", measured("vpp, mtu=9000"))
     assert len(record(tmp_path).measurements) == 1
     record(tmp_path).measurement(1, "B", measured("vpp"))
@@ -88,7 +88,7 @@ def test_a_measurement_without_a_device_has_none_to_differ_from(tmp_path):
 
 
 def test_a_bisection_measures_the_device_of_its_alarm(tmp_path):
-    with pytest.raises(BuildError, match=r"the alarm is of vpp, mtu=9000, and 0123456789ab was measured on vpp\."):
+    with pytest.raises(BuildError, match=r"the alarm is of vpp, mtu=9000, and 0123456789ab on vpp\."):
         record(tmp_path, "vpp, mtu=9000").measurement(0, "0123456789abcdef", measured("vpp"))
 
 
@@ -124,7 +124,7 @@ def test_one_alarm_of_two_devices_is_chosen_bisected_and_noted_and_the_other_one
     # The worst alarm is of the other device, which these suites do not measure.
     refused = lossratio("builds", "bisect", *options, lab.parent / "mrr.robot")
     assert refused.status == 2
-    assert f"the alarm is of {fast}, and {revisions[0][:12]} was measured on {slow}" in refused.err
+    assert f"the alarm is of {fast}, and {revisions[0][:12]} on {slow}" in refused.err
     assert len(list((lab.parent / "bisect").iterdir())) == 2
     assert lossratio("archive", "ack", history, "why", "--device", "*police=80000").out.count("explained") == 1
     done = lossratio("trend", history, "--device", "*police=80000")

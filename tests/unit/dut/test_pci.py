@@ -452,7 +452,7 @@ def test_testpmds_threads_take_turns_between_the_cards(plain_path, monkeypatch):
     assert "0@4,1@5,2@1,3@6,4@2" in started
     assert {"--nb-cores=4", "--rxq=2", "--txq=2"} <= set(started)
     other = on_two_numa_nodes(plain_path / "other", "testpmd", cores=4, queues=4)
-    with pytest.raises(DutError, match=r"a queue of each card for each of the 2 threads .* Leave out queues"):
+    with pytest.raises(DutError, match=r"each card a queue for each of the 2 threads .* Leave out queues"):
         other.check_kind()
 
 

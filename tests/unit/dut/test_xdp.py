@@ -205,7 +205,7 @@ def test_an_object_that_cannot_be_loaded_is_one_error_and_nothing_is_changed(dut
             set_up(**options)
         assert dut_lab.snapshot() == before
     dut_lab.shell = OldIp(dut_lab.lab, "dut")
-    with pytest.raises(DutError, match=r"this ip cannot load BPF objects .*Install one with libbpf"):
+    with pytest.raises(DutError, match=r"the program ip cannot load BPF objects .*Install one with libbpf"):
         set_up(object=write_object())
 
 

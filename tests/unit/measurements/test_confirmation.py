@@ -30,7 +30,7 @@ def test_a_load_below_the_capacity_is_verified_by_as_many_frames_as_were_said_be
     assert (result.outcome, result.statement.verdict) == (Outcome.MEASURED, "verified")
     assert len(result.trials) == request.planned_trials == 12
     assert any(
-        "one by one, takes 1,200,000 frames of each interface: 12 trials, 24 s" in remark.text
+        "one by one, takes 1,200,000 frames from each interface: 12 trials, 24 s" in remark.text
         for remark in result.remarks
     )
     first = "Confirmed: at 50,000 frames/s of 64 B each way in trials of 2 s, at most one frame in 100,000 is lost."
@@ -51,7 +51,7 @@ def test_a_load_above_the_capacity_is_contradicted_soon(tmp_path):
 def test_what_takes_too_long_is_refused_before_anything_is_sent(tmp_path):
     request = ConfirmationRequest(profile=PROFILE, load=1e3, loss_ratio=1e-9, batch=1)
     with pytest.raises(
-        SearchError, match=r"11,\d{3},\d{3},\d{3} frames of each interface: .* trials, [0-9]+ d .*'longest' is 1 day"
+        SearchError, match=r"11,\d{3},\d{3},\d{3} frames from each interface: .* trials, [0-9]+ d .*'longest' is 1 day"
     ):
         measure(Confirmation(), open_testbed(SIMULATED), request, place(tmp_path))
     above = ConfirmationRequest(profile=PROFILE, load=1e9, loss_ratio=1e-3)

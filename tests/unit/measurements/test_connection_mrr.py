@@ -124,7 +124,9 @@ def asking(measurer):
 
 def test_a_full_table_loses_at_half_the_rate_too_and_has_room_for_fewer():
     full = Counts(2000, 4000, 4000, 0)
-    error = r"because of their number, .* of 12,000 connections, 8,000 were established at .*; of 4,000, it lost 0\."
+    error = (
+        r"because of their number, .* of 12,000 connections, 8,000 were established at .*; of only 4,000, it lost 0\."
+    )
     with pytest.raises(DutError, match=error):
         asking(full).measure(TrialInput(1.0, 10_000.0))
     assert [(round(trial.load * trial.duration), round(trial.load)) for trial in full.trials] == [

@@ -189,7 +189,7 @@ def test_a_device_without_state_is_refused_unless_it_is_the_testers_twin(file, t
 def test_more_connections_than_a_device_has_room_for_are_refused_before_any_trial(file, tmp_path):
     options = {"firewall": "conntrack", "most_connections": 4000}
     with open_testbed(file, dut="linux_router", options=options) as testbed:
-        with pytest.raises(DutError, match=r"10,000 connections cannot be established first: .* 4,000 at once"):
+        with pytest.raises(DutError, match=r"10,000 connections cannot be established beforehand: .* 4,000 at once"):
             found_by(testbed, tmp_path, max_load=20e3)
         assert not RunDirectory(tmp_path / "run").journal_path("a suite.a test").exists()
 

@@ -39,7 +39,7 @@ from lossratio.trials import DirectionCounters
 PROFILE = load_profile("ethip4-udp-connections", frame_size=100)
 WIDTH = 0.02
 GOAL = (SearchGoal(0.0, 0.5, 0.5, 0.5, WIDTH, name="connection rate"),)
-OF_NUMBER = r"loses connections because of their number, so these trials do not show their rate: of [\d,]+ connections"
+OF_NUMBER = r"loses connections because of their number, not because they are opened too fast: of [\d,]+ connections"
 RATE = 2000.0
 """Connections per second of devices that limit them; a burst of ten comes first."""
 TABLES = {

@@ -164,7 +164,7 @@ def test_after_a_change_there_are_searches_until_there_are_enough(asks, nights, 
 @pytest.mark.parametrize(
     ("changes", "why"),
     [
-        ({"search_every": 1}, "one in 1 nights is always a search"),
+        ({"search_every": 1}, "one in 1 nights always searches"),
         ({"goals": (NDR,)}, "or set of goals"),
         ({"goals": "RFC2544"}, "trials of more than one length"),
         ({"early_verdict": True}, "or set of goals"),

@@ -129,7 +129,7 @@ def test_an_overload_that_the_generator_did_not_send_is_no_low_throughput(testbe
 @pytest.mark.parametrize(
     ("change", "problem"),
     [
-        ({"throughput": None}, "needs the throughput of this traffic"),
+        ({"throughput": None}, "The throughput of this traffic is not known"),
         ({"repeats": 0}, "repeats must be at least 1, not 0"),
         ({"overload": 1.0}, "overload must be above 1, not 1"),
         ({"limit": 0.0}, "limit must be above 0 s"),
@@ -244,7 +244,7 @@ def test_a_reset_command_may_print_what_is_no_text():
 @pytest.mark.parametrize(
     ("change", "problem"),
     [
-        ({"throughput": None}, "needs the throughput of this traffic"),
+        ({"throughput": None}, "The throughput of this traffic is not known"),
         ({"repeats": 0}, "repeats must be at least 1, not 0"),
         ({"lead": 0.0}, "lead must be above 0 s"),
         ({"limit": -1.0}, "limit must be above 0 s"),

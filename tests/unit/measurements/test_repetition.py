@@ -48,7 +48,7 @@ def test_one_search_has_no_spread(tmp_path):
 
 @pytest.mark.parametrize("times", [0, -1])
 def test_no_search_at_all_is_refused(tmp_path, times):
-    with pytest.raises(SearchError, match=f"cannot be measured {times} times"):
+    with pytest.raises(SearchError, match=f"cannot be made {times} times"):
         repeat_search(policed(police="50 kfps"), REQUEST, places(tmp_path), times)
 
 

@@ -68,7 +68,7 @@ def test_a_limit_of_one_link_is_none_of_two():
 def test_a_record_is_of_one_generator(tmp_path):
     file = tmp_path / "self-test.yaml"
     limit().write(file, "trex")
-    with pytest.raises(TopologyError, match="belongs to the generator trex, but this one is afpacket"):
+    with pytest.raises(TopologyError, match="is about the generator trex, but this one is afpacket"):
         limit().write(file, "afpacket")
 
 
@@ -92,7 +92,7 @@ def test_a_limit_with_other_frames_changes_nothing(tmp_path):
 
 
 def test_the_record_of_another_generator_is_refused(tmp_path):
-    with pytest.raises(TopologyError, match=r"the generator is simulated, but its self_test, .*, belongs to afpacket"):
+    with pytest.raises(TopologyError, match=r"the generator is simulated, but its self_test, .*, is about afpacket"):
         load_limits(simulated(tmp_path, limit(), generator="afpacket"), PROFILE)
 
 

@@ -321,7 +321,7 @@ def test_a_wrong_model_is_an_error_that_names_the_file(tmp_path):
     with pytest.raises(TopologyError, match=rf"{file}.*no SUT model 'sharp_nose'"):
         open_testbed(file)
     file.write_text("\n".join(line for line in SIMULATED.read_text().splitlines() if "sut:" not in line))
-    with pytest.raises(TopologyError, match=rf"{file}: no DUT has a model"):
+    with pytest.raises(TopologyError, match=rf"{file}: no DUT has a 'sut', the model to simulate"):
         open_testbed(file)
 
 

@@ -76,7 +76,7 @@ def test_a_line_below_the_stated_load_makes_a_result_irregular_unless_counts_or_
     low = replace(found, line=0.9 * found.stated, contradicted=1.02 * found.stated)
     assert replace(low, line=found.stated).is_regular
     assert low.reason.startswith(
-        f"by a line through trials that lose little, the critical load is {low.line / 1e6:.5g}"
+        f"a line through trials with little loss puts the critical load at {low.line / 1e6:.5g}"
     )
     assert replace(low, contradicted=1.005 * found.stated).is_regular
     assert replace(low, pause=FixedPause(1e-3, 15e3)).is_regular

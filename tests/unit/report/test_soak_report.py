@@ -35,7 +35,7 @@ def known_to(share, trials):
 def test_a_trial_with_a_long_stall_is_set_aside_and_marked_in_the_picture():
     result = soak(trials=[*TRIALS, stalled(0.0021)])
     assert [trial.is_evidence for trial in result.trials] == [True, True, True, False]
-    assert result.trials[-1].set_aside == "the generator was stalled for 2.1 ms, and at most 2 ms are allowed"
+    assert result.trials[-1].set_aside == "the generator was stalled for 2.1 ms, but at most 2 ms are allowed"
     assert mark_of(result.trials[-1]) is SET_ASIDE
     assert SET_ASIDE.label in draw_soak(result)
 
@@ -149,7 +149,7 @@ def test_csit_gets_the_verified_and_the_contradicted_load():
     data = whole["critical_rate"]
     assert data["lower"]["rate"]["value"] == pytest.approx(2 * MEAN)
     assert data["upper"]["rate"]["value"] == pytest.approx(2 * (MEAN + STDEV))
-    with pytest.raises(ReportError, match="for the target loss ratio 1e-7"):
+    with pytest.raises(ReportError, match="the target loss ratio of CSIT's soak tests is 1e-7"):
         csit_export(named(soak(target=1e-6), identity("soak")))
 
 

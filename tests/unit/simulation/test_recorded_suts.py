@@ -121,10 +121,10 @@ def test_a_record_is_read_as_utf_8_whatever_the_encoding_of_the_locale(tmp_path)
 @pytest.mark.parametrize(
     ("text", "problem"),
     [
-        ("", "it is no journal"),
+        ("", "it is not a journal"),
         ('{"load": 1, "lost": 0}', "neither a journal nor a record"),
         ('{"load": 1, "frames": 5, "lost": 6}', "trial 1: 6.0 of 5.0 frames lost"),
-        ("[1, 2]", "it is no journal"),
+        ("[1, 2]", "it is not a journal"),
     ],
 )
 def test_a_file_that_is_no_record_is_refused_with_its_name(tmp_path, text, problem):

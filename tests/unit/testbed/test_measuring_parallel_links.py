@@ -108,5 +108,5 @@ class TestRealFrames:
         assert "port0" not in str(raised.value)
 
     def test_programs_that_would_share_cores_are_refused(self, kept):
-        with pytest.raises(DutError, match="a testpmd for each of 2 parallel links would forward on the same cores"):
+        with pytest.raises(DutError, match="the testpmd of each of 2 parallel links would use the same cores"):
             open_testbed(kept[0], dut="testpmd", links=2)

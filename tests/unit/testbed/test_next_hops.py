@@ -193,7 +193,7 @@ for file in ("routed.yaml", "wrong.yaml"):
     ("right", "said"),
     [
         (set(), "but it answers on TG.east: the cables, or the ports in the topology file, seem to be swapped."),
-        ({"TG.east"}, "but it answers on TG.east, as the gateway of that port does: a device may answer for all"),
+        ({"TG.east"}, "but it answers on TG.east, where another gateway answers too: a device may answer for all"),
     ],
     ids=["neither gateway is in its place", "the other one is"],
 )

@@ -262,10 +262,10 @@ def test_frames_that_come_back_too_late_are_the_duts_fault_and_not_the_wires():
     with pytest.raises(LatePathError) as raised:
         check_hops(checked(agent), [LiveLink(PATH, (forwarding(HOPS[0]),), None)], Nodes())
     assert failure_kind(raised.value) is FailureKind.TEST
-    assert "too late in direction port0>port1 (10 of 10 frames): none within 0.005 s after the traffic" in str(
+    assert "too late in direction port0>port1 (10 of 10 frames): none arrived within 0.005 s after the traffic" in str(
         raised.value
     )
-    assert "these within 0.25 s more" in str(raised.value)
+    assert "these did in the next 0.25 s" in str(raised.value)
 
 
 def test_a_link_on_which_nothing_arrives_is_named_by_its_ends():

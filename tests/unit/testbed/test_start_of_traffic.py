@@ -123,5 +123,5 @@ def test_a_warm_up_is_like_the_measurement_unless_it_has_a_profile():
     assert warm_up_like(PROFILE, 2.0) == WarmUp(duration=2.0, profile=PROFILE)
     own = warm_up_like(PROFILE, 2.0, "ethip4-ip4base")
     assert (own.profile.name, own.profile.frame_size) == ("ethip4-ip4base", 64)
-    with pytest.raises(SearchError, match="How long is the warm-up with ethip4-ip4base"):
+    with pytest.raises(SearchError, match="The warm-up with ethip4-ip4base has no duration"):
         warm_up_like(PROFILE, None, "ethip4-ip4base")

@@ -261,8 +261,8 @@ nodes:
     [
         ("address: 10.1.0.2", "'10.1.0.2' needs the prefix length of its network"),
         ("address: [10.1.0.2/24, 10.1.1.2/24]", "address: give at most one address per IP version"),
-        ("address: 127.0.0.2/8", "127.0.0.2 is multicast, loopback or empty"),
-        ("gateway: 10.1.0.1", "gateway 10.1.0.1 can only be asked for its MAC from an IPv4 'address'"),
+        ("address: 127.0.0.2/8", "127.0.0.2 is multicast, loopback or unspecified"),
+        ("gateway: 10.1.0.1", "to ask gateway 10.1.0.1 for its MAC, the port needs an IPv4 'address'"),
         ("address: 10.1.0.2/24, gateway: 10.2.0.1", "gateway 10.2.0.1 must be another address in 10.1.0.0/24"),
         ("address: 10.1.0.2/24, gateway: 10.1.0.2", "gateway 10.1.0.2 must be another address in 10.1.0.0/24"),
         ("network: 0.0.0.0/0", "network 0.0.0.0/0 is as large as a default route"),

@@ -97,7 +97,7 @@ def test_a_field_that_cannot_be_had_is_refused_with_its_name(tmp_path, change, t
 @pytest.mark.parametrize(
     ("old", "new", "told"),
     [
-        ("STLTXCont(pps=pps)", "STLTXOther(total_pkts=9)", "line 15: STLTXOther: this is not a mode that can be read"),
+        ("STLTXCont(pps=pps)", "STLTXOther(total_pkts=9)", "line 15: STLTXOther: this mode of sending cannot be read"),
         ("STLTXCont(pps=pps)", "STLTXSingleBurst(total_pkts=0)", "STLTXSingleBurst.total_pkts: 0 is no number"),
         (
             "STLTXCont(pps=pps)",
@@ -106,7 +106,7 @@ def test_a_field_that_cannot_be_had_is_refused_with_its_name(tmp_path, change, t
         ),
         ("pkt=base/pad", "pkt='../their.pcap'", "STLPktBuilder.pkt: ../their.pcap cannot be read: it is not in the"),
         ("pkt=base/pad", "pkt='missing.pcap'", "line 15: STLPktBuilder.pkt: missing.pcap cannot be read: "),
-        ("dport=self.port)", "dport=self.port)/DNS()", "line 13: DNS: frames have no such header"),
+        ("dport=self.port)", "dport=self.port)/DNS()", "line 13: DNS: this header is not supported"),
         ("UDP(", "TCP(flags='U', ", "TCP.flags: 'U' cannot be set"),
         ("tos=184", "tos=3", "IP.tos: 3 has congestion marks"),
         ("tos=184", "options=IPOption(7)", "line 13: IPOption: its value is not known"),

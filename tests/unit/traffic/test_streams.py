@@ -120,7 +120,7 @@ def test_the_order_repeats_as_its_streams_do(tmp_path):
 @pytest.mark.parametrize(
     ("streams", "head", "problem"),
     [
-        ("  - {name: one, share: 1}\n  - {name: one, share: 2}\n", PROFILE, "each needs a name of its own"),
+        ("  - {name: one, share: 1}\n  - {name: one, share: 2}\n", PROFILE, "several have the same name: one"),
         ("  - {name: one}\n", PROFILE, "one needs a 'share' or a 'rate'"),
         ("  - {name: one, share: 1, rate: 2}\n", PROFILE, "one has both a 'share' and a 'rate'"),
         (

@@ -146,7 +146,7 @@ def test_headers_that_do_not_go_together_are_refused(tmp_path, headers, problem)
             64,
             r"one direction must have 1, but the largest is 0\.5",
         ),
-        ("ipv4: {source: {count: 1025}, destination: {count: 4099}}", 64, r"4201475 flows, but .* at most 4194304"),
+        ("ipv4: {source: {count: 1025}, destination: {count: 4099}}", 64, r"4201475 flows, but at most 4194304"),
         ("ipv4: {}\nreverse: {frame_size: 60}", 64, r"60 is not between 64 and 9000"),
         ("ipv4: {}\nreverse: {headers: {ipv6: {}}}", 64, r"64 is not between 78 and 9000"),
     ],

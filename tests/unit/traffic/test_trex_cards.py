@@ -189,7 +189,7 @@ def test_only_gateways_of_the_traffics_version_are_asked():
 
 def test_more_addresses_than_gateways_can_be_reminded_of_are_refused():
     with pytest.raises(
-        TopologyError, match=r"TG.west: its gateway 198.18.255.1 would have to learn more than 256 addresses"
+        TopologyError, match=r"TG.west: the gateway 198.18.255.1 would have to learn more than 256 addresses"
     ):
         questions("ethip4-ip4scale20k", 64)
 

@@ -332,7 +332,7 @@ def test_an_error_after_the_server_s_end_has_its_last_words_and_the_next_one_is_
     first = pid_of(state)
     os.kill(first, signal.SIGKILL)
     wait_until(lambda: pid_of(state) is None)
-    with pytest.raises(TrafficError, match=r"^It is gone\. The TRex server has ended; its last words: Starting TRex"):
+    with pytest.raises(TrafficError, match=r"^It is gone\. The TRex server has ended\. Its last output: Starting TRex"):
         access.explain(TrafficError("It is gone."))
     access.ready()
     assert pid_of(state) != first

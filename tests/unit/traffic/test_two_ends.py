@@ -143,7 +143,7 @@ def test_ends_that_are_not_at_the_same_point_give_no_counters():
 
 def test_an_end_with_another_tag_than_the_other_one_sends_nothing():
     meeting = Meeting(lambda said: {"op": "met", "said": {"ready": said["ready"] + 8}, "at": 0.0})
-    with pytest.raises(AgentError, match="tag 16, and the other one at 24"):
+    with pytest.raises(AgentError, match="tag 16, and the other at 24"):
         meeting.ready(16)
 
 

@@ -125,7 +125,7 @@ def test_each_direction_gets_as_many_processors_as_are_asked_for(directions, for
 
 def test_more_processors_for_each_direction_than_there_are_is_refused_with_the_way_out():
     with pytest.raises(
-        AgentError, match=r"asks for 4 CPUs \(2 for each of 2\), and the agent may use 2: \[0, 1\]. Use fewer"
+        AgentError, match=r"asks for 4 CPUs \(2 for each of 2\), but the agent may use only 2: \[0, 1\]. Use fewer"
     ):
         choose_cpus(2, None, (0, 1), (), 2)
 

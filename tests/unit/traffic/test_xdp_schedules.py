@@ -78,7 +78,7 @@ def test_a_policer_recovers_at_once_and_a_device_that_loses_all_does_not(ready, 
 def test_schedules_whose_times_are_not_kept_and_outages_are_refused(ready, agent):
     configure(agent)
     measurer = TrafficMeasurer(agent)
-    with pytest.raises(AgentRefusalError, match=r"times of the last 1,048,576 frames of each sender, but 2,000,000"):
+    with pytest.raises(AgentRefusalError, match=r"times of only 1,048,576 frames of each sender, but 2,000,000"):
         measurer.measure(TrialInput.schedule(Step(0.1, 2e6), Step(2.0, 1e6)))
     with pytest.raises(AgentRefusalError, match="cannot tell when running traffic loses frames"):
         measurer.start_traffic(1000.0, watch=True)

@@ -236,7 +236,7 @@ def summarize(name: str, left: Stamps, arrived: Stamps) -> Message:
         if clocks.problem:
             return {
                 **answer,
-                "error": f"Both ends are machines with clocks of their own, and {clocks.problem}. {_ONE_CLOCK}",
+                "error": f"The two ends are machines with separate clocks, and {clocks.problem}. {_ONE_CLOCK}",
             }
 
     sent_at = dict(zip(left.numbers.tolist(), left.times.tolist()))

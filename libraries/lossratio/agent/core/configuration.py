@@ -206,7 +206,7 @@ class Configuration:
                 )
             texts = (direction.source_mac, direction.destination_mac)
             if direction.elsewhere not in ("", "transmit", "receive") or (direction.elsewhere and None in texts):
-                raise ValueError(f"the MAC addresses are not known for direction {direction.name}")
+                raise ValueError(f"direction {direction.name}: 'elsewhere' needs a known end and both MAC addresses")
 
     @property
     def has_other_end(self) -> bool:

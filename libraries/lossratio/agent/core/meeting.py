@@ -67,7 +67,7 @@ class Meeting(Alone):
         if theirs != tag:
             raise AgentError(
                 "out_of_step",
-                f"The ends of the path are out of step: one is at tag {tag}, and the other one at {theirs}. "
+                f"The ends of the path are out of step: one is at tag {tag}, and the other at {theirs}. "
                 "Configure the generator again.",
             )
         left = float(answer["at"]) - time.monotonic()

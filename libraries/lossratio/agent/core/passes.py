@@ -69,7 +69,7 @@ def check_openable(configuration: Configuration, exchange: Exchange) -> None:
         )
     if exchange.established:
         raise unsupported(
-            "This generator uses connections in one direction at a time, but their throughput is measured in "
+            "This generator uses connections in one direction at a time, but their throughput needs "
             "both directions at once. Use 'kind: trex'."
         )
 
@@ -119,13 +119,13 @@ def silence(port: str, sent: int, strangers: int) -> AgentError:
     if strangers:
         return AgentError(
             "asymmetric",
-            f"{where}: {strangers} came with other addresses than those that opened it. The path back is "
-            "different (asymmetric): it avoids the device that translated them.",
+            f"{where}: {strangers} came with other addresses than the connection has. The path back is "
+            "different (asymmetric): it avoids the device that translates addresses.",
         )
     return AgentError(
         "asymmetric",
         f"{where}, although {sent} connections arrived. The path back is different (asymmetric), "
-        "or the device keeps none of them: its table is full, or its time-out is too short. Look "
+        "or the device forgets them: its table is full, or its time-out is too short. Look "
         "at the return routes, and at the device's table.",
     )
 

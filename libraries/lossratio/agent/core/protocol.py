@@ -214,5 +214,5 @@ def decode(line: bytes) -> Message:
     except ValueError:
         request = None
     if not isinstance(request, dict) or not isinstance(request.get("op"), str):
-        raise AgentError("bad_request", f"Not a request (a JSON object with 'id' and 'op'): {line[:200]!r}.")
+        raise AgentError("bad_request", f"This is not a request (a JSON object with 'id' and 'op'): {line[:200]!r}.")
     return request

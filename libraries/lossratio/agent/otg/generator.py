@@ -93,7 +93,7 @@ class Tester:
             self.close()
             raise AgentError(
                 TESTER,
-                f"{self.address} answers {method} {path}, but not with JSON, so it is no tester. Correct the "
+                f"{self.address} answers {method} {path}, but not with JSON, so it is not a tester. Correct the "
                 "generator's 'api' in the topology file.",
             ) from error
 

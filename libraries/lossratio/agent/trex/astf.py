@@ -301,7 +301,7 @@ class AstfGenerator:
                 "asymmetric",
                 f"{counted.accepted} connections arrived at {self._direction.receive}, but none came back to "
                 f"{self._direction.transmit} over its own connection ({met}). The path back is different "
-                "(asymmetric), or the device keeps none: its table is full, or its time-out is too short. Look at "
+                "(asymmetric), or the device forgets them: its table is full, or its time-out is too short. Look at "
                 "the return routes, and at the device's table.",
             )
 

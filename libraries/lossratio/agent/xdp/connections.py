@@ -171,7 +171,7 @@ class ConnectingGenerator(KernelGenerator):
                 check_can_send(port)
                 if is_sending_unknown(port):
                     unknown = f"whether the driver of {port.name} sends frames of programs"
-                    raise unsupported(f"The kernel does not tell {unknown}. Use 'kind: afpacket'.")
+                    raise unsupported(f"The kernel does not say {unknown}. Use 'kind: afpacket'.")
             self._cards = described([source, sink])
 
     def _perform(self, plan: Plan, control: Control) -> Answer:
@@ -258,7 +258,7 @@ class ConnectingGenerator(KernelGenerator):
         if self._memory.shared.other_macs:
             raise unsupported(
                 f"Connections came to {self._direction.receive} from several MAC addresses, but programs inside "
-                "the kernel answer all of them to one. Use 'kind: afpacket'."
+                "the kernel send all answers to one. Use 'kind: afpacket'."
             )
 
         late, copies = self._late_ones.of_earlier()

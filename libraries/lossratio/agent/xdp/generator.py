@@ -183,8 +183,8 @@ class XdpGenerator(KernelGenerator, FlowGenerator[ActiveDirection]):
         if plan.locates and not plan.is_burst:
             if self._configuration.has_other_end:
                 raise unsupported(
-                    "It is only known when frames are lost if both ends of a path are on one "
-                    "node, but this TG has its ends on two nodes. Give both ports to the TG's "
+                    "The generator xdp can only tell when frames are lost if both ends of a path "
+                    "are on one node, but this TG has its ends on two. Give both ports to the TG's "
                     "first node."
                 )
             check_schedule(plan, self._configuration.directions, len(self._directions[0].streams))

@@ -95,8 +95,8 @@ def check_schedule(plan: Plan, directions: Sequence[Direction], streams: int) ->
     frames = sum(load * (duration or 0.0) for load, duration in plan.steps[1:]) / streams
     if frames > RING:
         raise unsupported(
-            f"The generator xdp keeps the times of the last {RING:,} frames of each sender, but {frames:,.0f} follow "
-            "the first step. Shorten the time after it (limit), or lower the load."
+            f"The generator xdp keeps the times of only {RING:,} frames of each sender, but {frames:,.0f} are sent "
+            "after the first step. Shorten the time after it (limit), or lower the load."
         )
 
 

@@ -214,7 +214,7 @@ def choose_cpus(
             raise AgentError(
                 "bad_request",
                 f"The generator's 'cpus_per_direction' asks for {count} CPUs ({for_each} for each of {directions}), "
-                f"and the agent may use {len(least_taken)}: {sorted(least_taken)}. Use fewer, or leave it out.",
+                f"but the agent may use only {len(least_taken)}: {sorted(least_taken)}. Use fewer, or leave it out.",
             )
         return tuple(least_taken[:count])
     # One processor is left for everything else.

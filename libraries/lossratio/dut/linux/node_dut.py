@@ -42,7 +42,7 @@ def check_tools(node: DutNode, tools: Sequence[Tool]) -> dict[str, str]:
     for tool, answer in answers.items():
         if _WITHOUT_LIBRARY in answer.stderr:
             raise node.error(
-                f"{tool.program} is there, but cannot be started: {reason(answer)}. Install that library there."
+                f"{tool.program} is there, but cannot be started: {reason(answer)}. Install the missing library there."
             )
         if answer.exit_status < 0 or answer.exit_status == _ILLEGAL_INSTRUCTION:
             raise node.error(

@@ -217,7 +217,7 @@ class XdpDevice(NodeDut[XdpOptions]):
         version = self.node.run(*IP.ask_version)
         if "libbpf" not in version:
             raise self.node.error(
-                f"this ip cannot load BPF objects ({version.strip()}). Install one with libbpf there "
+                f"the program ip cannot load BPF objects ({version.strip()}). Install one with libbpf there "
                 f"(Debian 12's iproute2), or load and pin the program yourself, and give 'pinned'."
             )
 

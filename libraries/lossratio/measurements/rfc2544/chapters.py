@@ -181,7 +181,7 @@ CHAPTERS = (
     ),
     Chapter(
         "Frame loss rate (section 26.3)",
-        "From the maximum load downwards until two loads in a row lose nothing.",
+        "The load goes down from the maximum until two loads in a row lose nothing.",
         Rfc2544Test.FRAME_LOSS,
         {
             "load, % of the test's maximum load": lambda one: (
@@ -197,8 +197,8 @@ CHAPTERS = (
     ),
     Chapter(
         "Back-to-back frames (section 26.4, RFC 9004)",
-        "The longest burst without loss, and the buffer time calculated from it and the throughput. Smallest step: "
-        "1 frame. Standard deviation over N - 1.",
+        "The longest burst without loss, and the buffer time calculated from it and the throughput. The search ends "
+        "at a step of 1 frame. The standard deviation divides by N - 1.",
         Rfc2544Test.BACK_TO_BACK,
         {
             "rate of the bursts, fps": lambda one: _fps(one.max_load.rate),

@@ -178,7 +178,7 @@ def one_pair(facts: Facts) -> Verdict:
 def all_others(facts: Facts) -> Verdict:
     """Whether there are many ports, because no port then addresses all others."""
     if facts.links > 1:
-        return Status.DIFFERENT, "each port addresses its opposite one"
+        return Status.DIFFERENT, "each port sends to one other port"
     return Status.NOT_APPLICABLE, "one pair of ports"
 
 
@@ -313,7 +313,7 @@ def at_limit(facts: Facts) -> Verdict:
         if one.back_to_back and one.back_to_back.is_at_limit
     ]
     return _met(
-        not names, "none is at the limit", f"only lower bounds are known: {', '.join(names)}"
+        not names, "no burst is at the limit", f"only lower bounds are known: {', '.join(names)}"
     )
 
 

@@ -102,7 +102,7 @@ def _scope(result: SoakResult) -> Iterator[str]:
 
 @doubt(
     NoteKind.GENERATOR_STALLS,
-    "The generator's longest delay in each trial with loss: more than half of the bracket, as a share of the trial.",
+    "The generator's longest delay in a trial with loss, as a share of the trial, is more than half of the bracket.",
 )
 def _stalls(result: SoakResult) -> Iterator[str]:
     """Stalls that were too short for their trials to be set aside, but may have moved the critical load."""
@@ -243,8 +243,8 @@ class SoakView(View[SoakResult]):
         if found is None or result.target_loss_ratio != _SOAK_LOSS_RATIO:
             share = format_target(_SOAK_LOSS_RATIO)
             raise CsitExportError(
-                f"{result.test.full_name} cannot be exported: CSIT's soak tests have a critical load for the target "
-                f"loss ratio {share}. Measure it with target_loss_ratio={share}."
+                f"{result.test.full_name} cannot be exported: the target loss ratio of CSIT's soak tests is {share}. "
+                f"Measure with target_loss_ratio={share}."
             )
         if found.csit is None and found.reason is not None:
             raise CsitExportError(

@@ -24,8 +24,8 @@ from lossratio.units import format_ratio
 @doubt(
     NoteKind.DRIFT,
     (
-        f"{drift.evidence} Also, the losses of earlier and later trials at the same loads, compared "
-        "with those of a knee that moves."
+        f"{drift.evidence} Or earlier and later trials at the same loads differ in their losses, as if "
+        "the knee had moved."
     ),
 )
 def drift_of_search(result: GoalsResult) -> Iterator[str]:
@@ -41,7 +41,7 @@ def drift_of_search(result: GoalsResult) -> Iterator[str]:
 
 
 @doubt(
-    NoteKind.MEMORY, "Trials right after a loss, compared with others at the same or a higher load."
+    NoteKind.MEMORY, "Trials right after a loss lost more than others at the same or a higher load."
 )
 def memory_of_search(result: GoalsResult) -> Iterator[str]:
     """The SUT remembers a loss for longer than the rest between trials."""
@@ -58,7 +58,7 @@ def _inconstancy(result: GoalsResult) -> mlrsearch.Inconstancy | None:
 
 @doubt(
     NoteKind.LOSS_AT_ANY_LOAD,
-    "The losses of trials at small and large loads: the same share, number or time at all of them.",
+    "Trials at small and large loads all lost the same share or number of frames, or all frames of the same time.",
 )
 def loss_at_any_load(result: GoalsResult) -> Iterator[str]:
     """The load is not the cause of the loss."""
@@ -76,7 +76,7 @@ def loss_at_any_load(result: GoalsResult) -> Iterator[str]:
 
 @doubt(
     NoteKind.CHANCE,
-    f"The share of lossy trials at each load: 30 to 70 % over more than {format_ratio(LEAST_CHANGE)} of the load.",
+    f"In a range of loads wider than {format_ratio(LEAST_CHANGE)}, 30 to 70 % of the trials lose too many frames.",
 )
 def chance(result: GoalsResult) -> Iterator[str]:
     """Another search may not find the bounds of a goal, because only chance decides around them."""
@@ -94,8 +94,8 @@ def chance(result: GoalsResult) -> Iterator[str]:
 
 @doubt(
     NoteKind.UNEVEN,
-    f"The devices' counters in the newest telemetry trial: a worker or receive queue with {UNEVEN_TIMES:g} times its "
-    "share or more.",
+    f"In the newest telemetry trial, a worker or receive queue of a device had at least {UNEVEN_TIMES:g} times its "
+    "share.",
 )
 def uneven(result: GoalsResult) -> Iterator[str]:
     """A DUT is not one SUT: the load of its workers or receive queues is uneven."""

@@ -52,7 +52,7 @@ def offered_after(result: GoalsResult) -> list[Offered]:
 
 @doubt(
     NoteKind.CONTRADICTED,
-    f"Trials after the search at loads that met a goal: {LEAST_LOST} or more lost frames, and "
+    f"A trial after the search, at a load that met a goal, lost {LEAST_LOST} frames or more, and "
     f"{format_ratio(LEAST_EXCESS)} more than the goal and a bucket of {1e3 * USUAL_BUCKET:.0f} ms explain.",
 )
 def contradicted(result: GoalsResult) -> Iterator[str]:

@@ -244,9 +244,9 @@ def check_generator(
             f"the largest load that was offered in full and lost nothing is {most} per interface"
         )
     raise StarvedGeneratorError(
-        "The search ends, but shows nothing about the device's throughput: frames that the "
-        f"device did not lose are missing at {format_frame_rate(trial.load)} per interface, a "
-        f"load that the generator can send; {largest}. The generator reports {faults}. "
+        "The search ends, but shows nothing about the device's throughput: at "
+        f"{format_frame_rate(trial.load)} per interface, which the generator can send, frames that "
+        f"the device did not lose are missing; {largest}. The generator reports {faults}. "
         f"{_help(trials)} A resumed run measures such trials again."
     )
 

@@ -141,7 +141,9 @@ def _slower_direction(trial: Trial) -> DirectionCounters | None:
     return max(known, key=attrgetter("latency_99_us"), default=None)
 
 
-@rule(Weight.REMARK, NoteKind.OBSERVED, "One trial at a tenth of the smallest load of the search.")
+@rule(
+    Weight.REMARK, NoteKind.OBSERVED, "After the search, one trial at a tenth of its smallest load."
+)
 def tried(result: GoalsResult) -> Iterator[str]:
     """What was tried after a search in which no load passed."""
     if result.smaller_load is not None:

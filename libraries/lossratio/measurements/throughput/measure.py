@@ -326,7 +326,7 @@ def repeat_search(
         LossRatioError: If one of the searches fails.
     """
     if times < 1:
-        raise SearchError(f"A search cannot be measured {times} times. Give 1 or more.")
+        raise SearchError(f"A search cannot be made {times} times. Give 1 or more.")
 
     results: list[ThroughputResult] = []
     for _ in range(times):

@@ -114,7 +114,7 @@ def ask(
             f"version of lossratio and goals; there have been {len(alike)}"
         )
     if since_search + 1 >= tonight.search_every:
-        return _not_asked(f"one in {tonight.search_every} nights is always a search")
+        return _not_asked(f"one in {tonight.search_every} nights always searches")
 
     last = alike[-LEAST_SEARCHES:]
     trials = [_trials_of(night, goals) for night in last]

@@ -58,8 +58,8 @@ class Holder:
                 line = lines.readline()
         except TimeoutError as cause:
             raise TopologyError(
-                f"Testbed {name} was not up within {_BUILD_TIMEOUT:g} s. Look for other work on this machine, and "
-                "try again."
+                f"Testbed {name} was not up within {_BUILD_TIMEOUT:g} s. Try again when this machine has less work "
+                "to do."
             ) from cause
 
         message: dict[str, Any] = json.loads(line) if line else {"error": "its holder was killed"}

@@ -199,8 +199,8 @@ class _Keeper:
             event = json.loads(line)
         if not isinstance(event, dict):
             raise NodeError(
-                f"Node {self._node_name}: its reservation answered {line[:200]!r}, which is no "
-                "JSON. Perhaps a log-in script, such as .bashrc, wrote this: let it write only "
+                f"Node {self._node_name}: its reservation answered {line[:200]!r}, which is not "
+                "JSON. If a log-in script, such as .bashrc, wrote this, make it write only "
                 "in interactive shells."
             )
         if event["event"] == "error":

@@ -116,7 +116,9 @@ def _packet(frame: bytes, number: int) -> Packet:
     if last in (ETHERNET, VLAN):
         what = "Ethernet" if last is ETHERNET else layers[-1].name
         kind = frame[end - 2 : end].hex()
-        raise ForeignFieldError(what, f"what follows (0x{kind}) is not supported", number)
+        raise ForeignFieldError(
+            what, f"the protocol that follows (EtherType 0x{kind}) is not supported", number
+        )
     return Packet(tuple(layers), len(frame) - end)
 
 

@@ -132,7 +132,7 @@ class Layer:
         if self.name not in LENGTHS:
             known = ", ".join(LENGTHS)
             raise ForeignFieldError(
-                self.name, f"frames have no such header, only {known}", self.line
+                self.name, f"this header is not supported; use {known}", self.line
             )
         return LENGTHS[self.name] + len(self.options)
 

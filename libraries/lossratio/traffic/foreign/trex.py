@@ -51,7 +51,7 @@ def read_trex(text: str, folder: Path) -> ForeignProfile:
     eastward, westward = (_way(found, folder, remarks) for found in run_enclosed(text))
     if not eastward:
         problem = "the first port has no streams"
-        raise ForeignFieldError("get_streams", problem, 1, "Name a profile in which it sends")
+        raise ForeignFieldError("get_streams", problem, 1, "Name a profile whose first port sends")
     return ForeignProfile(eastward, westward, tuple(remarks))
 
 
@@ -152,7 +152,7 @@ def _with_rate(stream: ForeignStream, mode: Any) -> ForeignStream:
     if kind in _BURSTS:
         return replace(stream, frames=_frames_of_burst(mode), is_burst=True)
     if kind != "STLTXCont":
-        raise ForeignFieldError(kind, "this is not a mode that can be read", line)
+        raise ForeignFieldError(kind, "this mode of sending cannot be read", line)
 
     given = mode.values("pps")
     rates = [(name, value) for name, value in given.items() if value is not None]

@@ -142,9 +142,9 @@ class Generator(ABC, Generic[SettingsT]):
         """
         if any(growth) and not self.follows_growth:
             raise TrafficError(
-                f"The DUTs change frames by {growth[0]:+} bytes eastward and {growth[1]:+} westward, but the generator "
-                f"{self.settings.kind} does not recognize such frames with its present settings. Use afpacket, or "
-                "trex without 'flow_statistics'."
+                f"The DUTs change the length of frames by {growth[0]:+} bytes eastward and {growth[1]:+} westward, but "
+                f"the generator {self.settings.kind} does not recognize such frames with its present settings. Use "
+                "'kind: afpacket', or 'kind: trex' without 'flow_statistics'."
             )
 
     def explain(self, error: TrafficError) -> None:

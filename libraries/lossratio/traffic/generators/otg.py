@@ -156,8 +156,8 @@ class Otg(Generator[OtgTester]):
             frames, sink = direction.frames, direction.receive
             if len(frames.fields) > _MOST_PATTERNS:
                 raise TopologyError(
-                    f"{direction.name}: {len(frames.fields)} fields of its frames change, but a flow of OTG has at "
-                    f"most {_MOST_PATTERNS} patterns. Use another traffic profile."
+                    f"{direction.name}: {len(frames.fields)} header fields change from frame to frame, but a flow of "
+                    f"OTG can change at most {_MOST_PATTERNS}. Use a traffic profile with fewer ranges."
                 )
 
             size: dict[str, Any] = {"choice": "fixed", "fixed": frames.max_size}
@@ -197,7 +197,7 @@ def _versions(settings: OtgTester, session: NodeSession) -> tuple[str, str]:
     except ValueError as error:
         words = (asked.stderr.strip().splitlines() or ["no answer"])[-1]
         raise TopologyError(
-            f"the tester {settings.api} does not answer as OTG does ({words}): start it, or correct the generator's "
+            f"no OTG tester answers at {settings.api} ({words}): start the tester, or correct the generator's "
             "'api' in the topology file"
         ) from error
     return app, models

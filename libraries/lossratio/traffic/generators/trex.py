@@ -240,7 +240,7 @@ class Trex(Generator[TrexGenerator]):
             # Without a connection to the node, the cause remains unknown.
             return
         raise TrafficError(
-            f"{error} The TRex server has ended; its last words: {last_words}"
+            f"{error} The TRex server has ended. Its last output: {last_words}"
         ) from error
 
     def close(self) -> None:

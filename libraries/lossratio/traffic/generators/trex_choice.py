@@ -73,7 +73,7 @@ def choose_server(
             latency=generator.latency_core,
             pairs=tuple((pair.socket, pair.threads) for pair in generator.cores),
         )
-        reasons.append("CPUs as the topology file names them")
+        reasons.append("CPUs from the topology file")
     elif hardware is not None and not low_end:
         numa_nodes = [
             _numa_node(hardware, pair, reasons)
@@ -153,8 +153,8 @@ def _with_cores(
     siblings = any(len(core.cpus) > 1 for core in cores)
     use = ("send, too" if generator.hyper_threads else "stay idle") if siblings else "do not exist"
     reasons.append(
-        f"{count} of at most {most} cores for each pair of ports, on the NUMA node of its cards; the first core is the "
-        f"main thread's and the second one for latency; siblings {use}"
+        f"{count} of at most {most} cores for each pair of ports, on the NUMA node of its cards; the first core is for "
+        f"the main thread, and the second one for latency; siblings {use}"
     )
     return replace(choice, master=others[0].cpus[0], latency=others[1].cpus[0], pairs=tuple(pairs))
 
@@ -206,5 +206,5 @@ def _check_cores(generator: TrexGenerator, ports: int, cpus: int) -> None:
     largest = max(*threads, generator.master_core or 0, generator.latency_core or 0)
     if largest >= cpus:
         raise TopologyError(
-            f"Not enough cores: the generator's 'cores' ask for CPU {largest}, and the TG has {cpus} (0 to {cpus - 1})."
+            f"The generator's 'cores' ask for CPU {largest}, but the TG has only CPUs 0 to {cpus - 1}. Correct 'cores'."
         )

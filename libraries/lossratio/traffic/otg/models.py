@@ -37,7 +37,7 @@ def checked(kind: str, data: Any) -> dict[str, Any]:
     model = getattr(load_snappi(), kind)()
     try:
         if not isinstance(data, Mapping):
-            raise TypeError(f"a {kind} is a JSON object")
+            raise TypeError(f"a {kind} must be a JSON object")
         read: dict[str, Any] = model.deserialize(data).serialize(model.DICT)
     # It may raise anything.
     except Exception as error:
