@@ -171,6 +171,7 @@ def test_a_kind_of_measurement_has_keyword_and_method_readings_rows_of_rfc_2544_
         "method": [kind, 3, f"64B {kind}"],
         "readings": [[f"{kind} rate", True]],
         "rfc2544": [[f"{kind} trials", 3.0, "trials"]],
+        "csit": {"type": kind},
         "page": True,
         "trend": [f"{kind} rate"],
         "read": True,

@@ -431,6 +431,12 @@ class LiveSetUp:
         )
 
     def _timing(self) -> TrialTiming:
+        unsent = (
+            f"they count as loss, but first the trial is repeated: up to {REPEATS} times, or "
+            f"once if more than {FALTERING:.0%} of its frames are unsent. Once that has not "
+            "helped at a load, such trials at that load or above are not repeated any more. "
+            f"Loads below {FAR_BELOW:.0%} of what was already sent have up to {REPEATS} repeats"
+        )
         # Record: a journal is resumed only with the same timing, word by word.
         return trial_timing(
             learning="before the search",
@@ -446,12 +452,7 @@ class LiveSetUp:
             recovery_s=self.idle_time,
             tolerance_s=START_TOLERANCE,
             negative_loss=f"the trial is repeated up to {REPEATS} times; if it never helps, the measurement fails",
-            unsent=(
-                f"they count as loss, but first the trial is repeated: up to {REPEATS} times, or "
-                f"once if more than {FALTERING:.0%} of its frames are unsent. Once that has not "
-                "helped at a load, such trials at that load or above are not repeated any more. "
-                f"Loads below {FAR_BELOW:.0%} of what was already sent have up to {REPEATS} repeats"
-            ),
+            unsent=unsent,
         )
 
 

@@ -33,15 +33,6 @@ nodes:
 """
 
 
-@pytest.mark.parametrize("rest", [0.0, 3.0])
-def test_only_a_user_has_a_search_end_with_a_trial_after_a_rest(tmp_path, rest):
-    request = REQUEST.but(goals=NdrPdrGoals.quick.value, memory_rest=rest)
-    result = find_conditional_throughput(policed(police="50 kfps"), request, place(tmp_path))
-    assert result.settings.get("memory_rest_s", 0.0) == rest
-    assert [trial.rest_s for trial in result.trials if trial.rest_s] == [rest] * bool(rest)
-    assert any("after a rest of 3 s" in remark.text for remark in result.remarks) is bool(rest)
-
-
 @pytest.mark.whole
 @pytest.mark.parametrize(("rest", "remembers"), [(0.0, True), (2.0, False)])
 def test_a_black_box_that_remembers_trials_is_found_before_the_search(tmp_path, rest, remembers):

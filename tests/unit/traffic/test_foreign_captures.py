@@ -44,7 +44,7 @@ def test_tags_of_a_capture_are_headers(tmp_path):
         (capture(udp_frame(53, 60))[:-1], "frame 1: its length: it is not whole. Capture whole frames"),
         (capture(udp_frame(53, 60)[:30]), "frame 1: its length: it ends within its headers"),
         (capture(udp_frame(53, 60, fragment=0x2000)), "frame 1: IPv4: fragments are not supported"),
-        (capture(bytes(60)), "frame 1: Ethernet: what follows (0x0000) is not supported"),
+        (capture(bytes(60)), "frame 1: Ethernet: the protocol that follows (EtherType 0x0000) is not supported"),
     ],
 )
 def test_a_capture_that_cannot_be_had_is_refused(tmp_path, content, told):

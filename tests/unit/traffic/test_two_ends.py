@@ -79,7 +79,7 @@ def test_what_left_is_the_senders_and_what_came_back_the_receivers():
 
 def test_a_direction_that_is_no_longer_sent_is_not_counted():
     """An experiment after a search configures the same agents for one direction alone."""
-    facts = {"result": {"ports": {"eth1": {}}}}
+    facts = {"result": {"ports": {"eth1": {}}, "integrity": {"in_trials": True, "not_checked": []}}}
     both, one = ({"directions": [{"name": "west>east"}, {"name": "east>west"}]}, counted()["result"])
     agents = [ScriptedAgent(facts, {"result": both}, facts, {"result": one}) for _ in range(2)]
     relay = TwoEnds({"CLIENT": agents[0], "SERVER": agents[1]})
