@@ -7,7 +7,7 @@ from dataclasses import asdict, replace
 from typing import Any
 
 from lossratio import trials
-from lossratio.agent import LATENCY, Configuration, Plan
+from lossratio.agent import Configuration, Plan
 from lossratio.errors import DutError, TrafficError
 from lossratio.traffic.client import AgentClient
 from lossratio.traffic.measurer import connecting
@@ -216,7 +216,7 @@ def _check_late(agent: AgentClient, sent: Mapping[str, int]) -> None:
 def check_at_low_rate(
     agent: AgentClient, facts: Mapping[str, Any], idle_time: float
 ) -> dict[str, Any]:
-    """Checks latency frames, if the generator has them, and only counts the frames of trials.
+    """Checks latency frames, if the generator examines these, and only counts the frames of trials.
 
     It returns the ``integrity`` of the generator's facts, with a ``low_rate_check`` if there was one: the counters of
     each direction's latency frames; directions that cannot have any are missing.
@@ -227,7 +227,7 @@ def check_at_low_rate(
         idle_time: Seconds in which the DUT then recovers.
     """
     integrity = dict(facts["integrity"])
-    if not integrity["in_trials"] and LATENCY in facts["can"]:
+    if integrity["checked"] and not integrity["in_trials"]:
         plan = Plan(((LOW_RATE_LOAD, LOW_RATE_DURATION),), latency=True)
         directions = agent.run(plan).latency
         integrity["low_rate_check"] = [

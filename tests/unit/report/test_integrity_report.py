@@ -136,7 +136,7 @@ class Agent:
 
 
 def test_a_generator_that_only_counts_is_checked_by_its_latency_frames_and_the_result_says_what_was_not_checked():
-    integrity = check_at_low_rate(Agent(), {"integrity": COUNTING, "can": ["latency"]}, idle_time=0.0)
+    integrity = check_at_low_rate(Agent(), {"integrity": COUNTING}, idle_time=0.0)
     # A result keeps it as it is.
     assert json.loads(json.dumps(integrity)) == integrity
     (east,) = integrity["low_rate_check"]
@@ -154,10 +154,7 @@ def test_a_generator_without_numpy_says_what_that_costs():
 
 
 def test_a_generator_that_examines_trials_or_has_no_latency_frames_is_not_asked_for_any():
-    for facts in (
-        {"integrity": {**COUNTING, "in_trials": True}, "can": ["latency"]},
-        {"integrity": COUNTING, "can": []},
-    ):
+    for facts in ({"integrity": {**COUNTING, "in_trials": True}}, {"integrity": {**COUNTING, "checked": []}}):
         assert check_at_low_rate(None, facts, idle_time=0.0) == facts["integrity"]
 
 
