@@ -87,8 +87,8 @@ class DutOptions(FileModel):
         return name in type(self).model_fields and given != type(self).model_fields[name].default
 
     @property
-    def filters(self) -> int | None:
-        """Number of rules that each frame passes; None: it is not known."""
+    def filters(self) -> int:
+        """Number of rules that each frame passes."""
         if self.filter_option:
             return getattr(self, self.filter_option) or 0
         return 0

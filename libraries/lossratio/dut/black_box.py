@@ -34,11 +34,6 @@ class BlackBoxOptions(DutOptions):
     them."""
 
     @property
-    def filters(self) -> int | None:
-        """None, because the filters are not known."""
-        return None
-
-    @property
     def recovery_time(self) -> float:
         """The option ``rest``."""
         return self.rest

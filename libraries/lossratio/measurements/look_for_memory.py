@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from lossratio.testbed import Testbed
 
 _EVIDENCE = (
-    "Before the measurement, trials at one load pass more after a rest than right after another trial: the difference "
-    "is beyond the spread of both."
+    "Before the measurement, trials at one load forward more after a rest than right after another trial: the "
+    "difference is beyond the spread of both."
 )
 _DURATION = 0.5
 """Seconds of a trial that looks for a memory of the device."""

@@ -190,9 +190,7 @@ class Request(Record):
         return ()
 
     @contextmanager
-    def ready(
-        self, testbed: Testbed, profile: TrafficProfile | None = None, **changes: Any
-    ) -> Iterator[Ready]:
+    def ready(self, testbed: Testbed, profile: TrafficProfile | None = None) -> Iterator[Ready]:
         """Makes a testbed ready for trials of this request, with its traffic and settings, and its measurer.
 
         A measurement within another measurement uses the request of the outer measurement, and so has all of its
@@ -201,7 +199,6 @@ class Request(Record):
         Args:
             testbed: The testbed.
             profile: Other traffic; None: the request's traffic.
-            changes: Fields of `lossratio.testbed.TrialSettings` to change.
 
         Raises:
             LossRatioError: As `lossratio.testbed.Testbed.ready_for`.
@@ -210,7 +207,7 @@ class Request(Record):
         from lossratio.testbed import TrialSettings
 
         settings = TrialSettings(self.ramp, self.rest, self.integrity, self.connects, self.watches)
-        with testbed.ready_for(profile or self.profile, replace(settings, **changes)) as ready:
+        with testbed.ready_for(profile or self.profile, settings) as ready:
             yield replace(ready, measurer=self.measurer(ready.measurer, testbed))
 
     def measurer(self, measurer: Measurer, testbed: Testbed) -> Measurer:

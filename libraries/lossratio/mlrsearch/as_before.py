@@ -166,7 +166,7 @@ class Question:
 
     def add(self, trial: TrialResult) -> None:
         """Records a trial. After the answer, a trial changes nothing."""
-        if self.answer is not None or trial.input.rest:
+        if self.answer is not None:
             return
         self.trials += 1
         if self._is_to_overload:

@@ -343,7 +343,7 @@ def drift(result: TestResult) -> Iterator[str]:
 @doubt(
     NoteKind.SPELLS,
     f"In {DRIFT_LEAST_TRIALS} or more trials at repeated loads, each is compared with the previous one at its load "
-    "(serial rank correlation). Chance is as improbable as for drift.",
+    "(serial rank correlation). A steady SUT shows this as rarely as drift.",
 )
 def spells(result: TestResult) -> Iterator[str]:
     """The SUT is slow for some trials in a row."""

@@ -20,7 +20,7 @@ PatternKind: TypeAlias = Literal[
     "end",
     "pauses",
 ]
-"""What lost frames have in common."""
+"""What lost frames have in common; ``sizes_of_flows`` is only in results of earlier versions."""
 
 
 class LossPattern(Record):

@@ -5,12 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from measurement_examples import PROFILE, place, policed
+from measurement_examples import PROFILE, place
 from perfect_sut import PerfectTestbed, two_frames, unsent
 
 from lossratio.measurements.look_for_memory import remarks_on_memory
 from lossratio.measurements.throughput import SearchRequest, find_conditional_throughput
-from lossratio.measurements.throughput.goals import NdrPdrGoals
 from lossratio.mlrsearch import NDR, PDR
 from lossratio.results.findings import doubts_of
 from lossratio.results.note import NoteKind, Weight

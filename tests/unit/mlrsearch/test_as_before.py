@@ -153,10 +153,8 @@ def test_a_goal_without_enough_trials_at_its_bounds_is_left_to_a_search():
     assert few.answer is Answer.UNSURE
 
 
-def test_trials_after_a_rest_and_after_the_answer_change_nothing():
+def test_trials_after_the_answer_change_nothing():
     one = question()
-    one.add(TrialResult(TrialInput(1.0, MAX, rest=15.0), TrialOutput(0.9)))
-    assert one.trials == 0
     asked(Router(3), one)
     answer, trials = one.answer, one.trials
     one.add(TrialResult(TrialInput(1.0, MAX), TrialOutput(0.9)))

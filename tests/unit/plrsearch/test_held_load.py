@@ -54,3 +54,13 @@ def test_no_step_is_longer_than_a_fifth():
         rows += trials(before, [0, 0, 2000])
         one.next_load(Evidence.of(rows, TARGET), 90.0)
         assert 0.8 * before <= one.load * (1.0 + 1e-9) < before
+
+
+@pytest.mark.parametrize(("scatter", "is_capped"), [(0.0, False), (9e3, False), (200e3, True)])
+def test_the_first_held_load_is_capped_only_if_the_rates_in_overload_differ(scatter, is_capped):
+    in_overload = [3.6e6, 3.6e6 + scatter, 3.6e6 - scatter]
+    rows = [*trials(OVERLOAD, in_overload), *trials(1.002 * LOAD, [72e3]), *trials(LOAD, [0])]
+    one = held(load=0.0)
+    one.hold_first(Evidence.of(rows, TARGET, reference=OVERLOAD))
+    assert (one.load < LOAD) is is_capped
+    assert one.highest == (one.load if is_capped else 30e6)

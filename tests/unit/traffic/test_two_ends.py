@@ -78,7 +78,7 @@ def test_what_left_is_the_senders_and_what_came_back_the_receivers():
 
 
 def test_a_direction_that_is_no_longer_sent_is_not_counted():
-    """An experiment after a search configures the same agents for one direction alone."""
+    """Traffic in one direction may follow traffic in both, with the same agents."""
     facts = {"result": {"ports": {"eth1": {}}, "integrity": {"in_trials": True, "not_checked": []}}}
     both, one = ({"directions": [{"name": "west>east"}, {"name": "east>west"}]}, counted()["result"])
     agents = [ScriptedAgent(facts, {"result": both}, facts, {"result": one}) for _ in range(2)]

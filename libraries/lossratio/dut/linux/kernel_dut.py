@@ -267,5 +267,5 @@ class LinuxDut(NodeDut[OptionsT_co]):
         rate, burst = self.options.police, self.options.bucket
         policer = None if rate is None or burst is None else (rate, burst)
         return Ruleset(
-            self.family, table_name(self.west), self.entrances, policer, self.options.filters or 0
+            self.family, table_name(self.west), self.entrances, policer, self.options.filters
         )

@@ -15,7 +15,7 @@ from lossratio.measurements.throughput.result import Goal
 from lossratio.records import Rate
 from lossratio.results import TestResult, integrity_of
 from lossratio.traffic import RFC2544_FRAME_SIZES
-from lossratio.units import format_ratio
+from lossratio.units import format_frame_rate, format_ratio
 
 
 class Status(str, Enum):
@@ -291,9 +291,18 @@ def steps(facts: Facts) -> Verdict:
 def from_the_top(facts: Facts) -> Verdict:
     """Whether frame loss was measured from the medium's rate down to loads without loss."""
     problems = []
-    loads = [one.max_load for one in facts.run.results_of(Rfc2544Test.FRAME_LOSS)]
-    if not all(_reaches(load.rate, load.theoretical_maximum) for load in loads):
-        problems.append("it began below the rate of the medium, or this rate is not known")
+    below = []
+    for result in facts.run.results_of(Rfc2544Test.FRAME_LOSS):
+        first, most = result.max_load.rate, result.max_load.theoretical_maximum
+        if most is None:
+            return Status.DIFFERENT, _NO_LIMIT
+        if not _reaches(first, most):
+            below.append((first.per_interface_fps, most.per_interface_fps))
+    if below:
+        first_fps, most_fps = min(below)
+        problems.append(
+            f"it began at {format_frame_rate(first_fps)}, and the medium has {format_frame_rate(most_fps)}"
+        )
     if not all(loss.is_complete for loss in facts.losses):
         problems.append("it ended at the smallest load, before two trials in a row lost nothing")
     return _met(not problems, "", "; ".join(problems))

@@ -4,7 +4,7 @@
 | --- | --- | --- |
 | `hint` | Did earlier searches prove a pair of loads, and does no trial speak against it? | a trial of that pair |
 | `plan` | Do all trials have one length? | at the pair of loads whose proof takes the least time per success |
-| `halving` | Did loads turn out otherwise than at first, many times? | farther and farther away, proved to the end |
+| `halving` | Did many loads turn out otherwise, or by chance? | farther and farther away, proved to the end |
 | `fading` | Did a long trial lose the few frames that a short one could not show? | where a long one loses one frame |
 | `descent` | Did a load fail a target although it passed the coarser one? | a load farther down |
 | `proof` | Is the coarser target done? | the pair of loads that it left |

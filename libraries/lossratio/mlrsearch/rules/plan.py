@@ -56,7 +56,8 @@ lose frames. Two unlucky trials at 99 kfps suggest that as much is lost at 10 kf
 
 FARTHER = 8
 """If loss does not fade from the second smallest lossy load to the smallest one, the next load is at most this many
-times as far below it as the two are apart. Perhaps trials are lossy by chance, and chance must not lead far away.
+times as far below it as the two are apart, or at the largest load that passed below it if that is farther away. Perhaps
+trials are lossy by chance, and chance must not lead far away.
 
 Example: a trial at 100 kfps loses 1 %, and one at 99 kfps loses 2 %, perhaps in a stall. The next load is about 91 kfps
 or more.

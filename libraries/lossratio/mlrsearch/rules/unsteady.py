@@ -13,7 +13,8 @@ def halving(view: GoalView) -> Choice | None:
 
     If a SUT changes, or loses by chance, other rules may follow it without end. This rule follows nothing. Trials for
     the goal itself decide each load that it picks before the next load. It begins where short trials saw the bound, and
-    goes four times as far after each proof, until it halves the interval.
+    goes four times as far after each proof, until it halves the interval. While no load is a lower bound, it goes on
+    down to the minimum load.
     """
     interval = view.intervals[-1]
     if view.left_at is None or not interval.open:

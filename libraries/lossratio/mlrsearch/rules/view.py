@@ -119,11 +119,6 @@ class GoalView(Stages):
         counts = map(self.plan.posterior.counts, self.plan.posterior.measured)
         return sum(min(low, high) >= COIN for low, high in counts) > MOST_COINS
 
-    def too_much(self) -> float:
-        """The smallest load that was too high according to the trials, including short ones, in frames per second."""
-        lower, upper = self.relevant_bounds()
-        return max(upper or 0.0, self.stages[0].evidence.upper_above(lower or 0.0) or 0.0)
-
     def is_failed(self) -> bool:
         """Whether the minimum load is an upper bound."""
         upper = self.relevant_bounds().upper
