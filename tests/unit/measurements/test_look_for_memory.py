@@ -1,4 +1,4 @@
-"""Devices that remember trials: what a search looks for before it begins, and when its trials are after a rest."""
+"""Devices that remember trials: what a search looks for before it begins."""
 
 from __future__ import annotations
 
