@@ -114,7 +114,7 @@ class BuildRecord:
         known = [(one.build, one.measured.devices) for one in self.measurements if one.measured]
         for name, device in measured.devices.items():
             wanted = self._device
-            whose = "the alarm is of"
+            whose = "the runs of the alarm on"
             others = [(first, devices[name]) for first, devices in known if name in devices]
             if wanted is None and others:
                 first, wanted = others[0]

@@ -88,7 +88,7 @@ def test_a_measurement_without_a_device_has_none_to_differ_from(tmp_path):
 
 
 def test_a_bisection_measures_the_device_of_its_alarm(tmp_path):
-    with pytest.raises(BuildError, match=r"the alarm is of vpp, mtu=9000, and 0123456789ab on vpp\."):
+    with pytest.raises(BuildError, match=r"the runs of the alarm on vpp, mtu=9000, and 0123456789ab on vpp\."):
         record(tmp_path, "vpp, mtu=9000").measurement(0, "0123456789abcdef", measured("vpp"))
 
 
@@ -124,7 +124,7 @@ def test_one_alarm_of_two_devices_is_chosen_bisected_and_noted_and_the_other_one
     # The worst alarm is of the other device, which these suites do not measure.
     refused = lossratio("builds", "bisect", *options, lab.parent / "mrr.robot")
     assert refused.status == 2
-    assert f"the alarm is of {fast}, and {revisions[0][:12]} on {slow}" in refused.err
+    assert f"the runs of the alarm on {fast}, and {revisions[0][:12]} on {slow}" in refused.err
     assert len(list((lab.parent / "bisect").iterdir())) == 2
     assert lossratio("archive", "ack", history, "why", "--device", "*police=80000").out.count("explained") == 1
     done = lossratio("trend", history, "--device", "*police=80000")
