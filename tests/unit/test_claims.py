@@ -1,4 +1,4 @@
-"""Every claim of the README is an act that a test performs, which each run of the tests includes."""
+"""Every claim of the README is an act that a test performs: the list of these tests."""
 
 from __future__ import annotations
 
