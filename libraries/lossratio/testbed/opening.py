@@ -135,7 +135,7 @@ def _naming_links_that_are_down(sessions: Mapping[str, NodeSession], way: Way) -
             faults = [fault for fault in faults_in(reader.read(), way) if fault.rule.guilty == "TG"]
         if not faults:
             raise
-        raise TesterError(f"{error_of(faults)} It caused this error: {error}") from error
+        raise TesterError(f"{error_of(faults)} The error was: {error}") from error
 
 
 def _generator(topology: Topology) -> RealGenerator:

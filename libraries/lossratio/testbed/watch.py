@@ -194,7 +194,7 @@ class Watch:
             return error, ()
 
         blamed = error_of(changes)
-        return type(blamed)(f"{blamed} It caused this error: {error}"), changes
+        return type(blamed)(f"{blamed} The error was: {error}"), changes
 
     @contextmanager
     def blaming(self) -> Iterator[None]:

@@ -255,7 +255,7 @@ def test_an_error_of_the_agent_is_explained_by_what_changed():
     error, changes = watch.explain(TrafficError("Node TG: Cannot send on tg0: Network is down."))
     assert isinstance(error, TesterError)
     assert "interface tg0 of TG was set down" in str(error)
-    assert str(error).endswith("It caused this error: Node TG: Cannot send on tg0: Network is down.")
+    assert str(error).endswith("The error was: Node TG: Cannot send on tg0: Network is down.")
     assert [change.rule.change for change in changes] == ["down"]
 
 
