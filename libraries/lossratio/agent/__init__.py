@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The traffic agent: the program that runs on the TG node.
 
-The node needs nothing but Python 3.8 or later; with numpy, the generator `afpacket` is faster. The controller
+The node needs nothing but Python 3.8 or later; with numpy, the generator `afpacket` can do more. The controller
 sends this package to the node as `lossratio_agent`, so the package imports no other part of lossratio. Programs of
 added generators import the names below from it.
 """

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-or-later */
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What all BPF programs of lossratio share: types, functions of the kernel, and a digest of the source. */
 
 typedef unsigned char u8;

@@ -89,7 +89,7 @@ def between(
         type=LocalPath(path_type=Path, exists=True, dir_okay=False),
     ),
     python: str = option(
-        "The Python on hosts: 3.8 or later. With numpy, they send more.",
+        "The Python on hosts: 3.8 or later. With numpy, they send more, examine frames, and measure latency.",
         default="python3",
         metavar="PROGRAM",
     ),

@@ -1,7 +1,8 @@
 """Fingerprints of nodes: the state that must not change during a trial, read in one line from each node.
 
-A shell on each node waits for a line, and answers with one line. It does nothing while traffic flows, and starts only
-``ethtool``, for interfaces of real devices. All nodes are asked at once between trials, which costs one round trip.
+A shell on each node waits for a line, and answers with one line. It does nothing while traffic flows, and starts other
+programs only for interfaces of real devices, or to wait for a thread that has no CPU. All nodes are asked at once
+between trials, which costs one round trip, and at most a second more while such threads wait.
 """
 
 import shlex

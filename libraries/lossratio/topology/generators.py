@@ -108,7 +108,7 @@ class AfPacketGenerator(RealGenerator):
     has_two_nodes: ClassVar[bool] = True
     kind: Literal["afpacket"]
     python: ProgramName = "python3"
-    """Python 3.8 or later on the TG node. With numpy, it sends more and measures latency."""
+    """Python 3.8 or later on the TG node. With numpy, it sends more, examines frames, and measures latency."""
     catch_up: Duration | None = None
     """How much overdue traffic it sends in one burst after a stall of its machine, in seconds (default: 1 ms). Older
     frames stay unsent. Larger values are only for DUTs whose queues hold such a burst."""
@@ -154,7 +154,7 @@ class AutoGenerator(XdpGenerator):
 
     kind: Literal["auto"]  # type: ignore[assignment]
     python: ProgramName = "python3"
-    """Python 3.8 or later on the TG node. With numpy, it sends more if XDP is not possible."""
+    """Python 3.8 or later on the TG node. With numpy, it can do more if XDP is not possible."""
 
 
 TREX_HOME = "TREX_HOME"

@@ -457,11 +457,6 @@ class Headers(InnerHeaders):
             yield "network identifiers", self.geneve.vni
 
 
-def smallest_size(headers: Headers) -> int:
-    """Bytes, with FCS, of the smallest frame that these headers and a tag fit into."""
-    return max(_least_size(headers), _needed_size(headers))
-
-
 def why_wrong_sizes(headers: Headers, sizes: Collection[int], longer: int = 0) -> str | None:
     """Why frames with these headers cannot have these sizes; None: they can.
 

@@ -12,7 +12,7 @@ from lossratio.records import FileModel, left_out_if_empty
 from lossratio.results import FrameSizeShare, LoadSemantics, Traffic, load_semantics
 from lossratio.topology import EAST, WEST, Address, FileName, Side
 from lossratio.traffic.frame_sizes import RESERVED_NAMES, parse_frame_size, weights_of
-from lossratio.traffic.headers import Headers, InnerHeaders, smallest_size, why_wrong_sizes
+from lossratio.traffic.headers import Headers, InnerHeaders, why_wrong_sizes
 from lossratio.traffic.ranges import AddressRange
 from lossratio.traffic.received import as_received, check_received
 from lossratio.traffic.streams import (
@@ -211,15 +211,6 @@ class TrafficProfile(ProfileFile):
     def says_what_is_received(self) -> bool:
         """Whether its file states the headers with which frames come back."""
         return self.received is not None or self.reverse.received is not None
-
-    @property
-    def least_size(self) -> int:
-        """Bytes, with FCS, of the smallest frames that all headers fit into."""
-        return max(
-            smallest_size(headers)
-            for direction in self.directions
-            for headers in (direction.headers, *(stream.headers for stream in direction.streams))
-        )
 
     @property
     def size_weights(self) -> Mapping[int, float]:

@@ -104,6 +104,12 @@ LATENCY = {
 }
 
 
+def test_a_client_without_such_frames_says_what_to_do(monkeypatch):
+    monkeypatch.delattr(StandIn, "PacketBuffer")
+    with pytest.raises(AgentError, match=r"newer TRex\. Or leave out 'gateway'"):
+        ask(server(), EAST)
+
+
 def test_reminders_go_to_gateways_in_long_trials_and_are_not_counted():
     lab = server()
     sender = generator(lab, modes=NEIGHBOURS)

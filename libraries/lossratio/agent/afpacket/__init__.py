@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The embedded generator's program: plain Linux packet sockets. With numpy it sends and examines more."""
+"""The embedded generator's program: plain Linux packet sockets. With numpy, it sends more, and examines frames."""
 
 from ..core.configuration import Configuration
 from ..core.protocol import Message

@@ -8,7 +8,7 @@ from typing import Any, Callable, Sequence
 
 from ..core.configuration import mac_bytes
 from ..core.neighbours import Question, asking_frame, reminding_frame, resolve
-from ..core.protocol import AgentError
+from ..core.protocol import AgentError, unsupported
 from .connection import TrexConnection
 
 _MOST_CAPTURED = 1000
@@ -77,8 +77,15 @@ class CardWire:
 
 def push(connection: TrexConnection, frames: Sequence[bytes], port: int) -> int:
     """Sends single frames, without FCS, which the port's counters include; returns how many were sent."""
-    buffers = [connection.api.PacketBuffer(frame) for frame in frames]
-    data = connection.call(f"send frames on port {port}", "push_packets", buffers, ports=[port]).data()
+    wrap = getattr(connection.api, "PacketBuffer", None)
+    if wrap is None:
+        raise unsupported(
+            f"TRex's client ({connection.origin}) cannot send single frames with other MAC addresses, which ARP "
+            "needs. Use a newer TRex. Or leave out 'gateway' and 'address', set the gateway's MAC address on the "
+            "DUT ('west_mac', 'east_mac'), and the TG's on the gateway."
+        )
+    doing = f"send frames on port {port}"
+    data = connection.call(doing, "push_packets", [wrap(frame) for frame in frames], ports=[port]).data()
     return int((data[0] if isinstance(data, list) else data)["sent"])
 
 

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-or-later */
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The frames of a direction: how to write them, and how to compare them with what was sent.
 
    `lossratio.agent.xdp.constants` has the same constants. */

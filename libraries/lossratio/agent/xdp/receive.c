@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-or-later */
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The program that receives. It looks at every frame that arrives on a port.
 
    It counts the frames with a tag of this agent, compares them with what was sent, and drops them. It passes all others

@@ -48,7 +48,7 @@ class _OfAgent(Generator[SettingsT]):
         if session.run(settings.python, "-c", _NUMPY, check=False).exit_status == 1:
             yield (
                 f"{settings.python} has no numpy (Debian package python3-numpy): lost frames are not located, and "
-                "packet sockets send less, and measure no latency"
+                "packet sockets send less, examine no frames, and measure no latency"
             )
 
     def ready(self) -> Mapping[str, Any]:
