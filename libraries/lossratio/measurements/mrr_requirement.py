@@ -40,7 +40,8 @@ def require_mrr(result: TestResult, least: float) -> None:
     measured, required = f"{finding.quantity} is {found}", f"it should be at least {wanted}"
     if offered < least:
         raise SearchError(
-            f"{measured}, measured at a load of {offered:,.0f}; {required}. Measure it at a higher max_load."
+            f"{measured}, measured at a load of {offered:,.0f} fps per interface; {required}. Measure at a higher "
+            "max_load."
         )
     if ends.most >= least:
         raise TesterError(

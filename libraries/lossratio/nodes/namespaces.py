@@ -97,7 +97,7 @@ def _of_container(name: str, container: str, sudo: Sequence[str]) -> Path:
         if done.returncode == 0 and pid.isdecimal() and pid != "0":
             return Path("/proc", pid, "ns", "net")
         if pid == "0":
-            reasons.append(f"{tool}: it is not running")
+            reasons.append(f"{tool}: the container is not running")
             way_out = f"Start it: {tool} start {container}"
             continue
 

@@ -295,4 +295,7 @@ def _view(kind: type[Kind[Any]]) -> View[Any]:
     try:
         return kind().view()
     except (ImportError, AttributeError) as cause:
-        raise ReportError(f"Results of kind {kind.name!r} cannot be shown: {cause}.") from cause
+        raise ReportError(
+            f"Results of kind {kind.name!r} cannot be shown: {cause}. Install a version of the package "
+            "that adds this kind that fits this version of lossratio."
+        ) from cause

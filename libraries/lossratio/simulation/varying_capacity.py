@@ -202,7 +202,7 @@ class TwoStates:
     @model_validator(mode="after")
     def _slow_is_slower(self) -> "TwoStates":
         if not self.slow < self.fast:
-            raise ValueError("slow must be below fast")
+            raise ValueError("'slow' must be below 'fast'")
         return self
 
     @property

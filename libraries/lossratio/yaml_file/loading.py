@@ -15,6 +15,7 @@ from lossratio.errors import LossRatioError
 from lossratio.input_file import NO_TEXT, PLAIN_TEXT, kind_of_contents, read_input_file, shown_name
 from lossratio.quantities import resolved
 from lossratio.shipped import did_you_mean
+from lossratio.units import counted
 from lossratio.wrong_values import in_words
 from lossratio.yaml_file.loader import BoundedLoader
 from lossratio.yaml_file.nodes import Location, Problem, duplicates, line_numbers
@@ -99,7 +100,9 @@ def load_yaml_file(
     lines |= line_numbers(node)
     shown = [_describe(path, lines, location, text) for location, text in problems[:_MOST_PROBLEMS]]
     more = len(problems) - len(shown)
-    raise error("\n".join([*shown, *([f"{path}: and {more} more problems"] if more else [])]))
+    if more:
+        shown.append(f"{path}: and {counted(more, 'more problem')}")
+    raise error("\n".join(shown))
 
 
 def _check_format(

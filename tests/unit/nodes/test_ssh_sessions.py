@@ -267,7 +267,7 @@ class TestNamespaces:
     @pytest.mark.parametrize(
         ("name", "why"),
         [
-            ("down", "podman: it is not running. Start it: podman start down"),
+            ("down", "podman: the container is not running. Start it: podman start down"),
             ("gone", "podman: no such container. See 'docker ps' and 'podman ps' for running containers."),
         ],
     )

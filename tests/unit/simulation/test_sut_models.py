@@ -70,7 +70,10 @@ def test_quantities_in_data_have_units():
         ({"model": "policer", "rate": math.inf}, "rate: inf is not a frame rate; write it like"),
         ({"model": "constant_loss", "loss_ratio": 1.5}, "loss_ratio: .*at most 1"),
         ({"model": "sharp_knee", "capacity": 1, "overload": {"drop": 0}}, "no field 'overload.drop'"),
-        ({"model": "two_states", "fast": 1, "slow": 2, "fast_spell": 1, "slow_spell": 1}, "slow must be below fast"),
+        (
+            {"model": "two_states", "fast": 1, "slow": 2, "fast_spell": 1, "slow_spell": 1},
+            "'slow' must be below 'fast'",
+        ),
         ({"model": "loss_inversion", "capacity": 1, "band_start": 2, "band_end": 3, "loss_ratio": 0}, "band_start"),
     ],
 )

@@ -197,7 +197,8 @@ class Conntrack(ConnectionTable):
         found = self.node.read_files(path).get(path)
         if found is None:
             raise self.node.error(
-                f"the kernel keeps no connections: there is no {path}. Load its module (modprobe nf_conntrack)."
+                f"the kernel does not track connections: there is no {path}. Load the module for it (modprobe "
+                "nf_conntrack)."
             )
         return found
 

@@ -166,9 +166,10 @@ CHAPTERS = (
     ),
     Chapter(
         "Delay variation (RFC 5481, RFC 8239)",
-        "For the same frames. PDV is a frame's delay minus the smallest delay of its repeat (RFC 5481, section 4.2; in "
-        "RFC 8239, jitter is its range and its 99th percentile). IPDV is the absolute difference between the delays of "
-        "successive frames (RFC 5481, section 4.1). The largest value of all repeats and directions counts.",
+        "These are values of the tagged frames of the latency test. PDV is a frame's delay minus the smallest delay of "
+        "its repeat (RFC 5481, section 4.2; in RFC 8239, jitter is its range and its 99th percentile). IPDV is the "
+        "absolute difference between the delays of successive frames (RFC 5481, section 4.1). The largest value of all "
+        "repeats and directions counts.",
         Rfc2544Test.LATENCY,
         {
             "PDV, range, µs": lambda one: _microseconds(one.range),
