@@ -307,7 +307,7 @@ class AstfGenerator:
 
     def _counters(self, counted: _Counted, count: int, whole: int, late: int, load: float, elapsed: float) -> Message:
         sent = max(0, counted.sent - late)
-        complete = min(whole - late, sent)
+        complete = max(0, min(whole - late, sent))
         # Record: the counters of connections.
         return {
             "name": self._direction.name,
