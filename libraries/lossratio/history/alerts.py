@@ -153,13 +153,13 @@ def _as_input(alert: Alert, trends: Sequence[Trend]) -> str:
     if alert.input == "text":
         return text
     data = {
-        "text": f"{_subject(trends)}\n\n{text}",
+        "text": f"{alert_subject(trends)}\n\n{text}",
         "trends": [_trend_as_data(trend) for trend in trends],
     }
     return json.dumps(data)
 
 
-def _subject(trends: Sequence[Trend]) -> str:
+def alert_subject(trends: Sequence[Trend]) -> str:
     """What an alert is about, in one line."""
     first = trends[0]
     size = ""
@@ -178,11 +178,11 @@ def _paragraph(trend: Trend) -> Iterator[str]:
     yield f"What: {describe_trend(trend)}"
     device = f", device {key.device}" if key.device else ""
     yield f"Where: testbed {key.testbed}, test {key.test}, {key.quantity}{device}"
-    yield f"How sure: {_how_sure(trend)}"
+    yield f"How sure: {how_sure(trend)}"
     yield f"Newest result: {trend.series.times[-1]:%Y-%m-%d %H:%M} UTC"
 
 
-def _how_sure(trend: Trend) -> str:
+def how_sure(trend: Trend) -> str:
     """How certain an alarm is, in words: the results that agree, and the size of the change over the usual scatter.
 
     The scatter is the standard deviation of the values in the step before the change.
@@ -260,5 +260,5 @@ def _trend_as_data(trend: Trend) -> dict[str, Any]:
         "verdict": trend.verdict.value,
         "ratio": ratio,
         "began": trend.began.isoformat(),
-        "how_sure": _how_sure(trend),
+        "how_sure": how_sure(trend),
     }

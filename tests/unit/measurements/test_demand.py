@@ -93,7 +93,9 @@ def test_an_mrr_is_enough_for_itself_and_no_more(mrr):
 
 
 def test_an_mrr_at_a_lower_load_than_is_required_is_an_error_and_no_verdict(mrr):
-    with pytest.raises(SearchError, match=r"at a load of 200,000; it should be .* 250,000 .*at a higher max_load\.$"):
+    with pytest.raises(
+        SearchError, match=r"at a load of 200,000 fps per interface; it should be .* 250,000 .*at a higher max_load\.$"
+    ):
         require_mrr(mrr, 250e3)
 
 
