@@ -1,6 +1,5 @@
-"""Calls of other people's services and programs, bounded in time and size: HTTP requests and local programs."""
+"""Calls of other people's programs on this machine, bounded in time and size."""
 
-import http.client
 import os
 import re
 import selectors
@@ -8,41 +7,22 @@ import signal
 import subprocess
 import tempfile
 import time
-import urllib.error
-import urllib.request
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
-from typing import IO, Any
+from typing import IO
 
 _CHUNK = 1 << 16
-_LONGEST_REASON = 100
 _SHOWN = 200
-_VARIABLE = re.compile(r"\$\{?([A-Za-z_][A-Za-z0-9_]*)\}?")
-_PASSWORD = re.compile(r"^\w+://[^/@]*:[^/@]*@")
 _SECRETS = re.compile(r"(\w://)(?:\S*@)?([^\s?#]*)(?:[?#]\S*)?")
 
 
 class CallError(Exception):
-    """A call has failed. Its text contains no secrets of the address."""
-
-
-class AnswerError(CallError):
-    """A server has answered with a status other than success."""
+    """A call has failed."""
 
 
 def without_secrets(text: str) -> str:
     """A text without the users, passwords and queries of its addresses."""
     return _SECRETS.sub(r"\1\2", text)
-
-
-def variables_in(*texts: str) -> list[str]:
-    """Names of environment variables in texts, as ``$NAME`` or ``${NAME}``."""
-    return [name for text in texts for name in _VARIABLE.findall(text)]
-
-
-def with_variables(text: str) -> str:
-    """A text with the values of its environment variables; a variable that is not set is empty."""
-    return _VARIABLE.sub(lambda match: os.environ.get(match.group(1), ""), text)
 
 
 def said_by(stdout: str, stderr: str) -> str:
@@ -56,78 +36,6 @@ def shown(answer: object) -> str:
     if len(text) <= _SHOWN:
         return text
     return f"{text[:_SHOWN]}..."
-
-
-def refuse_password(url: str) -> None:
-    """Refuses an address for a file that contains a password.
-
-    Raises:
-        ValueError: If it contains one.
-    """
-    if _PASSWORD.match(url):
-        raise ValueError(
-            "a password does not belong in a file. Use headers: {Authorization: $NAME}"
-        )
-
-
-class _NoRedirects(urllib.request.HTTPRedirectHandler):
-    """Follows no redirect, which would carry the headers of the request, such as Authorization, to another server."""
-
-    def redirect_request(self, *_: Any) -> None:
-        """Makes no other request, so that the answer is an error."""
-
-
-def http_request(
-    url: str,
-    *,
-    method: str,
-    body: bytes | None,
-    headers: Mapping[str, str],
-    timeout: float,
-    most: int,
-) -> bytes:
-    """Makes an HTTP request; redirects are not followed.
-
-    Args:
-        url: The address, which errors show without its secrets.
-        method: The HTTP method, e.g. ``POST``.
-        body: The contents of the request; None: nothing.
-        headers: Headers of the request, by name.
-        timeout: Maximum time of the whole request, in seconds.
-        most: Maximum number of bytes of the answer to read; of a longer answer, one more byte is read.
-
-    Raises:
-        AnswerError: If the server answers with an error or a redirect.
-        CallError: If there is no answer in time, or the answer is not valid.
-    """
-    deadline = time.monotonic() + timeout
-    data = bytearray()
-    try:
-        request = urllib.request.Request(url, body, dict(headers), method=method)  # noqa: S310
-        with urllib.request.build_opener(_NoRedirects).open(request, timeout=timeout) as response:
-            while len(data) <= most and (
-                chunk := response.read1(min(_CHUNK, most + 1 - len(data)))
-            ):
-                data += chunk
-                if time.monotonic() > deadline:
-                    raise CallError(f"the answer took longer than {timeout:g} s")
-    except urllib.error.HTTPError as error:
-        error.close()
-        if 300 <= error.code < 400:
-            more = "; redirects are not followed: give the final address"
-        else:
-            more = ""
-
-        raise AnswerError(f"{error.code} {str(error.reason)[:_LONGEST_REASON]}{more}") from None
-    except OSError as error:
-        raise CallError(without_secrets(str(getattr(error, "reason", None) or error))) from error
-    except (ValueError, http.client.HTTPException) as error:
-        # The texts of these errors may contain the address or a header, which may be secret.
-        raise CallError(
-            f"the request or its answer is not valid ({type(error).__name__})"
-        ) from None
-
-    return bytes(data)
 
 
 def run_program(

@@ -57,12 +57,11 @@ class BlackBox(LeftAsItIs[BlackBoxOptions]):
         return self.options.translates
 
     def check(self) -> None:
-        """Checks that its hooks have all that they need.
+        """Checks that it has the hooks that it needs.
 
         Raises:
-            DutError: If a hook lacks something, or a reset before each trial is requested without a hook for it.
+            DutError: If a reset before each trial is requested without a hook for it.
         """
-        self.hooks.check()
         if self.options.reset and not self.hooks.has("reset"):
             raise DutError(
                 f"{self.hop.node_name}: a {self.kind} cannot be reset before each trial unless it has a hook "

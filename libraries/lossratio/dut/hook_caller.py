@@ -1,22 +1,12 @@
-"""Calls the hooks of a device: commands, HTTP requests, and functions such as keywords."""
+"""Calls the hooks of a device: commands, and functions such as keywords."""
 
 import json
-import os
 import re
 import shlex
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from lossratio.callouts import (
-    AnswerError,
-    CallError,
-    http_request,
-    run_program,
-    said_by,
-    shown,
-    with_variables,
-    without_secrets,
-)
+from lossratio.callouts import CallError, run_program, said_by, shown
 from lossratio.errors import DutError, NodeError
 from lossratio.nodes import CommandRunner
 from lossratio.shipped import names_near
@@ -61,23 +51,6 @@ class HookCaller:
     def is_function(self, hook: str) -> bool:
         """Whether a function was given for a hook."""
         return hook in self._functions
-
-    def check(self) -> None:
-        """Checks, before anything is touched, that the environment variables that hooks need are set.
-
-        Raises:
-            DutError: If such a variable is not set.
-        """
-        for name in Hooks.model_fields:
-            hook = getattr(self._hooks, name)
-            if hook is None:
-                continue
-            missing = [secret for secret in hook.secrets() if secret not in os.environ]
-            if missing:
-                raise self._error(
-                    name,
-                    f"the environment variable {missing[0]} is not set. Export it before the run",
-                )
 
     def describe(self) -> Any:
         """The device's description: values by name, the JSON that it gave, or text."""
@@ -138,7 +111,7 @@ class HookCaller:
         The hook ``reconfigure`` needs the number of entries; no other hook takes one.
 
         Raises:
-            DutError: If the device has no such hook, or its command or request failed.
+            DutError: If the device has no such hook, or its command failed.
         """
         function = self._functions.get(name)
         if function is not None:
@@ -152,13 +125,10 @@ class HookCaller:
                 name,
                 f"there is no such hook: add 'hooks: {{{name}: {{command: ...}}}}' to its node in the topology file",
             )
-        if hook.command is not None:
-            words: Sequence[str] = hook.command
-            if isinstance(hook.command, str):
-                words = shlex.split(hook.command)
-
-            return self._of_command(name, hook, tuple(_filled(word, entries) for word in words))
-        return self._of_request(name, hook, entries)
+        words: Sequence[str] = hook.command
+        if isinstance(hook.command, str):
+            words = shlex.split(hook.command)
+        return self._of_command(name, hook, tuple(_filled(word, entries) for word in words))
 
     def _of_command(self, name: str, hook: Hook, command: tuple[str, ...]) -> str:
         if hook.runs_on == "controller":
@@ -189,38 +159,6 @@ class HookCaller:
                 name, f"{shlex.join(command)} ended with exit status {status}: {said}"
             )
         return stdout
-
-    def _of_request(self, name: str, hook: Hook, entries: int | None) -> str:
-        url = _filled(str(hook.url), entries)
-        request = f"{hook.method} {without_secrets(url)}"
-        if hook.body is None:
-            body = None
-        else:
-            body = with_variables(_filled(hook.body, entries)).encode()
-
-        headers = {key: with_variables(value) for key, value in hook.headers.items()}
-
-        try:
-            data = http_request(
-                url,
-                method=hook.method,
-                body=body,
-                headers=headers,
-                timeout=hook.timeout,
-                most=MOST_OUTPUT,
-            )
-        except AnswerError as error:
-            raise self._error(name, f"{request} was answered with {error}") from error
-        except CallError as error:
-            raise NodeError(
-                f"{self.name}: the hook {name!r} failed: {request}: {error}."
-            ) from error
-
-        if len(data) > MOST_OUTPUT:
-            raise self._error(
-                name, f"the answer to {request} has more than {MOST_OUTPUT:,} bytes: request less"
-            )
-        return data.decode(errors="replace")
 
     def _value(self, name: str, answer: str, place: str) -> Any:
         if place.startswith("/"):

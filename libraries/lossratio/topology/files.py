@@ -164,7 +164,7 @@ def _hook_problems(testbed: str, node: Node) -> Iterator[Problem]:
 
         if node.type != "DUT":
             yield (name,), "only a DUT has hooks: leave this one out"
-        if hook.command is not None and hook.runs_on == "node" and not is_reached:
+        if hook.runs_on == "node" and not is_reached:
             yield (
                 (name, "command"),
                 "the file does not say how to reach the node: add 'host', 'netns' or 'container', or set 'runs_on: "

@@ -2,20 +2,12 @@
 
 import re
 import shlex
-from collections.abc import Iterator
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, BeforeValidator, Field, model_validator
+from pydantic import AfterValidator, BeforeValidator, Field
 
-from lossratio.callouts import refuse_password, variables_in
 from lossratio.records import FileModel
 from lossratio.topology.quantities import ONE_OR_SEVERAL, Duration
-from lossratio.wrong_values import Like
-
-HttpAddress = Annotated[
-    str, Like(r"^https?://\S+$", "an address of HTTP, such as https://dut1.example/reset")
-]
-
 
 Side = Literal["west", "east"]
 
@@ -64,35 +56,14 @@ Command = Annotated[
 
 
 class Hook(FileModel):
-    """An action on a device, by a command or an HTTP request."""
+    """A command that acts on a device."""
 
-    command: Command | None = None
-    """A command with its arguments; no shell interprets it unless the command is a shell itself (``sh -c '...'``)."""
+    command: Command
+    """The command with its arguments; no shell interprets it unless it is a shell itself (``sh -c '...'``)."""
     runs_on: Literal["node", "controller"] = "node"
     """node: the command runs on the node, by its log-in. controller: it runs on this machine."""
-    url: HttpAddress | None = None
-    """Address of an HTTP request."""
-    method: Literal["GET", "POST", "PUT", "PATCH", "DELETE"] = "GET"
-    """Method of the HTTP request."""
-    headers: dict[str, str] = Field(default_factory=dict)
-    """Headers of the HTTP request; ``$NAME`` in a value is taken from the environment."""
-    body: str | None = None
-    """Body of the HTTP request; ``$NAME`` in it is taken from the environment."""
     timeout: Duration = 10.0
     """Time that it may take."""
-
-    def secrets(self) -> Iterator[str]:
-        """Names of the variables of the environment that it needs."""
-        yield from variables_in(*self.headers.values(), self.body or "")
-
-    @model_validator(mode="after")
-    def _has_one_way(self) -> "Hook":
-        count = sum(way is not None for way in (self.command, self.url))
-        if count != 1:
-            raise ValueError(f"a hook needs exactly one of command, url, but this one has {count}")
-        if self.url is not None:
-            refuse_password(self.url)
-        return self
 
 
 class Question(Hook):
@@ -136,6 +107,6 @@ class Hooks(FileModel):
     counters: CountersHook | None = None
     """Reads how many frames the device has counted."""
     reconfigure: Hook | None = None
-    """Adds entries to its tables; ``{entries}`` in the command, address or body becomes their number."""
+    """Adds entries to its tables; ``{entries}`` in the command becomes their number."""
     describe: DescribeHook | None = None
     """Asks for its version and configuration."""

@@ -1,14 +1,11 @@
-"""Hooks of black boxes: commands and HTTP requests, and every way in which they fail."""
+"""Hooks of black boxes: commands, and every way in which they fail."""
 
 from __future__ import annotations
 
 import json
 import sys
-import threading
-from http.server import BaseHTTPRequestHandler, HTTPServer
 
 import pytest
-from ports import refusing_port
 from waiting import PATIENCE
 
 from lossratio.dut import BlackBox, DutCounters
@@ -179,67 +176,6 @@ def test_keywords_go_before_hooks_of_the_file():
         device.hooks.use("restart", print)
 
 
-class Answers(BaseHTTPRequestHandler):
-    """Answers as an appliance."""
-
-    def do_POST(self):
-        length = int(self.headers.get("Content-Length", 0))
-        body = self.rfile.read(length).decode()
-        if self.path == "/broken":
-            self.send_error(503)
-            return
-        self.send_response(200)
-        self.end_headers()
-        said = {"token": self.headers.get("Authorization"), "body": body, "path": self.path}
-        self.wfile.write(json.dumps(said).encode())
-
-    do_GET = do_POST  # noqa: N815
-
-    def log_message(self, *_):
-        """Says nothing."""
-
-
-@pytest.fixture
-def appliance():
-    server = HTTPServer(("127.0.0.1", 0), Answers)
-    thread = threading.Thread(target=server.serve_forever, daemon=True)
-    thread.start()
-    yield f"http://127.0.0.1:{server.server_port}"
-    server.shutdown()
-    server.server_close()
-
-
-@pytest.fixture
-def closed():
-    with refusing_port() as port:
-        yield f"http://127.0.0.1:{port}/"
-
-
-def test_hooks_are_http_requests(appliance, closed, monkeypatch):
-    monkeypatch.setenv("BOX_TOKEN", "secret")
-    headers = {"Authorization": "Bearer $BOX_TOKEN"}
-    values = {"token": "/token", "body": "/body"}
-    device = box(
-        {
-            "describe": {"url": f"{appliance}/v", "method": "POST", "body": "b", "headers": headers, "values": values},
-            "reconfigure": {"url": f"{appliance}/broken", "method": "POST"},
-            "reset": {"url": closed, "timeout": "1 s"},
-            "counters": {"url": appliance},
-        }
-    )
-    device.check()
-    assert device.describe()["described"] == {"token": "Bearer secret", "body": "b"}
-    with pytest.raises(DutError, match=r"BOX: the hook 'reconfigure' failed: POST .*/broken was answered with 503"):
-        device.reconfigure(3)
-    with pytest.raises(NodeError, match=f"BOX: the hook 'reset' failed: GET {closed}: .*refused"):
-        device.reset()
-    with pytest.raises(DutError, match="BOX: the hook 'counters' failed: the answer must be a mapping"):
-        device.read_counters()
-    monkeypatch.delenv("BOX_TOKEN")
-    with pytest.raises(DutError, match="the hook 'describe' failed: the environment variable BOX_TOKEN is not set"):
-        device.check()
-
-
 FILE = """\
 format: lossratio-topology/1
 name: lab
@@ -259,8 +195,11 @@ nodes:
 @pytest.mark.parametrize(
     ("hooks", "problem"),
     [
-        ("{reset: {}}", "a hook needs exactly one of command, url, but this one has 0"),
-        ("{reset: {command: x, url: 'http://a'}}", "a hook needs exactly one of command, url, but this one has 2"),
+        ("{reset: {}}", "reset.command: this field is required. The command with its arguments"),
+        (
+            "{reset: {command: x, url: 'http://a'}}",
+            "url: unknown field. The fields here are command, runs_on",
+        ),
         (
             "{reset: {command: x}}",
             "does not say how to reach the node: add 'host', 'netns' or 'container', or set 'runs_on: contr",
@@ -268,12 +207,10 @@ nodes:
         ("{reset: {command: 'echo it''s'}}", "has a quote that is not closed, or ends with a backslash"),
         ("{reset: {command: ' '}}", "the command is empty"),
         ("{reset: {command: []}}", "the command is empty"),
-        ("{reset: {url: 'http://admin:x@box/'}}", "a password does not belong in a file"),
-        ("{reset: {url: 'ftp://box/'}}", "must be an address of HTTP"),
         ("{restart: {command: x}}", "restart"),
-        ("{counters: {url: 'http://b', received: {left: /a}}}", "left"),
-        ("{counters: {url: 'http://b', received: {west: 'frames'}}}", "regular expression with one group"),
-        ("{counters: {url: 'http://b', received: {west: '(frames'}}}", "is not a regular expression"),
+        ("{counters: {command: x, received: {left: /a}}}", "left"),
+        ("{counters: {command: x, received: {west: 'frames'}}}", "regular expression with one group"),
+        ("{counters: {command: x, received: {west: '(frames'}}}", "is not a regular expression"),
     ],
 )
 def test_a_wrong_hook_is_found_before_anything_is_touched(tmp_path, hooks, problem):
