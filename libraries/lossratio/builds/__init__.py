@@ -12,5 +12,5 @@ from lossratio.builds.comparison import BuildComparison
 from lossratio.builds.measuring import BuildBench, InPlace, Measure, Measured, TrialBench
 from lossratio.builds.outcome import AbRequest, Build, ComparisonResult, ComparisonVerdict
 from lossratio.builds.record import BuildMeasurement, BuildRecord
-from lossratio.builds.revisions import BISECTED_BY, alarm_to_bisect, revisions_between, subject_of
+from lossratio.builds.revisions import revisions_between, subject_of
 from lossratio.builds.words import comparison_comment, describe_comparison

@@ -142,23 +142,16 @@ class BuildBench(Bench):
         return Measured(values, devices)
 
     def _rates(self, directory: Path) -> list[results.Finding]:
-        tests = self.request.tests
         files = results.RunDirectory(directory)
         findings = results.findings_of(files.results() if files.has_files else ())
 
-        rates = [
+        return [
             finding
             for finding in findings
             if finding.has_value
             and finding.unit == FRAMES_PER_SECOND
-            and (
-                not tests
-                or finding.result.test.full_name in tests
-                or finding.result.test.long_name in tests
-            )
+            and self.quantity in (None, finding.quantity)
         ]
-
-        return [finding for finding in rates if self.quantity in (None, finding.quantity)]
 
     def _value(self, finding: results.Finding, directory: Path) -> results.Ends:
         name = _name(finding)

@@ -62,21 +62,17 @@ def _differences(then: object, now: Mapping[str, Any]) -> str:
 class BuildRecord:
     """The measurements in a directory, one JSON object per line, after a header with the request."""
 
-    def __init__(
-        self, directory: Path, asked: Mapping[str, Any], device: str | None = None
-    ) -> None:
+    def __init__(self, directory: Path, asked: Mapping[str, Any]) -> None:
         """Begins a record, or continues it.
 
         Args:
             directory: The directory.
             asked: The request.
-            device: The device of an alarm, in words; None: all builds must have the device of the first build.
 
         Raises:
             JobError: If it has measurements of another request, or cannot be read.
         """
         self.directory = directory
-        self._device = device
         self._path = directory / _FILE
         header = {"format": FORMAT, "asked": json.loads(json.dumps(asked))}
         directory.mkdir(parents=True, exist_ok=True)
@@ -113,16 +109,13 @@ class BuildRecord:
     def _require_one_device(self, build: str, measured: Measured) -> None:
         known = [(one.build, one.measured.devices) for one in self.measurements if one.measured]
         for name, device in measured.devices.items():
-            wanted = self._device
-            whose = "the runs of the alarm on"
-            others = [(first, devices[name]) for first, devices in known if name in devices]
-            if wanted is None and others:
-                first, wanted = others[0]
-                whose = f"{first[:12]} on"
-
-            if wanted not in (None, device):
+            first, wanted = next(
+                ((first, devices[name]) for first, devices in known if name in devices),
+                (build, device),
+            )
+            if wanted != device:
                 raise BuildError(
-                    f"{name} was measured on two devices: {whose} {wanted}, and {build[:12]} on "
+                    f"{name} was measured on two devices: {first[:12]} on {wanted}, and {build[:12]} on "
                     f"{device}. Only builds of one device can be compared. Keep the options of the device, and let "
                     "the set-up command change only the build.",
                     ExitStatus.BAD_INPUT,

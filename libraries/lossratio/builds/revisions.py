@@ -1,20 +1,17 @@
-"""The revisions of a git repository that a bisection searches: between two that are named, or those of an alarm."""
+"""The revisions of a git repository that a bisection searches."""
 
 import re
 import subprocess
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 
 from lossratio.checked_arguments import shortened, shown_value
 from lossratio.errors import BuildError
 from lossratio.exit_status import ExitStatus
-from lossratio.history import Trend
 from lossratio.input_file import shown_name
 
 _LONGEST_OF_GIT = 300
 _FATAL = re.compile(r"^(fatal|error): ", re.MULTILINE)
-BISECTED_BY = "lossratio builds bisect"
-"""The name under which the answer of a bisection is noted at the alarm."""
 
 
 def revisions_between(good: str, bad: str, repository: Path) -> tuple[str, ...]:
@@ -45,33 +42,6 @@ def _commit_of(revision: str, repository: Path) -> str:
             f"{shown_name(repository)} has no revision {shown_value(revision)}. 'git log' shows its revisions.",
             ExitStatus.BAD_INPUT,
         ) from None
-
-
-def alarm_to_bisect(alarms: Sequence[Trend], repository: Path) -> tuple[Trend, str, str] | None:
-    """The worst alarm that has not been bisected yet, and the revisions of the builds before and after it.
-
-    None: there is no alarm whose builds name two revisions of the repository.
-    """
-    for alarm in sorted(
-        alarms, key=lambda trend: 0.0 if trend.change is None else -abs(trend.change.ratio)
-    ):
-        good, bad = (
-            None if build is None else _revision_in(build, repository) for build in alarm.builds
-        )
-        is_new = all(note.by != BISECTED_BY for note in alarm.notes)
-        if is_new and good is not None and bad is not None and good != bad:
-            return alarm, good, bad
-    return None
-
-
-def _revision_in(build: str, repository: Path) -> str | None:
-    """The revision that a build's version names, such as ``vpp 24.06-rc0~123-gabcdef0``; None: it names no revision."""
-    for word in reversed(re.findall(r"\w[\w.+/-]*", build)):
-        try:
-            return _commit_of(word, repository)
-        except BuildError:
-            continue
-    return None
 
 
 def subject_of(repository: Path) -> Callable[[str], str]:

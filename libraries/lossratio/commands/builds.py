@@ -5,8 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
-from dataclasses import dataclass, replace
-from glob import escape
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -32,7 +31,6 @@ from lossratio.exit_status import ExitStatus
 
 if TYPE_CHECKING:
     from lossratio import builds
-    from lossratio.history import History, Series
 
 _MOST_RUNS, _MOST_TRIALS = 40, 2000
 
@@ -107,12 +105,8 @@ class _Measured:
     def most(self) -> int:
         return self.limit or (_MOST_RUNS if self.in_place is None else _MOST_TRIALS)
 
-    def bench(self, test: str | None = None) -> builds.BuildBench | builds.TrialBench:
-        """Sets builds up, and measures them.
-
-        Args:
-            test: The full name of a test, if it is the only one.
-        """
+    def bench(self) -> builds.BuildBench | builds.TrialBench:
+        """Sets builds up, and measures them."""
         from lossratio import builds
         from lossratio.runs import RunRequest, check_directory
 
@@ -136,15 +130,9 @@ class _Measured:
             )
             return builds.TrialBench(builds.InPlace(self.topology, *asked), self._note)
 
-        names = self.tests if test is None else ()
-        options = tuple(part for name in names for part in ("--test", name))
+        options = tuple(part for name in self.tests for part in ("--test", name))
         request = RunRequest(
-            (self.topology,),
-            self.suites,
-            self.include,
-            options,
-            purpose="builds compared",
-            tests=() if test is None else (test,),
+            (self.topology,), self.suites, self.include, options, purpose="builds compared"
         )
         return builds.BuildBench(request, self.quantity, self._note)
 
@@ -221,18 +209,8 @@ def ab(
 @command()
 def bisect(
     *,
-    good: str | None = option("A revision without the change.", metavar="REV"),
-    bad: str | None = option("A later revision with the change.", metavar="REV"),
-    history: str | None = option(
-        "Take the test and revisions from an open alarm of this history, and record the answer there.",
-        metavar="HISTORY",
-    ),
-    device: str = option(
-        "Only an alarm of matching devices, with their options, e.g. 'linux_router, police=*'.",
-        default="*",
-        show_default=False,
-        metavar="PATTERN",
-    ),
+    good: str = option("A revision without the change.", metavar="REV"),
+    bad: str = option("A later revision with the change.", metavar="REV"),
     repository: Path = option(
         "The git repository. Default: this one.", metavar="DIR", show_default=False, default=Path()
     ),
@@ -244,44 +222,19 @@ def bisect(
 ) -> None:
     """Find the revision that changed the throughput of TEST.
 
-    Measurements are repeated as often as the noise requires. With --history, the search is between the builds before
-    and after the worst alarm that has not been bisected yet, and TEST must have the alarm's device.
+    Measurements are repeated as often as the noise requires.
 
-    Exit status: 0 if the revision is found, or there is no alarm to bisect, 1 if no change matters, 4 if undecided at
-    the limit, or the status of the run that failed.
+    Exit status: 0 if the revision is found, 1 if no change matters, 4 if undecided at the limit, or the status of the
+    run that failed.
     """
     from lossratio import builds
     from lossratio.results import in_columns
     from lossratio.units import counted
 
-    alarm = None
-    if history is not None:
-        if good or bad:
-            raise click.UsageError(
-                "The alarm of --history names the revisions: leave out --good and --bad."
-            )
-        alarm = _alarm_in(history, device, repository, measured)
-        if alarm is None:
-            click.echo("There is no alarm to bisect.")
-            return
-        click.echo(f"Alarm of {alarm.series}:")
-        good = alarm.good
-        bad = alarm.bad
-        measured = alarm.measured
-
-    if good is None or bad is None:
-        raise click.UsageError(
-            "Name the revisions with --good and --bad, or a --history with an alarm that names them."
-        )
-
-    test = of_device = None
-    if alarm is not None:
-        test = alarm.series.key.test
-        of_device = alarm.series.key.device or None
-    bench = measured.bench(test)
+    bench = measured.bench()
     revisions = builds.revisions_between(good, bad, repository)
     asked = {"good": revisions[0], "bad": revisions[-1], "set_up": set_up, **measured.conditions}
-    record = builds.BuildRecord(measured.output, asked, of_device)
+    record = builds.BuildRecord(measured.output, asked)
 
     def measure(revision: str, directory: Path) -> Any:
         if bench.set_up(set_up, revision, "LOSSRATIO_REVISION"):
@@ -297,80 +250,7 @@ def bisect(
 
     answer = builds.describe_bisection(result, builds.subject_of(repository))
     click.echo(in_columns(answer))
-    if alarm is not None:
-        alarm.explain(" ".join(answer.split()))
     if result.verdict is builds.BisectionVerdict.UNDECIDED:
         sys.exit(ExitStatus.UNDECIDED)
     if result.verdict is not builds.BisectionVerdict.FOUND:
         sys.exit(ExitStatus.FAILED)
-
-
-@dataclass(frozen=True)
-class _Alarm:
-    """An open alarm of a history, and what to measure to find its cause."""
-
-    series: Series
-    """The series with the alarm."""
-    good: str
-    """The revision before the alarm."""
-    bad: str
-    """The revision with the alarm."""
-    measured: _Measured
-    """The settings of the measurements, with the alarm's test and a directory of its own."""
-    history: str
-    """The history, as the user named it."""
-    folder: History
-    """The opened history."""
-
-    def explain(self, answer: str) -> None:
-        """Records the answer in the history. The alarm stays open."""
-        from lossratio import builds
-        from lossratio.history import TrendRequest, explain_alarms, is_url, put_annotations
-
-        key = self.series.key
-        only = TrendRequest(
-            testbed=key.testbed,
-            test=escape(key.test),
-            quantity=escape(key.quantity),
-            device=escape(key.device) or "*",
-        )
-        explain_alarms(self.folder, only, answer, builds.BISECTED_BY, keeps_open=True)
-        if is_url(self.history):
-            put_annotations(self.history, self.folder)
-
-
-def _alarm_in(history: str, device: str, repository: Path, measured: _Measured) -> _Alarm | None:
-    """The worst alarm of a history that has not been bisected yet; None: there is none.
-
-    Args:
-        history: The history.
-        device: The pattern of the alarm's device.
-        repository: The git repository of the builds.
-        measured: The settings of the command.
-    """
-    from lossratio import builds
-    from lossratio.history import TrendRequest, analyse, open_history
-    from lossratio.results import file_stem
-    from lossratio.topology import load_topology
-
-    folder = open_history(history)
-    wanted = TrendRequest(
-        testbed=load_topology(measured.topology).name,
-        quantity=measured.quantity or "*",
-        device=device,
-    )
-    alarms = [
-        alarm
-        for test in measured.tests or ("*",)
-        for alarm in analyse(folder, replace(wanted, test=test)).alarms
-    ]
-    found = builds.alarm_to_bisect(alarms, repository)
-    if found is None:
-        return None
-
-    alarm, good, bad = found
-    key = alarm.series.key
-    named = (f"{alarm.began:%Y-%m-%d}", key.test, key.quantity, key.device)
-    output = measured.output / file_stem("-".join(filter(None, named)))
-    only = replace(measured, tests=(key.test,), quantity=key.quantity, output=output)
-    return _Alarm(alarm.series, good, bad, only, history, folder)

@@ -138,7 +138,6 @@ from lossratio.results.run_directory import (
     Claim as Claim,
     RunDirectory as RunDirectory,
     file_stem as file_stem,
-    may_have_result as may_have_result,
     read_result as read_result,
     result_name as result_name,
     result_stems as result_stems,

@@ -13,7 +13,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import count, islice
 from pathlib import Path
-from typing import Any
 
 from pydantic import ValidationError
 
@@ -35,7 +34,6 @@ from lossratio.input_file import (
     shown_name,
 )
 from lossratio.results.contradictions import contradictions_of
-from lossratio.results.identity import identity_of, with_any_values
 from lossratio.results.kinds import kind_in
 from lossratio.results.model import FORMAT, TestIdentity, TestResult
 from lossratio.trials import DigestError, add_digest, is_being_written, lock, take_digest
@@ -310,19 +308,6 @@ def result_name(test_name: str, number: int) -> str:
 def search_name(name: str) -> str:
     """The name of the search before a measurement, if that search has its own result."""
     return f"{name} search"
-
-
-def may_have_result(test: Any, name: str) -> bool:
-    """Whether a Robot Framework test may have a result with a name.
-
-    Before a run, variables in the name of the test may have any value.
-    """
-    pattern = f"{with_any_values(identity_of(test))}{_NUMBER}{_SEARCH}"
-    return re.fullmatch(pattern, name, re.DOTALL) is not None
-
-
-_NUMBER, _SEARCH = r"(?: \(\d+\))?", "(?: search)?"
-"""What `result_name` and `search_name` add."""
 
 
 def result_stems(test_name: str) -> Iterator[str]:

@@ -86,8 +86,6 @@ class RunRequest:
     """Seconds for each test, without its tear-down; None: there is no limit."""
     name: str = ""
     """Name of its directory in ``results``; empty: the testbed's name and the time."""
-    tests: tuple[str, ...] = ()
-    """Full names of results; only their tests run, whatever Robot Framework calls them. None: all tests run."""
 
     def robot_command(self, suites: Sequence[Path]) -> tuple[dict[str, Any], list[str]]:
         """Options by long name without dashes, as `robot.run` takes them, argument files included; and the suites.

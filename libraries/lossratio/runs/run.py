@@ -19,7 +19,7 @@ from lossratio.errors import LossRatioError, NewerFileError, NodeError, storing
 from lossratio.exit_status import FAILURES, ExitStatus, FailureKind, status_of_kinds
 from lossratio.input_file import shell_word
 from lossratio.report import begin_failures
-from lossratio.results import identity_of, may_have_result, suite_identity_of, unreadable_in
+from lossratio.results import identity_of, suite_identity_of, unreadable_in
 from lossratio.runs.assignments import Assignment, assignments_of
 from lossratio.runs.attempts import (
     OUTPUT,
@@ -49,15 +49,15 @@ _ONLY_OUTPUT = {
 is nothing else to do."""
 
 
-class OnlySome(SuiteVisitor):  # type: ignore[misc]
-    """Leaves tests out. Robot Framework calls it before a run."""
+class AllBut(SuiteVisitor):  # type: ignore[misc]
+    """Leaves out finished tests. Robot Framework calls it before a run."""
 
-    def __init__(self, is_chosen: Callable[[Any], bool]) -> None:
-        self._is_chosen = is_chosen
+    def __init__(self, finished: Container[str]) -> None:
+        self._finished = finished
 
     def start_suite(self, suite: Any) -> None:
-        """Leaves out tests of a suite."""
-        suite.tests = [test for test in suite.tests if self._is_chosen(test)]
+        """Leaves out finished tests of a suite."""
+        suite.tests = [test for test in suite.tests if identity_of(test) not in self._finished]
 
     def end_suite(self, suite: Any) -> None:
         """Leaves out suites without tests."""
@@ -93,26 +93,6 @@ def _resolved(name: str) -> str:
     except RobotError:
         # The set-up of the suite gives the variable its value; otherwise, the name stays as it is.
         return name
-
-
-def only(names: Sequence[str]) -> list[SuiteVisitor]:
-    """Modifiers that leave out all tests except those that may have these results; without names, no modifiers."""
-
-    def is_chosen(test: Any) -> bool:
-        return any(may_have_result(test, name) for name in names)
-
-    if not names:
-        return []
-    return [OnlySome(is_chosen)]
-
-
-def all_but(finished: Container[str]) -> SuiteVisitor:
-    """The modifier that leaves out finished tests."""
-
-    def is_left(test: Any) -> bool:
-        return identity_of(test) not in finished
-
-    return OnlySome(is_left)
 
 
 @dataclass(frozen=True)
@@ -187,7 +167,6 @@ class _Prepared:
     assignment: Assignment
     options: Mapping[str, Any]
     suites: Sequence[str]
-    modifiers: Sequence[SuiteVisitor]
 
     @property
     def variables(self) -> dict[str, object]:
@@ -197,7 +176,7 @@ class _Prepared:
 
 def _prepared(request: RunRequest, assignment: Assignment) -> _Prepared:
     options, suites = request.robot_command(assignment.suites)
-    return _Prepared(assignment, options, suites, [assignment.modifier, *only(request.tests)])
+    return _Prepared(assignment, options, suites)
 
 
 @_in_outcome
@@ -213,7 +192,8 @@ def run(request: RunRequest) -> RunOutcome:
     # Robot Framework makes the directory when it reads the options, and its error would not be one of ours.
     check_directory(Path(given or RESULTS), "--output")
     for way in ways:
-        check_identities(selected(way.options, way.suites, way.modifiers, way.variables))
+        modifiers = [way.assignment.modifier]
+        check_identities(selected(way.options, way.suites, modifiers, way.variables))
 
     purpose = request.purpose or ways[0].assignment.name
     candidates = [
@@ -239,7 +219,7 @@ def run(request: RunRequest) -> RunOutcome:
                 variables=way.variables,
                 directory=directory,
                 test_timeout=request.test_timeout,
-                modifiers=way.modifiers,
+                modifiers=[way.assignment.modifier],
             )
 
     return RunOutcome(
@@ -316,7 +296,7 @@ def resume(
             finished = frozenset(finished_in(directory))
             ours = {"TOPOLOGY": chosen.file, "RESUME": directory, "RESUME_FORCED": forced}
             variables = {**ours, **assignment.variables}
-            modifiers = [assignment.modifier, all_but(finished)]
+            modifiers = [assignment.modifier, AllBut(finished)]
             options_now = {**options, **_ONLY_OUTPUT}
             if not selected(options_now, suites, modifiers, variables).has_tests:
                 # Robot Framework would show suites that are skipped because they are empty.

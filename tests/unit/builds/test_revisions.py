@@ -1,12 +1,10 @@
 from __future__ import annotations
 
 import pytest
-from history_examples import entry
 from patches_examples import git, make_repository, set_up_revision, write_lab
 
 from lossratio.builds import revisions_between
 from lossratio.errors import BuildError
-from lossratio.history import History
 
 
 @pytest.fixture
@@ -36,29 +34,6 @@ def test_the_revision_that_changed_it_is_named_with_its_subject(lab, run_bisect)
     assert "It changed by -4.0" in result.out
     assert result.out.endswith("change 9\n")
     assert len(list((lab.parent / "bisect").glob("0*-*"))) < 14
-
-
-@pytest.mark.whole
-def test_an_alarm_starts_a_bisection_once_and_its_answer_is_noted_in_the_alert(lab, lossratio):
-    repository, history = lab.parent / "repository", lab.parent / "history"
-    revisions = make_repository(repository, [150.0] * 4 + [135.0] * 3)
-    values = [150e3 + 50.0 * (night % 3) for night in range(8)] + [135e3, 135.1e3]
-    builds = [f"device 1.0~{night}-g{revisions[0 if night < 8 else -1][:9]}" for night in range(10)]
-    name = {"test": "Mrr.64B-mrr", "quantity": "MRR", "testbed": "simulated"}
-    nights = zip(range(10), values, builds, strict=True)
-    History(history).add([{**entry(night, value, **name), "build": build} for night, value, build in nights])
-    options = ["--repository", repository, "--set-up", set_up_revision(repository, lab), "--topology", lab]
-    options += ["--output", lab.parent / "bisect", "--history", history, lab.parent / "mrr.robot"]
-    found = lossratio("builds", "bisect", *options)
-    assert found.status == 0, found.err
-    assert found.out.startswith("Alarm of Mrr.64B-mrr, MRR, on simulated:\n6 revisions could have changed")
-    assert found.out.endswith("change 4\n")
-    sent = lab.parent / "sent"
-    (lab.parent / "alerts.yaml").write_text(f"alerts: [{{name: note, command: [tee, {sent}]}}]\n")
-    assert lossratio("trend", history, "--alert", lab.parent / "alerts.yaml").status == 3
-    assert "noted: It changed by -10.0" in sent.read_text()
-    assert "change 4 (lossratio builds bisect)" in sent.read_text()
-    assert lossratio("builds", "bisect", *options) == (0, "There is no alarm to bisect.\n", "")
 
 
 @pytest.mark.whole

@@ -207,17 +207,6 @@ def test_a_morning_sends_alerts_only_where_there_is_a_file_of_them(checkout):
     assert "--alert my alerts.yaml --html" in with_alerts
 
 
-def test_a_morning_bisects_the_alarm_before_it_sends_the_alert(checkout):
-    (checkout / "results" / "night" / "results").mkdir(parents=True)
-    stands_in(checkout, 'case $1 in trend|builds) echo "$@" >>asked; [ $1 = trend ] || { echo found; exit 1; } ;; esac')
-    done = shell(checkout, "ci/morning", RESULTS="s3://bucket", BISECT="--set-up './install \"$1\"' vpp_ip4")
-    assert done.returncode == 0
-    bisect, trend = (checkout / "asked").read_text().splitlines()
-    assert bisect == 'builds bisect --history s3://bucket --set-up ./install "$1" vpp_ip4'
-    assert trend.startswith("trend s3://bucket")
-    assert "## Bisection" in (checkout / "results" / "night" / "summary.md").read_text()
-
-
 def test_the_summary_has_trend_and_comparison_first_each_in_a_form_that_markdown_shows(checkout):
     (checkout / "results" / "night" / "results").mkdir(parents=True)
     stands_in(
