@@ -106,7 +106,7 @@ def simulate_in_place(seed: int, repetitions: int) -> None:
 
 def turns(random: np.random.Generator, change: float, work: str) -> tuple[str, float]:
     """Compares once in turns: the verdict, and the seconds that it took."""
-    comparison = BuildComparison(AbRequest(limit=100_000, pairs=True))
+    comparison = BuildComparison(AbRequest(limit=100_000))
     seconds, machine, present = 0.0, DRIFT * random.standard_normal(), None
     while (build := comparison.next_build()) is not None and seconds < MOST_SECONDS:
         passed = TRIALS * TRIAL_SECONDS + EXCHANGE_SECONDS * (build is not present)

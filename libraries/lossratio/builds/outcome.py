@@ -34,7 +34,7 @@ class ComparisonResult:
     verdict: ComparisonVerdict
     """The verdict on B."""
     difference: float | None
-    """The difference of the means of whole blocks, relative to A's; None before the first block is whole."""
+    """The median difference of whole pairs, relative to A; None before the first pair is whole."""
     interval: tuple[float, float]
     """The interval that contains the relative difference with the requested certainty; its upper end is infinite while
     there are too few measurements."""
@@ -84,6 +84,3 @@ class AbRequest:
     """The maximum number of measurements, of both builds together."""
     certainty: float = 0.95
     """Probability that no interval of a test's comparison misses the truth."""
-    pairs: bool = False
-    """Whether builds are measured in pairs in random order, instead of blocks A B B A: at least 16 measurements, and no
-    assumption about noise."""

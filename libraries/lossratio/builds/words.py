@@ -35,12 +35,12 @@ def describe_comparison(name: str, result: ComparisonResult) -> str:
 def _is_bounded(result: ComparisonResult) -> bool:
     """Whether there were enough measurements for both ends of the interval."""
     _, high = result.interval
-    # The lower end is never infinite after pairs: a throughput can fall by no more than all of it.
+    # The lower end is never infinite: a throughput can fall by no more than all of it.
     return not math.isinf(high)
 
 
 def _has_no_spread(result: ComparisonResult) -> bool:
-    """Whether all blocks or pairs have the same difference, so that the interval is a single number."""
+    """Whether all pairs have the same difference, so that the interval is a single number."""
     low, high = result.interval
     return math.isclose(low, high, abs_tol=ROUNDING)
 

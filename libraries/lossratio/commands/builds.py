@@ -58,7 +58,7 @@ class _Measured:
     )
     limit: int | None = option(
         "Measure at most this many times. Default: 40; with --in-place: 2,000.",
-        type=WholeNumber(min=8),
+        type=WholeNumber(min=16),
         default=None,
     )
     in_place: str | None = option(
@@ -164,8 +164,8 @@ def ab(
 ) -> None:
     """Compare two builds of the SUT: measure TEST on both until the verdict is clear.
 
-    Each TEST is a suite, or a directory of suites. The builds are measured in turns, A B B A, or with --in-place in
-    pairs in random order. Their set-up commands run in a shell before each measurement.
+    Each TEST is a suite, or a directory of suites. The builds are measured in pairs in random order. Their set-up
+    commands run in a shell before each measurement.
 
     Exit status: 0 if B is not slower, 3 if B is slower, 4 if undecided at the limit, or the status of the run that
     failed.
@@ -189,10 +189,7 @@ def ab(
             )
         return bench.measure(directory)
 
-    pairs = measured.in_place is not None
-    request = builds.AbRequest(
-        measured.least_change / 100, measured.most, certainty / 100, pairs=pairs
-    )
+    request = builds.AbRequest(measured.least_change / 100, measured.most, certainty / 100)
     with measured.kept(), closing(bench):
         results = builds.compare_builds(request, record, measure, click.echo)
     for name, result in results.items():

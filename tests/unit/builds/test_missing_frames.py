@@ -44,7 +44,7 @@ def compared(tmp_path, a, b, **more):
     )
 
 
-@pytest.mark.parametrize("more", [{}, {"pairs": True, "limit": 100}])
+@pytest.mark.parametrize("more", [{}, {"limit": 100}])
 def test_a_build_is_not_slower_because_the_generator_sent_less(tmp_path, more):
     result, text, comment = compared(tmp_path, GOOD, STARVED, **more)
     assert result.verdict is ComparisonVerdict.UNDECIDED
@@ -52,7 +52,7 @@ def test_a_build_is_not_slower_because_the_generator_sent_less(tmp_path, more):
     assert "Up to 58 % of the frames" in comment
 
 
-@pytest.mark.parametrize("more", [{}, {"pairs": True, "limit": 100}])
+@pytest.mark.parametrize("more", [{}, {"limit": 100}])
 def test_a_slower_build_behind_a_starved_generator_is_slower_by_the_smaller_difference(tmp_path, more):
     result, text, _ = compared(tmp_path, GOOD, SLOWER, **more)
     assert result.verdict is ComparisonVerdict.SLOWER
