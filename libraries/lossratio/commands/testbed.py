@@ -264,10 +264,9 @@ def import_command(
     tool: str = argument(type=OneOf(["containerlab", *PROFILE_READERS])),
     file: Path = argument(),
     *,
-    tg: str | None = option("The lab node that runs the generator.", metavar="NODE"),
-    ends: tuple[str, ...] = option(
-        "An end system where the path begins or ends. Give it twice for both.",
-        "--end",
+    tgs: tuple[str, ...] = option(
+        "The lab node that runs the generator. Give it twice for one node at each end of the path.",
+        "--tg",
         metavar="NODE",
     ),
     duts: tuple[str, ...] = option(
@@ -280,7 +279,7 @@ def import_command(
 ) -> None:
     """Turn the FILE of another tool into a topology file (for a lab) or a traffic profile."""
     if tool in PROFILE_READERS:
-        if tg or ends or duts:
+        if tgs or duts:
             raise ProfileError(
                 f"{tool} describes traffic. Only --name and --output can be used with it: leave the other options out."
             )
@@ -290,11 +289,8 @@ def import_command(
         raise TopologyError(
             "--name names a traffic profile, and a lab has a name: leave --name out."
         )
-    if len(ends) > 2:
-        raise TopologyError("--end names one or two nodes: a path has two ends.")
-
     lab = topologies.read_containerlab(file)
-    text = topologies.import_lab(lab, file, tg=tg, ends=ends, duts=duts)
+    text = topologies.import_lab(lab, file, tgs=tgs, duts=duts)
     if output is None:
         click.echo(text, nl=False)
         return

@@ -15,7 +15,6 @@ _NO_CONTAINERS = frozenset({"bridge", "ovs-bridge", "host", "k8s-kind"})
 
 class _Node(ForeignPart):
     kind: str = ""
-    image: str = ""
     longname: str
 
 
@@ -78,7 +77,7 @@ def read_containerlab(path: str | Path) -> Lab:
 
 def _lab_node(name: str, node: _Node) -> LabNode:
     netns = None if node.kind in _NO_CONTAINERS else node.longname
-    return LabNode(name, node.kind, netns, node.image)
+    return LabNode(name, node.kind, netns)
 
 
 def _lab_end(end: _End) -> LabEnd:

@@ -1,6 +1,5 @@
 """A lab of containerlab as a graph, the path of the test traffic through it, and the resulting topology file."""
 
-import re
 from collections import deque
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -11,26 +10,13 @@ from typing import Any
 
 import yaml
 
+from lossratio.checked_arguments import shown_value
 from lossratio.errors import TopologyError
+from lossratio.shipped import names_near
 from lossratio.topology.quantities import as_file_name
 
-_ROUTERS = re.compile(
-    r"frr|bird|quagga|vyos|gobgp|holo|rtr|router|vpp|switch|ovs|cumulus|sonic|firewall|"
-    r"(?<![a-z])(gw|fw|nat|r|rt|sw)(?![a-z])",
-    re.IGNORECASE,
-)
-"""Images and names of `linux` nodes that forward traffic and so are not hosts."""
-_HOSTS = re.compile(
-    r"(?<![a-z])(pc|h|host|client|server|srv|vm|tester|tg|traffic|generator|trex|ixia|ost)(?![a-z])|server|client|host",
-    re.IGNORECASE,
-)
-"""Names of `linux` nodes that are hosts even with several links, such as a server with links to two switches."""
-_MOST_SHOWN = 6
-"""How many other ways are shown."""
 _PORTS = 2
 """Ports of the generator on a path."""
-_LINUX = ("linux", "ext-container")
-"""Kinds of Linux containers without an operating system of a router."""
 
 
 @dataclass(frozen=True)
@@ -43,15 +29,6 @@ class LabNode:
     """Its kind, in containerlab's words."""
     netns: str | None
     """Its network namespace; None: it has none, and traffic only passes through it."""
-    image: str = ""
-    """The image that it is made from; empty: not known."""
-
-    @property
-    def may_be_host(self) -> bool:
-        """Whether it is a Linux node that can run the generator, and its name and image are not those of a router."""
-        if self.netns is None or self.kind not in _LINUX:
-            return False
-        return not _ROUTERS.search(f"{self.image} {self.name}")
 
 
 @dataclass(frozen=True)
@@ -91,36 +68,17 @@ class Lab:
             elif other.node == node:
                 yield other, one
 
-    def is_host(self, name: str) -> bool:
-        """Whether a node is an end system: nothing is forwarded there, and it can have an end of the traffic."""
-        links = len([*self.links_of(name)])
-        is_one = links == 1 or _HOSTS.search(name) is not None
-        return self.nodes[name].may_be_host and links > 0 and is_one
-
-    @property
-    def hosts(self) -> list[str]:
-        """The lab's end systems, in the order of its file."""
-        return [name for name in self.nodes if self.is_host(name)]
-
-    @property
-    def testers(self) -> list[str]:
-        """Nodes that may be a tester with both ports: Linux nodes without an adjacent end system."""
-        hosts = self.hosts
-        testers = []
-        for name, node in self.nodes.items():
-            neighbours = {other.node for _, other in self.links_of(name)}
-            if node.may_be_host and not neighbours.intersection(hosts):
-                testers.append(name)
-        return testers
-
     def way(
         self, first: str, over: Sequence[str], last: str, closed: Collection[str] = ()
     ) -> list[str] | None:
         """The nodes of the shortest way between two nodes through all of `over`, in this order; no node comes twice.
 
-        The way goes through no end systems except those in `over`.
+        Args:
+            first: The first node.
+            over: Nodes that it goes through.
+            last: The last node.
+            closed: Nodes that it does not go through.
         """
-        closed = {*closed, *self.hosts} - {first, *over, last}
         stops = [first, *(node for node in over if node not in (first, last)), last]
         nodes = [first]
         for number, (here, there) in enumerate(pairwise(stops)):
@@ -154,125 +112,66 @@ class _Path:
     """The node with the generator, or the two nodes that each have an end of it."""
     duts: Sequence[str]
     """The nodes that it goes through, in order."""
-    choices: Sequence[str] = ()
-    """Other nodes that the generator could run on."""
-    others: Sequence[Sequence[str]] = ()
-    """Ways between other ends, each from end to end."""
 
 
-def import_lab(
-    lab: Lab,
-    source: Path,
-    *,
-    tg: str | None = None,
-    ends: Sequence[str] = (),
-    duts: Sequence[str] = (),
-) -> str:
+def import_lab(lab: Lab, source: Path, *, tgs: Sequence[str], duts: Sequence[str] = ()) -> str:
     """The text of a topology file for a lab, with the path that test traffic takes through it.
 
     Args:
         lab: The lab, as `read_containerlab` reads it.
         source: The lab's file, which remarks name.
-        tg: The node with the generator, which has both of its ports. None: two end systems of the lab have one port
-            each, or else a host with two links into the lab has both.
-        ends: The end systems at the path's ends: both, or the first one.
+        tgs: The node with both ports of the generator, or the two nodes that have one port each.
         duts: Nodes that the path goes through, in this order; others may be between them.
 
     Raises:
         TopologyError: If the lab has no such path.
     """
-    for name in (*([] if tg is None else [tg]), *ends, *duts):
+    for name in (*tgs, *duts):
         if name not in lab.nodes:
+            near = names_near(name, lab.nodes)
             raise TopologyError(
-                f"{source}: the lab {lab.name} has no node {name!r}; it has {', '.join(lab.nodes) or 'none'}."
+                f"{source}: the lab {lab.name} has no node {shown_value(name)}. Its nodes are {near}"
             )
-    if tg is not None and ends:
-        raise TopologyError(
-            "Choose one place for the generator: a node (--tg), or two end systems (--end)."
-        )
 
-    path = _chosen_path(lab, source, tg, ends, duts)
+    path = _Path(tuple(tgs), _crossed_by(lab, source, tgs, duts))
     text: str = yaml.safe_dump(_topology(lab, source, path), sort_keys=False, width=120)
     return "".join(f"# {line}\n" for line in _remarks(lab, source, path)) + text
 
 
-def _chosen_path(
-    lab: Lab, source: Path, tg: str | None, ends: Sequence[str], duts: Sequence[str]
-) -> _Path:
-    if tg is not None:
-        return _path_round(lab, source, tg, duts)
+def _crossed_by(lab: Lab, source: Path, tgs: Sequence[str], duts: Sequence[str]) -> list[str]:
+    """The nodes on the shortest way between the ends of the generator.
 
-    ways = _ways(lab, ends, duts)
-    if ways:
-        chosen, *others = ways
-        return _Path((chosen[0], chosen[-1]), chosen[1:-1], others=others)
-    if ends:
-        raise TopologyError(
-            f"{source}: there is no path from {ends[0]} to "
-            f"{ends[1] if ends[1:] else 'another end system'}{_through(duts)} over usable links with a device in "
-            f"between. Choose other ends with --end NODE; the lab's end systems are {', '.join(lab.hosts) or 'none'}."
-        )
-
-    rounds = {}
-    for name in lab.testers:
-        way = None if name in duts else _round(lab, name, duts)
-        if way is not None:
-            rounds[name] = way
-
-    if not rounds:
-        raise TopologyError(
-            f"{source}: the lab {lab.name} has no place for a generator: no two hosts (Linux nodes that are not "
-            "routers) have a path between them, and no host has two links into the lab. Add two nodes of kind linux, "
-            "each with a link to the lab."
-        )
-    first, *choices = rounds
-    return _Path((first,), rounds[first], choices)
-
-
-def _through(duts: Sequence[str]) -> str:
-    return f" through {', '.join(duts)}" if duts else ""
-
-
-def _ways(lab: Lab, ends: Sequence[str], duts: Sequence[str]) -> list[list[str]]:
-    """The ways between end systems, each from end to end: first those from the first end system, longest first.
-
-    `ends` are the requested end systems: one, two or none.
+    Raises:
+        TopologyError: If there is none, or the generator cannot be there.
     """
-    hosts = [name for name in lab.hosts if name not in duts]
-    pairs = [*combinations(hosts, 2)]
-    if ends:
-        pairs = [(ends[0], name) for name in ends[1:] or hosts if name != ends[0]]
-
-    ways: list[list[str]] = []
-    for first, last in pairs:
-        way = lab.way(first, duts, last)
-        # Two hosts with nothing between them form no way through a device.
-        if way is not None and len(way) > _PORTS:
-            ways.append(way)
-
-    beginnings = [*dict.fromkeys(way[0] for way in ways)]
-    return sorted(ways, key=lambda way: (beginnings.index(way[0]), -len(way)))
-
-
-def _path_round(lab: Lab, source: Path, tg: str, duts: Sequence[str]) -> _Path:
-    """The way from a node into the lab, and back to it by another link."""
-    if lab.nodes[tg].netns is None:
+    if len(set(tgs)) != len(tgs) or len(tgs) not in (1, _PORTS):
         raise TopologyError(
-            f"{source}: the generator cannot be on {tg}, because no commands reach nodes of kind {lab.nodes[tg].kind}. "
-            "Name another node with --tg."
+            f"{source}: the generator is on one node with two links into the lab (--tg NODE), or on two nodes, one at "
+            f"each end of the path (--tg A --tg B). The nodes of the lab are {', '.join(lab.nodes) or 'none'}."
         )
+    for tg in tgs:
+        if lab.nodes[tg].netns is None:
+            raise TopologyError(
+                f"{source}: the generator cannot be on {tg}, because no commands reach nodes of kind "
+                f"{lab.nodes[tg].kind}. Name another node with --tg."
+            )
 
-    way = _round(lab, tg, duts)
-    if way is None:
+    if len(tgs) == _PORTS:
+        way = (lab.way(tgs[0], duts, tgs[1]) or [])[1:-1]
+        between = f"from {tgs[0]} to {tgs[1]}"
+    else:
+        way = _round(lab, tgs[0], duts)
+        between = f"from {tgs[0]} into the lab and back over another link"
+    if not way:
+        through = f" through {', '.join(duts)}" if duts else ""
         raise TopologyError(
-            f"{source}: there is no path from {tg} into the lab{_through(duts)} and back over another link. Name "
-            "another node with --tg, or two end systems with --end A --end B."
+            f"{source}: there is no path {between}{through} with a device in between. Name other nodes with --tg."
         )
-    return _Path((tg,), way)
+    return way
 
 
-def _round(lab: Lab, tg: str, duts: Sequence[str]) -> list[str] | None:
-    """The shortest way from a node into the lab, and back to it by another link."""
+def _round(lab: Lab, tg: str, duts: Sequence[str]) -> list[str]:
+    """The shortest way from a node into the lab, and back to it by another link; empty if there is none."""
     doors = [other.node for _, other in lab.links_of(tg)]
     pairs = (pair for both in combinations(doors, 2) for pair in dict.fromkeys((both, both[::-1])))
     ways = [
@@ -280,7 +179,7 @@ def _round(lab: Lab, tg: str, duts: Sequence[str]) -> list[str] | None:
         for here, there in pairs
         if (way := lab.way(here, duts, there, {tg})) and set(duts) <= set(way)
     ]
-    return min(ways, key=len, default=None)
+    return min(ways, key=len, default=[])
 
 
 def _next_hops(own: LabEnd, other: LabEnd) -> dict[str, list[str]]:
@@ -382,25 +281,11 @@ def _remarks(lab: Lab, source: Path, path: _Path) -> Iterator[str]:
     if path.ends[1:]:
         yield f"The generator is on both ends of the path, {' and '.join(path.ends)}."
     else:
-        if path.choices:
-            also = f" It could also be on {', '.join(path.choices)}: --tg NODE."
-        else:
-            also = ""
-
-        yield f"The generator is on {path.ends[0]}.{also}"
-    yield f"The path goes through {_crossed(lab, path.duts)}."
-    for way in path.others[:_MOST_SHOWN]:
-        ends = f"--end {way[0]} --end {way[-1]}"
-        yield f"From {way[0]} to {way[-1]} it would go through {_crossed(lab, way[1:-1])}: {ends}."
-    if path.others[_MOST_SHOWN:]:
-        yield f"There are {len(path.others) - _MOST_SHOWN} more paths between end systems: --end A --end B."
+        yield f"The generator is on {path.ends[0]}."
+    crossed = ", ".join(f"{name} ({lab.nodes[name].kind})" for name in path.duts)
+    yield f"The path goes through {crossed}."
     others = [name for name in lab.nodes if name not in path.ends and name not in path.duts]
     if others:
         yield f"Not on the path: {', '.join(others)}. Choose nodes for the path with --dut NODE."
     for reason in lab.left_out:
         yield f"Left out: {reason}."
-
-
-def _crossed(lab: Lab, duts: Sequence[str]) -> str:
-    """The devices on a way, each one with its kind."""
-    return ", ".join(f"{name} ({lab.nodes[name].kind})" for name in duts)

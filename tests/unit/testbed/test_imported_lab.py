@@ -165,7 +165,7 @@ table ip police { chain forward { type filter hook forward priority 0
 }
 }
 END
-"$0" -m lossratio lab import containerlab office.json --output office.yaml
+"$0" -m lossratio lab import containerlab office.json --tg pc1 --tg pc2 --output office.yaml
 printf 'addresses: lab\\nreservation: null\\n' >> office.yaml
 "$0" -m lossratio check office.yaml --connect
 "$0" measure.py

@@ -16,7 +16,8 @@ from lossratio.topology import load_topology
 
 def test_an_imported_lab_is_a_topology_with_the_path(lossratio, tmp_path):
     (tmp_path / "round.json").write_text(ROUND)
-    arguments = ("lab", "import", "containerlab", tmp_path / "round.json", "--output", tmp_path / "round.yaml")
+    arguments = ("lab", "import", "containerlab", tmp_path / "round.json", "--tg", "tester")
+    arguments += ("--output", tmp_path / "round.yaml")
     status, out, _ = lossratio(*arguments)
     assert status == 0
     assert "The path goes through r1 (nokia_srlinux), r2 (nokia_srlinux)." in out
@@ -31,7 +32,19 @@ def test_an_imported_lab_is_a_topology_with_the_path(lossratio, tmp_path):
 def test_an_imported_lab_is_written_in_utf_8_whatever_the_language_of_the_shell(tmp_path):
     lab, file = tmp_path / "round.json", tmp_path / "round.yaml"
     lab.write_text(ROUND.replace('"name": "round"', '"name": "Büro"'), encoding="utf-8")
-    command = [sys.executable, "-m", "lossratio", "lab", "import", "containerlab", lab, "--output", file]
+    command = [
+        sys.executable,
+        "-m",
+        "lossratio",
+        "lab",
+        "import",
+        "containerlab",
+        lab,
+        "--tg",
+        "tester",
+        "--output",
+        file,
+    ]
     plain = {**os.environ, "LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
     done = subprocess.run(command, env=plain, capture_output=True)
     assert (done.returncode, done.stderr) == (0, b"")
