@@ -8,7 +8,6 @@ import sys
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -47,7 +46,7 @@ class _RunCommand(OneValueEach):
             end = args.index("--")
             args, ctx.obj = args[:end], tuple(args[end + 1 :])
         try:
-            return super().parse_args(ctx, _any_of_expanded(args))
+            return super().parse_args(ctx, args)
         except click.NoSuchOption as error:
             instead = _instead_of(error.option_name, ctx.command_path)
             if instead is None:
@@ -83,38 +82,6 @@ def _option_of_robot(name: str) -> str | None:
     known |= {long: long for _, long in options}
     plain = name if not name.startswith("--") else f"--{name.replace('-', '').lower()}"
     return known.get(plain)
-
-
-def _any_of_expanded(args: Sequence[str]) -> list[str]:
-    """Puts the option before each of several files after ``--any-of``."""
-    expanded: list[str] = []
-    is_listing = False
-    words = iter(args)
-    for word in words:
-        if word == "--any-of":
-            is_listing = True
-            # The first testbed may have any name. If there is none, the parser says so.
-            expanded += [word, *islice(words, 1)]
-            continue
-        is_listing = is_listing and word.endswith((".yaml", ".yml"))
-        expanded += ["--any-of", word] if is_listing else [word]
-    return expanded
-
-
-@dataclass(frozen=True)
-class _Where:
-    """The testbeds."""
-
-    topology: Path | None = option(TESTBED, metavar="FILE|NAME")
-    any_of: tuple[Path, ...] = option(
-        "Several identical testbeds; the run takes the first free one.", metavar="FILE..."
-    )
-
-    @property
-    def files(self) -> tuple[Path, ...]:
-        """The topology files."""
-        named = () if self.topology is None else (self.topology,)
-        return (*named, *self.any_of)
 
 
 @dataclass(frozen=True)
@@ -164,7 +131,11 @@ class _Start:
 def run(
     suites: tuple[Path, ...] = argument("SUITE... [-- ROBOT OPTIONS]", type=SUITE),
     *,
-    where: _Where,
+    topologies: tuple[Path, ...] = option(
+        f"{TESTBED} If it is given several times, the run takes the first free one.",
+        "--topology",
+        metavar="FILE|NAME",
+    ),
     tests: _Tests,
     start: _Start,
     results: str | None = option(
@@ -191,7 +162,7 @@ def run(
 
         # A mistake in the address must be an error before the run, not after it.
         Outbox.of(results)
-    outcome = _performed(suites, where, tests, start, robot_options)
+    outcome = _performed(suites, topologies, tests, start, robot_options)
     status = outcome.status
     is_lost = (
         results is not None
@@ -212,7 +183,7 @@ def run(
 
 def _performed(
     suites: tuple[Path, ...],
-    where: _Where,
+    topologies: tuple[Path, ...],
     tests: _Tests,
     start: _Start,
     robot_options: tuple[str, ...],
@@ -226,19 +197,19 @@ def _performed(
 
     wait = start.wait or 0.0
     if start.resume is not None:
-        if where.files or suites or tests.include or tests.job or robot_options:
+        if topologies or suites or tests.include or tests.job or robot_options:
             raise click.UsageError("A resumed run keeps its suites and options: leave them out.")
         return go_on(start.resume, force=start.force, wait=wait, test_timeout=start.test_timeout)
 
     if tests.job is None:
-        if not where.files:
+        if not topologies:
             raise click.UsageError(
                 "Name the testbed, for example --topology local or --topology my-lab.yaml."
             )
         if not suites:
             raise click.UsageError("Name the suites to run, or --job FILE.")
     request = RunRequest(
-        where.files,
+        topologies,
         suites,
         tests.include,
         robot_options,

@@ -82,9 +82,9 @@ def test_a_set_up_that_fails_counts_as_what_it_failed_of(lossratio, tmp_path):
         (["--topology", SIMULATED], "Name the suites"),
         (["suite.robot"], "Name the testbed, for example --topology local"),
         (["--topology", SIMULATED, "--wait", "soon", "suite.robot"], "soon"),
-        (["--any-of", SIMULATED, "missing.yaml", "suite.robot"], "Cannot read missing.yaml"),
-        (["--any-of", "missing", "suite.robot"], "There is no file missing. These come with lossratio: local"),
-        (["suite.robot", "--any-of"], "Option '--any-of' requires an argument."),
+        (["--topology", SIMULATED, "--topology", "missing.yaml", "suite.robot"], "Cannot read missing.yaml"),
+        (["--topology", "missing", "suite.robot"], "There is no file missing. These come with lossratio: local"),
+        (["suite.robot", "--topology"], "Option '--topology' requires an argument."),
         (["--topology", SIMULATED, "--include", "absent", "suite.robot"], "tag 'absent'. Their tags are: a."),
         (["--topology", SIMULATED, "suite.robot", "--", "--test", "absent"], "name 'absent'. Their names are: Passes."),
         (

@@ -52,7 +52,8 @@ def test_a_testbed_of_somebody_else_is_not_available(lossratio, taken, tmp_path)
 
 def test_the_first_testbed_that_is_free_is_taken(lossratio, taken, testbeds, tmp_path):
     tests = "Tells\n    Log To Console    on ${TOPOLOGY}\n"
-    done = lossratio("run", "--any-of", *testbeds, "--wait", "10s", write_suite(tmp_path, tests))
+    options = [word for testbed in testbeds for word in ("--topology", testbed)]
+    done = lossratio("run", *options, "--wait", "10s", write_suite(tmp_path, tests))
     assert done.status == 0
     assert f"on {testbeds[1]}" in done.out
     assert "free" in lossratio("lab", "status", testbeds[1]).out
