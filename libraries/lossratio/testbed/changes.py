@@ -1,7 +1,6 @@
 """Changes between two fingerprints of a testbed, and the side to blame: one table of rules."""
 
 import itertools
-import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
@@ -9,6 +8,7 @@ from typing import Literal
 from lossratio.errors import DutError, LinkError, LossRatioError, TesterError
 from lossratio.testbed.counters import CAUSES, moved
 from lossratio.testbed.fingerprint import ControllerPrint, Fingerprint, NodePrint, PortPrint
+from lossratio.testbed.starvation import frames_meanwhile, longest_wait
 from lossratio.topology import TrafficPath
 from lossratio.trials import (
     BlamedSide,
@@ -153,10 +153,6 @@ LEAST_STOLEN = 0.03
 """CPU seconds. Less does not count as stolen, because the kernel counts in hundredths."""
 LEAST_PRESSURE = 0.5
 """If some process on the TG waits for a CPU for at least this share of a trial's time, the trial is not trusted."""
-SHORT_WAIT = 1e-4
-"""Seconds that a thread of a DUT's program usually waits at most, on average, until it gets a CPU that it shares."""
-LEAST_WAIT = 0.01
-"""If such a thread waits for at least this many seconds beyond its usual waits, the trial is doubtful."""
 LEAST_SUSPENSION = 0.1
 """Seconds. Less does not count as a suspension."""
 LEAST_STANDSTILL = 0.5
@@ -317,7 +313,7 @@ def unanswered(
     """
     if not output.lost_frames and not output.unsent_frames:
         changes = [change for change in changes if not change.is_counted]
-    changes = [*_explaining(changes, trial, output)]
+    changes = list(_explaining(changes, trial, output))
     is_reported = all(
         each.lateness_s is not None and each.stretch_s is None for each in output.directions
     )
@@ -342,19 +338,18 @@ def _explaining(
 ) -> Iterator[Change]:
     """The changes around a trial; a wait of a DUT's program only if it may have cost frames.
 
-    These are at most the frames that came meanwhile. If the trial lost more, repeating it would not help.
+    If the trial lost more frames than came meanwhile, repeating it would not help. Nor would it if a quota made the
+    program wait, because the quota is a part of the DUT.
     """
-    missing = missing_frames(output) or MissingFrames()
-    rates = (each.sent_frames / (each.elapsed_s or trial.duration) for each in output.directions)
-    rate = sum(rates)
+    lost = (missing_frames(output) or MissingFrames()).without_tester
+    limited = {change.node for change in changes if change.rule.change == "quota"}
     for change in changes:
-        came = math.ceil(rate * change.waited)
-        if change.waited and missing.without_tester > came:
-            yield replace(change, rule=_WAITED_AND_SLOW, explained_frames=came)
-        elif change.waited and missing.without_tester:
-            yield replace(change, explained_frames=missing.without_tester)
-        elif not change.waited:
+        if not change.waited:
             yield change
+        elif lost and change.node not in limited:
+            came = frames_meanwhile(change.waited, trial, output)
+            rule = change.rule if lost <= came else _WAITED_AND_SLOW
+            yield replace(change, rule=rule, explained_frames=min(lost, came))
 
 
 def faults_in(now: Fingerprint, way: Way) -> tuple[Change, ...]:
@@ -425,25 +420,10 @@ def _node_changes(name: str, before: Fingerprint, after: Fingerprint, way: Way) 
         rule = _BY_KEY.get((side, cause.change))
         if rule is not None:
             yield Change(rule, name, interface or None, after=counted(count, cause.unit))
-    waited, thread_name = _longest_wait(then, now)
+    waited, thread_name = longest_wait(then, now)
     if side == "DUT" and waited:
         share = format_ratio(min(1.0, waited / elapsed))
         yield Change(_BY_KEY[side, "waited"], name, before=thread_name, after=share, waited=waited)
-
-
-def _longest_wait(then: NodePrint, now: NodePrint) -> tuple[float, str]:
-    """Seconds for which a thread of the DUT's programs had no CPU, and its name, for the thread that waited longest.
-
-    A thread that sleeps often waits a little each time, even on a CPU of its own. Such waits are left out.
-    """
-    waits = [(0.0, "")]
-    for number, thread in now.threads.items():
-        before = then.threads.get(number, thread)
-        waited = thread.waited - before.waited
-        usual = SHORT_WAIT * (thread.runs - before.runs)
-        if waited >= LEAST_WAIT + usual:
-            waits.append((waited, thread.name))
-    return max(waits)
 
 
 def _link_changes(

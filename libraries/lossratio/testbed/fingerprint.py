@@ -21,6 +21,10 @@ _IFF_UP = 0x1
 _MANY = ("port", "thread", "count")
 _TICKS = 100.0
 """Clock ticks per second in /proc/stat, which is the same on every Linux."""
+NOT_FORWARDING = (
+    "vpp_main | handler* | revalidator* | urcu* | ct_clean* | *-intr* | rte_mp_* | dpdk-mp-*"
+)
+"""Names of threads of VPP, Open vSwitch and DPDK that forward no frames, as patterns of a shell's ``case``."""
 
 # Built-in commands, as far as possible. A minus sign stands for a file that is missing or unreadable, such as the
 # carrier of an interface that is down. The kernel adds a wait to a thread's sum when the wait ends. So the script waits
@@ -92,8 +96,10 @@ while read -r programs; do
         for program in $programs; do
             pid=; read -r pid _ < "$program"
             for task in "/proc/${pid:-none}/task"/*; do
+                name=; read -r name < "$task/comm"
+                case $name in NOT_FORWARDING) continue ;; esac
                 while [ "$looks" -lt 50 ] && waits; do looks=$((looks + 1)); sleep 0.02; done
-                waited= runs= name=; read -r _ waited runs < "$task/schedstat"; read -r name < "$task/comm"
+                waited= runs=; read -r _ waited runs < "$task/schedstat"
                 answer="${answer}thread ${task##*/} ${waited:--} ${runs:--} $name;"
             done
         done
@@ -105,7 +111,7 @@ while read -r programs; do
     } 2> /dev/null
     printf '%s\n' "${answer}boot $boot;$cpu;pressure $pressure;uptime $uptime;awake $awake"
 done
-""".replace("PATTERN", shlex.quote(PATTERN))
+""".replace("PATTERN", shlex.quote(PATTERN)).replace("NOT_FORWARDING", NOT_FORWARDING)
 
 
 @dataclass(frozen=True)
