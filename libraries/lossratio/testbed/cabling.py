@@ -214,12 +214,10 @@ class _Cabling:
                 self._judge(end, numbers[end.name], smallest)
             for size, configuration in larger:
                 self._try_size(size, configuration)
-            self._check_tags(first)
             self._check_fields()
 
-        notes = (*self._notes, *self._probe.neighbours_chatter())
         problems = (*self._problems, *self._probe.foreign_traffic())
-        return CablingReport(tuple(self._working()), notes, problems)
+        return CablingReport(tuple(self._working()), tuple(self._notes), problems)
 
     def _working(self) -> Iterator[str]:
         """The directions in which frames come out, with their sizes."""
@@ -371,33 +369,10 @@ class _Cabling:
                 f"{size - FCS_BYTES - 14}."
             )
 
-    def _check_tags(self, configuration: Configuration) -> None:
-        """Checks whether frames came out with the tags of the other direction."""
-        for end in self._probe.ends:
-            direction = next(
-                each for each in configuration.directions if each.transmit == end.interface
-            )
-            own = traffic.vlans_of(bytes.fromhex(direction.frames.header))
-            wanted = traffic.vlans_of(bytes.fromhex(direction.arriving.header))
-            for vlans in sorted(self._probe.seen[end.name].vlans.get(end.peer, set())):
-                if vlans == wanted:
-                    continue
-
-                what = (
-                    f"the VLAN is stripped: frames are sent {_in_vlans(own)} and come out untagged"
-                    if not vlans
-                    else f"frames are sent {_in_vlans(own)} and come out {_in_vlans(vlans)}"
-                )
-                self._problems.append(
-                    f"{end.name} > {end.peer}: {what}, but the profile expects them {_in_vlans(wanted)} there. Look "
-                    "at the mode of the ports (trunk or access), or at the profile's tags."
-                )
-
     def _check_fields(self) -> None:
-        """Checks whether frames came out as a measurement expects, apart from their tags."""
+        """Checks whether frames came out as a measurement expects, with the tags of the other direction."""
         for end in self._probe.ends:
-            seen = self._probe.seen[end.name].changes
-            changes = [change for change in seen.values() if change.name != traffic.VLAN_TAG]
+            changes = [*self._probe.seen[end.name].changes.values()]
             if changes:
                 ways = " ".join([*ways_to_expect(changes), LOOK_AT_DUT])
                 self._problems.append(
@@ -410,9 +385,3 @@ def _received(session: NodeSession, ports: Sequence[Port]) -> dict[str, int]:
     names = [str(port.interface.name) for port in ports]
     counts = session.run("sh", "-c", _COUNTERS, "sh", *names).stdout.split()
     return {str(port): int(count) for port, count in zip(ports, counts, strict=True)}
-
-
-def _in_vlans(vlans: tuple[int, ...]) -> str:
-    if vlans:
-        return f"in VLAN {' and '.join(map(str, vlans))}"
-    return "untagged"
