@@ -218,23 +218,18 @@ class FingerprintReader:
         }
         self._programs = programs
 
-    def read(self) -> Fingerprint:
-        """Reads all nodes at once."""
+    def read(self, *, may_be_silent: bool = False) -> Fingerprint:
+        """Reads all nodes at once. Nodes that do not answer are missing in the fingerprint, if they may be silent."""
         programs = self._programs()
         for name, shell in self._shells.items():
             shell.ask(programs.get(name, ()))
-        return Fingerprint(
-            {name: shell.answer() for name, shell in self._shells.items()}, read_controller()
-        )
-
-    def read_answering(self) -> Fingerprint:
-        """Reads the nodes that answer; the others are missing in the fingerprint."""
         answers: dict[str, NodePrint] = {}
-        programs = self._programs()
         for name, shell in self._shells.items():
-            with suppress(NodeError):
-                shell.ask(programs.get(name, ()))
+            try:
                 answers[name] = shell.answer()
+            except NodeError:
+                if not may_be_silent:
+                    raise
         return Fingerprint(answers, read_controller())
 
     def close(self) -> None:
@@ -251,19 +246,17 @@ class _Shell:
         self._interfaces = interfaces
         self._process: NodeProcess | None = None
         self._asked = 0.0
-        self._is_answered = True
+        self._is_awaited = False
         self._programs: Sequence[str] = ()
 
     def ask(self, programs: Sequence[str]) -> None:
         """Asks for the node's fingerprint, with the threads of programs whose ids are in these files."""
         self._programs = programs
-        if not self._is_answered:
+        if self._is_awaited:
             # The earlier answer may still come, and would be mistaken for the next one.
             self.close()
-        try:
-            self._write()
-        except NodeError:
-            self.close()
+        # If it cannot be asked now, `answer` asks again.
+        with suppress(NodeError):
             self._write()
 
     def answer(self) -> NodePrint:
@@ -282,7 +275,7 @@ class _Shell:
                 "log-in script wrote this, make it write only in interactive shells."
             ) from error
 
-        self._is_answered = True
+        self._is_awaited = False
         return answer
 
     def close(self) -> None:
@@ -295,7 +288,7 @@ class _Shell:
         if self._process is None:
             self._process = self._session.start("sh", "-c", _SCRIPT, "sh", *self._interfaces)
         self._asked = read_controller().running
-        self._is_answered = False
+        self._is_awaited = True
         self._process.write_line(" ".join(self._programs))
 
     def _read(self) -> str:

@@ -85,11 +85,7 @@ class Watch:
         """
         self.is_verified = False
         before = self._last
-        if self.resets_duts:
-            self._last = self._reader.read_answering()
-        else:
-            self._last = self._reader.read()
-
+        self._last = self._reader.read(may_be_silent=self.resets_duts)
         changes: tuple[Change, ...] = ()
         if before is not None:
             changes = changes_between(before, self._last, self._way)
@@ -186,7 +182,7 @@ class Watch:
             # DUTs that do not answer, and whose links are also lost.
             seen: tuple[Change, ...] = ()
             if self._last is not None:
-                seen = changes_between(self._last, self._reader.read_answering(), self._way)
+                seen = changes_between(self._last, self._reader.read(may_be_silent=True), self._way)
 
             changes = tuple(change for change in seen if change.rule.change == "dead")
 

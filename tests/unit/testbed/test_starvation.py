@@ -74,7 +74,7 @@ class Starved:
     def __init__(self):
         self._looks = 0
 
-    def read(self):
+    def read(self, **_):
         self._looks += 1
         return with_node(later(GOOD, self._looks), "DUT1", threads=waiting(0.3 * self._looks))
 
