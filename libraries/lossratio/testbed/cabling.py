@@ -78,19 +78,14 @@ def probe_cabling(
         agent = undo.enter_context(traffic.start_agent(generator, tg))
         paths = tuple(with_names(path, states, takes_cards=takes_cards(tester)) for path in paths)
         tg_ports = [port for path in paths for port in (path.west, path.east)]
-        interfaces = {str(port): str(port.interface.name) for port in tg_ports}
-        macs = {str(state.port): state.state.mac_address for state in states}
-        through = None
-
+        node = traffic.GeneratorNode(tg, agent.facts.interfaces, agent.facts.cpus)
+        opened = traffic.open_generator(generator, node, tg_ports)
         if takes_cards(tester):
-            node = traffic.GeneratorNode(tg, agent.facts.interfaces, agent.facts.cpus)
-            opened = traffic.open_generator(generator, node, tg_ports)
             undo.enter_context(taken_cards(tg, tester, tg_ports))
-            undo.callback(opened.close)
-            interfaces = {str(port): opened.port_name(port) for port in tg_ports}
-            macs = {str(port): opened.mac_address(port) for port in tg_ports}
-            through = opened.single_frames()
-
+        undo.callback(opened.close)
+        interfaces = {str(port): opened.port_name(port) for port in tg_ports}
+        macs = {str(state.port): state.state.mac_address for state in states}
+        macs |= {str(port): opened.mac_address(port) for port in tg_ports}
         ends = _ends(paths, interfaces, macs)
         traffics = [
             traffic.load_profile(profile, frame_size=size, bidirectional=True)
@@ -99,7 +94,13 @@ def probe_cabling(
         others: dict[str, str] = {}
         if not takes_cards(tester):
             others = _other_ports(topology, tg, {end.interface for end in ends})
-        probe = Probe(agent, ends, _make_configurations(topology, ends, traffics), through, others)
+        probe = Probe(
+            agent,
+            ends,
+            _make_configurations(topology, ends, traffics),
+            opened.single_frames(),
+            others,
+        )
         return _Cabling(probe, traffics[-1].directions, sessions, macs).report()
 
 
@@ -149,10 +150,6 @@ def _ends(
         at_east = (hops[-1].east, hops[-1].west) if hops else (None, None)
         sides = ((path.west, path.east, at_west), (path.east, path.west, at_east))
         for port, peer, (neighbour, wrong) in sides:
-            if str(port) not in macs:
-                raise TopologyError(
-                    f"{port}: there is no such interface. To list the interfaces: lossratio check FILE --connect"
-                )
             name, mac = interfaces[str(port)], macs[str(port)]
             ends.append(End(port, name, str(peer), path, neighbour, wrong, mac, len(ends)))
 
