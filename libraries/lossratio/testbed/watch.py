@@ -6,10 +6,11 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 
 from lossratio.errors import DutError, LossRatioError, NodeError, TrafficError
-from lossratio.testbed.changes import ERRORS, Change, Way, changes_between, error_of, faults_in
+from lossratio.testbed.changes import Change, Way, changes_between, error_of, faults_in
 from lossratio.testbed.connections import Connections
 from lossratio.testbed.fingerprint import Fingerprint, FingerprintReader
 from lossratio.testbed.queues import QueueReader
+from lossratio.testbed.rules import ERRORS
 from lossratio.traffic import StoppedTraffic, TrafficMeasurer
 from lossratio.trials import LatencyOutput, QueueCounters, TrialOutput, missing_frames
 

@@ -43,8 +43,6 @@ POLL_SECONDS = 0.5
 """Seconds between two questions of somebody who waits."""
 _LONGEST_TEXT = 200
 """Largest number of characters of an owner or a purpose in a record."""
-_NOT_STARTED = (126, 127)
-"""Exit statuses of a shell for a program that it cannot start or find."""
 _LOG = logging.getLogger(__name__)
 
 
@@ -179,6 +177,13 @@ class _Keeper:
         """The holder of the testbed, for which this keeper waits."""
         self._told = ""
         """Start of the lease that was logged last."""
+        tried = session.run(claim.python, "-I", "-S", "-c", "", check=False)
+        if tried.exit_status != 0:
+            said = " ".join(tried.stderr.split()).rstrip(".")
+            raise NodeError(
+                f"Node {session.name}: there is no Python {claim.python!r} to keep the reservation ({said}). Set the "
+                "generator's 'python' in the topology file to the path of a Python of that node."
+            )
         start = partial(session.start, plain=True)
         self._process: NodeProcess = pack_keeper().start(start, claim.python, "-I", "-S")
 
@@ -220,7 +225,9 @@ class _Keeper:
             line = self._process.read_line(ANSWER_SECONDS)
         except NodeError as error:
             self.close()
-            raise self._explained(error) from error
+            raise NodeError(
+                f"Node {self.session.name}: its reservation does not answer. {error}"
+            ) from error
 
         event = None
         with suppress(ValueError):
@@ -253,19 +260,6 @@ class _Keeper:
         """Ends the keeper, which no longer holds the lease."""
         self._process.close()
 
-    def _explained(self, error: NodeError) -> NodeError:
-        """The explanation for the keeper's end or silence: often there is no such Python."""
-        words = self._process.stderr_tail().strip().splitlines()
-        if self._process.exit_status in _NOT_STARTED or (
-            words and words[-1].endswith("command not found")
-        ):
-            said = f" ({words[-1]})" if words else ""
-            return NodeError(
-                f"Node {self.session.name}: there is no Python {self.claim.python!r} to keep the reservation{said}. "
-                "Set the generator's 'python' in the topology file to the path of a Python of that node."
-            )
-        return NodeError(f"Node {self.session.name}: its reservation does not answer. {error}")
-
 
 class Lease(AbstractContextManager["Lease"]):
     """A lease that this process holds; take it with `Lease.take`, and release it at the end."""
@@ -280,7 +274,8 @@ class Lease(AbstractContextManager["Lease"]):
         self._keeper: _Keeper | None = keeper
         self._lock = threading.Lock()
         self._lost: ReservationLostError | None = None
-        self._pulse = Pulse(self._claim.seconds / BEATS, partial(self._beat, restores))
+        beat = partial(self._renew, may_restart=restores, restores=restores)
+        self._pulse = Pulse(self._claim.seconds / BEATS, beat)
         self._pulse.start()
         self.session.prefix = tuple(granted["prefix"])
 
@@ -338,8 +333,7 @@ class Lease(AbstractContextManager["Lease"]):
             ReservationLostError: If the lease is lost.
             NodeError: If the node cannot be asked; the lease may still be held.
         """
-        with self._lock:
-            self._renew(may_restart=True)
+        self._renew(may_restart=True)
         self.check()
 
     def release(self) -> None:
@@ -365,32 +359,30 @@ class Lease(AbstractContextManager["Lease"]):
                     keeper.ask(self._claim.request(operation))
             keeper.close()
 
-    def _beat(self, restores: bool) -> None:
+    def _renew(self, *, may_restart: bool, restores: bool = False) -> None:
+        """Shows the keeper that this process lives, or continues the lease with another keeper."""
         with self._lock:
             # A log-in during a trial would cost frames. Usually, the next user of the session logs in.
             if restores:
                 self.session.restore()
-            self._renew(may_restart=restores)
+            if self._keeper is None or self._lost is not None:
+                return
+            try:
+                event = self._keeper.ask(self._claim.request("renew"))
+            except NodeError:
+                if not may_restart:
+                    raise
+                self._keeper = _Keeper(self.session, self._claim)
+                event = self._keeper.ask(self._claim.take())
+            if event["event"] != "kept" and not event.get("adopted"):
+                self._lose(self._keeper, event)
 
-    def _renew(self, *, may_restart: bool) -> None:
-        """Shows the keeper that this process lives, or continues the lease with another keeper."""
-        if self._keeper is None or self._lost is not None:
-            return
-        try:
-            event = self._keeper.ask(self._claim.request("renew"))
-        except NodeError:
-            if not may_restart:
-                raise
-            self._keeper = _Keeper(self.session, self._claim)
-            event = self._keeper.ask(self._claim.take())
-        if event["event"] == "kept" or event.get("adopted"):
-            return
-
+    def _lose(self, keeper: _Keeper, event: Mapping[str, Any]) -> None:
+        """Notes that the lease is lost, and for whom."""
         if event["event"] == "granted":
             # A new lease, because the old one was lost. In between, another holder may have changed the testbed.
-            self._keeper.ask(self._claim.request("release"))
-        self._keeper.close()
-
+            keeper.ask(self._claim.request("release"))
+        keeper.close()
         holder = _holder(event.get("holder"))
         why = "somebody has released it, or removed its file"
         if holder is not None:
