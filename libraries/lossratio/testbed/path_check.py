@@ -15,7 +15,6 @@ from lossratio.traffic import (
     AgentClient,
     Configuration,
     DeadPathError,
-    FieldChange,
     MarkedFrame,
     Marker,
     changed_fields,
@@ -27,7 +26,13 @@ from lossratio.traffic import (
     spread_over_flows,
     with_room,
 )
-from lossratio.trials import LOOK_AT_DUT, DirectionCounters, IntegrityError, changes_in_words
+from lossratio.trials import (
+    LOOK_AT_DUT,
+    ChangedField,
+    DirectionCounters,
+    IntegrityError,
+    changes_in_words,
+)
 
 
 class DeadDutError(DutError):
@@ -85,14 +90,15 @@ def check_hops(traffic: CheckedTraffic, links: Sequence[LiveLink], nodes: Watch)
         if error.is_explained:
             raise
         counted = str(error).removesuffix(LOOK_AT_DUT).strip()
-        raise IntegrityError(f"{counted} {_in_words(look_at_fields(traffic))}") from error
+        changed = changes_in_words(look_at_fields(traffic))
+        raise IntegrityError(f"{counted} {changed or LOOK_AT_DUT}") from error
     except DeadPathError as error:
         nodes.check_way()
-        changed = look_at_fields(traffic)
+        changed = changes_in_words(look_at_fields(traffic))
         if changed:
             # Frames with other tags are not recognized as frames of the trial.
             raise IntegrityError(
-                f"The path check found frames that came back changed. {_in_words(changed)}"
+                f"The path check found frames that came back changed. {changed}"
             ) from error
 
         losses = _locate(traffic, links, nodes)
@@ -150,7 +156,7 @@ LOOKED_AT = 8
 _LOOK_SECONDS, _MOST_LOOK_SECONDS = 0.3, 2.0
 
 
-def look_at_fields(checked: CheckedTraffic) -> dict[str, dict[str, FieldChange]]:
+def look_at_fields(checked: CheckedTraffic) -> dict[str, tuple[ChangedField, ...]]:
     """The fields whose values differ in single frames that come back, by direction; none if the examination fails.
 
     They are compared as in trials: `lossratio.agent.core.comparison`.
@@ -189,29 +195,22 @@ def look_at_fields(checked: CheckedTraffic) -> dict[str, dict[str, FieldChange]]
     except TrafficError:
         return {}
 
-    changes: dict[str, dict[str, FieldChange]] = {}
+    changes: dict[str, dict[str, ChangedField]] = {}
     for arrival in answer.arrivals:
         mark = marker.mark_in(arrival.head)
         if mark is None or mark not in frames or arrival.port != directions[mark[0]].receive:
             continue
         direction = directions[mark[0]]
         mac = mac_bytes(macs[arrival.port])
-        of_direction = changes.setdefault(direction.name, {})
+        fields = changes.setdefault(direction.name, {})
         frame = frames[mark]
         for change in changed_fields(
             direction, frame.wanted, arrival.head, mac=mac, length=arrival.length, sent=frame.sent
         ):
-            of_direction.setdefault(change.name, change)
+            seen = ChangedField(change.name, change.before, change.after)
+            fields.setdefault(change.name, seen)
 
-    return {name: fields for name, fields in changes.items() if fields}
-
-
-def _in_words(changes: Mapping[str, Mapping[str, FieldChange]]) -> str:
-    """Which fields differ in which directions, and what to do about it."""
-    return (
-        changes_in_words({name: [*fields.values()] for name, fields in changes.items()})
-        or LOOK_AT_DUT
-    )
+    return {name: tuple(fields.values()) for name, fields in changes.items() if fields}
 
 
 @dataclass(frozen=True)

@@ -223,7 +223,7 @@ def test_a_look_at_single_frames_expects_the_same_as_the_measurement(tmp_path, c
     agent = Agent({"port0>port1": 0}, facts=INTERFACES, change=marked)
     traffic = CheckedTraffic(agent, agent.configure, make_configuration(profile, [PAIR], settle_time=0.0))
     seen = look_at_fields(traffic)
-    assert [fields_in_words([*fields.values()]) for fields in seen.values()] == [words] * bool(words)
+    assert [fields_in_words(fields) for fields in seen.values()] == [words] * bool(words)
 
 
 def test_frames_that_come_back_in_another_vlan_are_no_fault_of_the_wire():
