@@ -6,7 +6,7 @@ sends this package to the node as `lossratio_agent`, so the package imports no o
 added generators import the names below from it.
 """
 
-from .core.comparison import VLAN_TAG, FieldChange, changed_fields
+from .core.comparison import FieldChange, changed_fields
 from .core.configuration import BENCHMARK_NETWORKS, Configuration, Direction, Speaker, mac_bytes
 from .core.frames_spec import (
     COMPENSATION_BYTES,

@@ -338,7 +338,7 @@ def reserve(
     """Reserve the testbed of a topology FILE for some time, e.g. to work by hand."""
     with ExitStack() as undo:
         session, claim = _opened(file, undo, purpose=purpose, seconds=seconds)
-        lease = Lease.take(session, claim, wait=wait or 0.0)
+        lease = Lease.take((session, claim), wait=wait or 0.0)
         lease.leave()
     click.echo(
         f"The testbed is reserved for {claim.owner}, for {format_duration(seconds)}. To use it in runs, first enter "

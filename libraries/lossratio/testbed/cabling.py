@@ -78,19 +78,14 @@ def probe_cabling(
         agent = undo.enter_context(traffic.start_agent(generator, tg))
         paths = tuple(with_names(path, states, takes_cards=takes_cards(tester)) for path in paths)
         tg_ports = [port for path in paths for port in (path.west, path.east)]
-        interfaces = {str(port): str(port.interface.name) for port in tg_ports}
-        macs = {str(state.port): state.state.mac_address for state in states}
-        through = None
-
+        node = traffic.GeneratorNode(tg, agent.facts.interfaces, agent.facts.cpus)
+        opened = traffic.open_generator(generator, node, tg_ports)
         if takes_cards(tester):
-            node = traffic.GeneratorNode(tg, agent.facts.interfaces, agent.facts.cpus)
-            opened = traffic.open_generator(generator, node, tg_ports)
             undo.enter_context(taken_cards(tg, tester, tg_ports))
-            undo.callback(opened.close)
-            interfaces = {str(port): opened.port_name(port) for port in tg_ports}
-            macs = {str(port): opened.mac_address(port) for port in tg_ports}
-            through = opened.single_frames()
-
+        undo.callback(opened.close)
+        interfaces = {str(port): opened.port_name(port) for port in tg_ports}
+        macs = {str(state.port): state.state.mac_address for state in states}
+        macs |= {str(port): opened.mac_address(port) for port in tg_ports}
         ends = _ends(paths, interfaces, macs)
         traffics = [
             traffic.load_profile(profile, frame_size=size, bidirectional=True)
@@ -99,7 +94,13 @@ def probe_cabling(
         others: dict[str, str] = {}
         if not takes_cards(tester):
             others = _other_ports(topology, tg, {end.interface for end in ends})
-        probe = Probe(agent, ends, _make_configurations(topology, ends, traffics), through, others)
+        probe = Probe(
+            agent,
+            ends,
+            _make_configurations(topology, ends, traffics),
+            opened.single_frames(),
+            others,
+        )
         return _Cabling(probe, traffics[-1].directions, sessions, macs).report()
 
 
@@ -149,10 +150,6 @@ def _ends(
         at_east = (hops[-1].east, hops[-1].west) if hops else (None, None)
         sides = ((path.west, path.east, at_west), (path.east, path.west, at_east))
         for port, peer, (neighbour, wrong) in sides:
-            if str(port) not in macs:
-                raise TopologyError(
-                    f"{port}: there is no such interface. To list the interfaces: lossratio check FILE --connect"
-                )
             name, mac = interfaces[str(port)], macs[str(port)]
             ends.append(End(port, name, str(peer), path, neighbour, wrong, mac, len(ends)))
 
@@ -214,12 +211,10 @@ class _Cabling:
                 self._judge(end, numbers[end.name], smallest)
             for size, configuration in larger:
                 self._try_size(size, configuration)
-            self._check_tags(first)
             self._check_fields()
 
-        notes = (*self._notes, *self._probe.neighbours_chatter())
         problems = (*self._problems, *self._probe.foreign_traffic())
-        return CablingReport(tuple(self._working()), notes, problems)
+        return CablingReport(tuple(self._working()), tuple(self._notes), problems)
 
     def _working(self) -> Iterator[str]:
         """The directions in which frames come out, with their sizes."""
@@ -371,33 +366,10 @@ class _Cabling:
                 f"{size - FCS_BYTES - 14}."
             )
 
-    def _check_tags(self, configuration: Configuration) -> None:
-        """Checks whether frames came out with the tags of the other direction."""
-        for end in self._probe.ends:
-            direction = next(
-                each for each in configuration.directions if each.transmit == end.interface
-            )
-            own = traffic.vlans_of(bytes.fromhex(direction.frames.header))
-            wanted = traffic.vlans_of(bytes.fromhex(direction.arriving.header))
-            for vlans in sorted(self._probe.seen[end.name].vlans.get(end.peer, set())):
-                if vlans == wanted:
-                    continue
-
-                what = (
-                    f"the VLAN is stripped: frames are sent {_in_vlans(own)} and come out untagged"
-                    if not vlans
-                    else f"frames are sent {_in_vlans(own)} and come out {_in_vlans(vlans)}"
-                )
-                self._problems.append(
-                    f"{end.name} > {end.peer}: {what}, but the profile expects them {_in_vlans(wanted)} there. Look "
-                    "at the mode of the ports (trunk or access), or at the profile's tags."
-                )
-
     def _check_fields(self) -> None:
-        """Checks whether frames came out as a measurement expects, apart from their tags."""
+        """Checks whether frames came out as a measurement expects, with the tags of the other direction."""
         for end in self._probe.ends:
-            seen = self._probe.seen[end.name].changes
-            changes = [change for change in seen.values() if change.name != traffic.VLAN_TAG]
+            changes = [*self._probe.seen[end.name].changes.values()]
             if changes:
                 ways = " ".join([*ways_to_expect(changes), LOOK_AT_DUT])
                 self._problems.append(
@@ -410,9 +382,3 @@ def _received(session: NodeSession, ports: Sequence[Port]) -> dict[str, int]:
     names = [str(port.interface.name) for port in ports]
     counts = session.run("sh", "-c", _COUNTERS, "sh", *names).stdout.split()
     return {str(port): int(count) for port, count in zip(ports, counts, strict=True)}
-
-
-def _in_vlans(vlans: tuple[int, ...]) -> str:
-    if vlans:
-        return f"in VLAN {' and '.join(map(str, vlans))}"
-    return "untagged"

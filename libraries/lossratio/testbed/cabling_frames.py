@@ -48,8 +48,6 @@ class Seen:
 
     copies: dict[str, Counter[int]] = field(default_factory=dict)
     """How often each frame came out of each port."""
-    vlans: dict[str, set[tuple[int, ...]]] = field(default_factory=dict)
-    """The VLANs, outermost first, with which frames came out of each port."""
     changes: dict[str, traffic.FieldChange] = field(default_factory=dict)
     """The fields, by name, that had other values in frames that came out of the right port."""
 
@@ -79,8 +77,6 @@ class Probe:
     """Names of further ports where frames may come out, by interface."""
     foreign: Counter[tuple[str, str]] = field(default_factory=Counter)
     """Frames of others, by port and description."""
-    chatter: Counter[tuple[str, str]] = field(default_factory=Counter)
-    """Frames of protocols between neighbours, by port and protocol."""
     problems: list[str] = field(default_factory=list)
     """What is wrong, as sentences."""
     is_storm: bool = False
@@ -181,14 +177,6 @@ class Probe:
                 "switch off one of its ports."
             )
 
-    def neighbours_chatter(self) -> Iterator[str]:
-        """The protocols that devices speak with their neighbours."""
-        kinds: dict[str, set[str]] = {}
-        for name, what in self.chatter:
-            kinds.setdefault(name, set()).add(what)
-        for name, of in kinds.items():
-            yield f"{name}: the device sends {', '.join(sorted(of))}, which is normal"
-
     def foreign_traffic(self) -> Iterator[str]:
         """The ports at which frames of others arrive; at each port, the most frequent frame is the example."""
         totals: Counter[str] = Counter()
@@ -204,14 +192,13 @@ class Probe:
             )
 
     def _note_own(self, arrival: traffic.Arrival, mark: tuple[int, int]) -> None:
-        """Notes where a frame of this probe came out, with which tags, and what was changed in it."""
+        """Notes where a frame of this probe came out, and what was changed in it."""
         end_number, frame_number = mark
         end = self.ends[end_number]
         seen = self.seen[end.name]
         names = {each.interface: each.name for each in self.ends} | self.others
         name = names[arrival.port]
         seen.copies.setdefault(name, Counter())[frame_number] += arrival.count
-        seen.vlans.setdefault(name, set()).add(traffic.vlans_of(arrival.head))
 
         if name == end.peer and mark in self._sent:
             mac = traffic.mac_bytes(self.by_name[name].mac)
@@ -222,9 +209,7 @@ class Probe:
                 seen.changes.setdefault(change.name, change)
 
     def _note_other(self, arrival: traffic.Arrival, name: str) -> None:
-        """Notes a frame that somebody else sent, by the port that it came out of."""
+        """Notes a frame that somebody else sent, unless devices find each other with such frames."""
         source = arrival.head[6:12].hex(":")
-        if arrival.chatter is not None:
-            self.chatter[name, arrival.chatter] += arrival.count
-        elif source not in {end.mac for end in self.ends}:
+        if arrival.chatter is None and source not in {end.mac for end in self.ends}:
             self.foreign[name, arrival.in_words] += arrival.count

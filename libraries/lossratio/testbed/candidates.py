@@ -2,12 +2,10 @@
 
 import logging
 import os
-import threading
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from queue import SimpleQueue
 
 from lossratio.errors import LossRatioError, NodeError
 from lossratio.nodes import NO_CREDENTIALS, Credentials, NodeSession
@@ -96,18 +94,17 @@ def _first_free(
 
     If a single testbed is waited for, its errors are raised; others are left out, with a warning.
     """
-    queues: list[tuple[Candidate, Claim, NodeSession]] = []
     errors: list[LossRatioError] = []
+    queues: dict[NodeSession, Candidate] = {}
     for testbed in candidates:
         if testbed.claim is None:
             return testbed, None
         try:
             session = undo.enter_context(log_in(testbed, credentials))
-            queues.append((testbed, testbed.claim, session))
+            queues[session] = testbed
             if len(candidates) > 1 or not wait:
-                return testbed, undo.enter_context(
-                    Lease.take(session, testbed.claim, restores=True)
-                )
+                lease = Lease.take((session, testbed.claim), restores=True)
+                return testbed, undo.enter_context(lease)
         except (NodeError, TestbedReservedError) as error:
             errors.append(error)
             if len(candidates) > 1:
@@ -116,38 +113,6 @@ def _first_free(
     if not queues or not wait:
         raise errors[-1]
 
-    chosen, lease = _first_granted(queues, wait)
-    return chosen, undo.enter_context(lease)
-
-
-def _first_granted(
-    queues: list[tuple[Candidate, Claim, NodeSession]], wait: float
-) -> tuple[Candidate, Lease]:
-    """Waits in the queues of all testbeds at once. The first lease is used, and all later ones are released."""
-    answers: SimpleQueue[tuple[Candidate, Lease] | LossRatioError] = SimpleQueue()
-    first = threading.Lock()
-
-    def queue_up(testbed: Candidate, claim: Claim, session: NodeSession) -> None:
-        try:
-            lease = Lease.take(session, claim, wait=wait, restores=True)
-        except LossRatioError as error:
-            answers.put(error)
-            return
-        if first.acquire(blocking=False):
-            answers.put((testbed, lease))
-        else:
-            lease.release()
-
-    for queue in queues:
-        threading.Thread(target=queue_up, args=queue, daemon=True).start()
-    error: LossRatioError | None = None
-    for _ in queues:
-        answer = answers.get()
-        if not isinstance(answer, LossRatioError):
-            for testbed, _, session in queues:
-                if testbed is not answer[0]:
-                    # A thread that still waits in this testbed's queue leaves the queue.
-                    session.close()
-            return answer
-        error = answer
-    raise error or NodeError("There is no testbed to wait for.")
+    wanted = [(session, testbed.claim) for session, testbed in queues.items() if testbed.claim]
+    lease = undo.enter_context(Lease.take(*wanted, wait=wait, restores=True))
+    return queues[lease.session], lease

@@ -1,14 +1,14 @@
-"""Changes between two fingerprints of a testbed, and the side to blame: one table of rules."""
+"""Changes between two fingerprints of a testbed, and the side to blame."""
 
 import itertools
-import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal
 
-from lossratio.errors import DutError, LinkError, LossRatioError, TesterError
+from lossratio.errors import LossRatioError
 from lossratio.testbed.counters import CAUSES, moved
 from lossratio.testbed.fingerprint import ControllerPrint, Fingerprint, NodePrint, PortPrint
+from lossratio.testbed.rules import ERRORS, FOUND_DOWN, RULES, Rule
+from lossratio.testbed.starvation import frames_meanwhile, longest_wait
 from lossratio.topology import TrafficPath
 from lossratio.trials import (
     BlamedSide,
@@ -20,123 +20,6 @@ from lossratio.trials import (
     missing_frames,
 )
 from lossratio.units import counted, format_ratio
-
-ERRORS: Mapping[BlamedSide, type[LossRatioError]] = {
-    "TG": TesterError,
-    "wire": LinkError,
-    "DUT": DutError,
-}
-"""The error that ends a measurement, for each side to blame. Its name decides the exit status of `lossratio run`. A
-change on the controller's side ends no measurement."""
-Act = Literal["fail", "repair", "repeat", "note"]
-"""The reaction to a change. ``fail``: the measurement ends with the side's error. ``repair``: the testbed is repaired
-as far as possible, and the trial is repeated; if that does not help, the measurement ends in the same way. ``repeat``:
-the trial is repeated a few times, and the last attempt stands, with a doubt. ``note``: the trial stands, with a
-doubt."""
-
-
-@dataclass(frozen=True)
-class Rule:
-    """One row of the table."""
-
-    guilty: BlamedSide
-    """The side to blame, where the change is seen."""
-    change: str
-    """The change, in a word."""
-    act: Act
-    """The reaction to the change."""
-    sentence: str
-    """The message, with ``{node}``, ``{name}`` of the interface or link, ``{before}`` and ``{after}``."""
-    way_out: str
-    """What the user can do, with the same fields."""
-
-
-_BOOTED = "{node} was rebooted"
-_GONE = "interface {name} of {node} no longer exists"
-_DOWN = "interface {name} of {node} was set down"
-_IS_DOWN = "interface {name} of {node} is down"
-_MTU = "the MTU of interface {name} of {node} was {before}, and is now {after}"
-_DEAD = "{node} no longer answers, and its link {name} is down"
-_SPEED = "the link {name} had {before} Mbit/s, and now has {after}"
-_CARRIER = "the link {name} is lost, although both of its ends are set up"
-_FLAPPED = "the link {name} was lost for a while"
-_DAMAGED = "{after} frames were damaged on the link {name}"
-_REFUSED = "a ring of 256 frames, or a backlog, on the link {name} had no room for {after} frames that {node} sent"
-_SUSPENDED = "{node} was suspended for {after} s"
-_STANDSTILL = "{node} stood still for {after} s"
-_STOLEN = "the host of {node} took {after} of a CPU from it"
-_PRESSURE = "processes on {node} waited for a CPU for {after} of the time"
-_WAITED = (
-    "the thread {before} of the DUT's program on {node} waited for a CPU for {after} of the time"
-)
-_HELD = "interface {name} of {node} received {after} of PAUSE or PFC, and had to stop sending"
-_HOLDS = "interface {name} of {node} sent {after} of PAUSE or PFC, so that its neighbour had to stop sending"
-_ALLOWANCE = "the cloud queued or dropped {after} of interface {name} of {node} beyond an allowance"
-_OVERRUN = "the receive ring of interface {name} of {node} had no room for {after}"
-_ONE_CPU = "one CPU got all interrupts of interface {name} of {node}, {after}, and its receive ring had no room"
-_QUOTA = "the CPU quota of the cgroup of {node} stopped its programs {after}"
-_BACKLOG = "the backlog of the kernel of {node} had no room for {after} (softnet)"
-_CLOCK = "the time of day of {node} was set by {after} s"
-_SET_UP = "Set it up again (ip link set dev {name} up), and find out what set it down."
-_SET_UP_FIRST = "Set it up (ip link set dev {name} up)."
-_SET_BACK = "Restore it (ip link set dev {name} mtu {before}), and find out what changed it."
-_FIND = "Look at the drivers and at the log of {node}."
-_CONSOLE = "Look at its console, and at its power."
-_CABLE = "Look at the cable, the transceivers, and the logs of both ends."
-_LESS_WORK = "Do not use this machine while it measures, or measure at lower loads."
-_ALONE = "Do not use {node} while it measures."
-_HOST = "Reserve CPUs for {node} on its host."
-_MORE_CPUS = "Stop other work on {node}, or give its programs more CPUs."
-_NO_PAUSE = (
-    "Switch flow control off at both ends of that link: ethtool --pause {name} rx off tx off."
-)
-_INSTANCE = (
-    "Choose an instance with a larger allowance, or measure below it (ethtool -S {name} shows it)."
-)
-_RING = "Enlarge the ring (ethtool -G {name} rx 4096), or give the generator more CPUs."
-_SPREAD = "Give it more queues (ethtool -L {name} combined 4), or spread its interrupts over more CPUs (irqbalance)."
-_RAISE = "Raise the quota (cpu.max of the cgroup, --cpus of docker, or the CPU limit of the pod)."
-_LONGER = "Enlarge the backlog (sysctl net.core.netdev_max_backlog), or spread the interrupts over more CPUs."
-
-_SIDES: tuple[BlamedSide, ...] = ("TG", "DUT")
-
-# Table: the reaction to each change.
-RULES = (
-    Rule("TG", "rebooted", "repair", _BOOTED, _FIND),
-    Rule("TG", "gone", "repair", _GONE, _FIND),
-    Rule("TG", "down", "repair", _DOWN, _SET_UP),
-    Rule("TG", "mtu", "repair", _MTU, _SET_BACK),
-    Rule("DUT", "rebooted", "fail", _BOOTED, _FIND),
-    Rule("DUT", "dead", "fail", _DEAD, _CONSOLE),
-    Rule("DUT", "gone", "fail", _GONE, _FIND),
-    Rule("DUT", "down", "fail", _DOWN, _SET_UP),
-    Rule("DUT", "mtu", "fail", _MTU, _SET_BACK),
-    Rule("wire", "speed", "fail", _SPEED, _CABLE),
-    Rule("wire", "carrier", "repair", _CARRIER, _CABLE),
-    Rule("wire", "flapped", "repair", _FLAPPED, _CABLE),
-    Rule("wire", "damaged", "repair", _DAMAGED, _CABLE),
-    Rule("wire", "refused", "repeat", _REFUSED, _LESS_WORK),
-    Rule("TG", "suspended", "repeat", _SUSPENDED, _ALONE),
-    Rule("TG", "standstill", "repeat", _STANDSTILL, _HOST),
-    Rule("TG", "stolen", "repeat", _STOLEN, _HOST),
-    Rule("TG", "pressure", "repeat", _PRESSURE, _MORE_CPUS),
-    Rule("DUT", "suspended", "repeat", _SUSPENDED, _ALONE),
-    Rule("DUT", "standstill", "repeat", _STANDSTILL, _HOST),
-    Rule("DUT", "waited", "repeat", _WAITED, _ALONE),
-    Rule("controller", "suspended", "repeat", _SUSPENDED, _ALONE),
-    Rule("DUT", "stolen", "note", _STOLEN, _HOST),
-    *(Rule(side, "quota", "note", _QUOTA, _RAISE) for side in _SIDES),
-    *(Rule(side, "held", "note", _HELD, _NO_PAUSE) for side in _SIDES),
-    *(Rule(side, "holds", "note", _HOLDS, _NO_PAUSE) for side in _SIDES),
-    *(Rule(side, "allowance", "note", _ALLOWANCE, _INSTANCE) for side in _SIDES),
-    Rule("TG", "one_cpu", "note", _ONE_CPU, _SPREAD),
-    Rule("TG", "overrun", "note", _OVERRUN, _RING),
-    Rule("TG", "backlog", "note", _BACKLOG, _LONGER),
-    Rule("controller", "clock", "note", _CLOCK, _ALONE),
-)
-"""The table: what is seen, which side is to blame, and what is done. If there are several changes, the topmost row
-decides. So causes are above their effects: a link whose end was set down also has no carrier."""
-
 
 NOBODY_KNOWN = "The cause is not known"
 """Words of an error whose cause is not known."""
@@ -153,10 +36,6 @@ LEAST_STOLEN = 0.03
 """CPU seconds. Less does not count as stolen, because the kernel counts in hundredths."""
 LEAST_PRESSURE = 0.5
 """If some process on the TG waits for a CPU for at least this share of a trial's time, the trial is not trusted."""
-SHORT_WAIT = 1e-4
-"""Seconds that a thread of a DUT's program usually waits at most, on average, until it gets a CPU that it shares."""
-LEAST_WAIT = 0.01
-"""If such a thread waits for at least this many seconds beyond its usual waits, the trial is doubtful."""
 LEAST_SUSPENSION = 0.1
 """Seconds. Less does not count as a suspension."""
 LEAST_STANDSTILL = 0.5
@@ -317,7 +196,7 @@ def unanswered(
     """
     if not output.lost_frames and not output.unsent_frames:
         changes = [change for change in changes if not change.is_counted]
-    changes = [*_explaining(changes, trial, output)]
+    changes = list(_explaining(changes, trial, output))
     is_reported = all(
         each.lateness_s is not None and each.stretch_s is None for each in output.directions
     )
@@ -342,19 +221,18 @@ def _explaining(
 ) -> Iterator[Change]:
     """The changes around a trial; a wait of a DUT's program only if it may have cost frames.
 
-    These are at most the frames that came meanwhile. If the trial lost more, repeating it would not help.
+    If the trial lost more frames than came meanwhile, repeating it would not help. Nor would it if a quota made the
+    program wait, because the quota is a part of the DUT.
     """
-    missing = missing_frames(output) or MissingFrames()
-    rates = (each.sent_frames / (each.elapsed_s or trial.duration) for each in output.directions)
-    rate = sum(rates)
+    lost = (missing_frames(output) or MissingFrames()).without_tester
+    limited = {change.node for change in changes if change.rule.change == "quota"}
     for change in changes:
-        came = math.ceil(rate * change.waited)
-        if change.waited and missing.without_tester > came:
-            yield replace(change, rule=_WAITED_AND_SLOW, explained_frames=came)
-        elif change.waited and missing.without_tester:
-            yield replace(change, explained_frames=missing.without_tester)
-        elif not change.waited:
+        if not change.waited:
             yield change
+        elif lost and change.node not in limited:
+            came = frames_meanwhile(change.waited, trial, output)
+            rule = change.rule if lost <= came else _WAITED_AND_SLOW
+            yield replace(change, rule=rule, explained_frames=min(lost, came))
 
 
 def faults_in(now: Fingerprint, way: Way) -> tuple[Change, ...]:
@@ -378,8 +256,7 @@ def faults_in(now: Fingerprint, way: Way) -> tuple[Change, ...]:
 def _as_found(fault: Change) -> Change:
     if fault.rule.change != "down":
         return fault
-    rule = replace(fault.rule, sentence=_IS_DOWN, way_out=_SET_UP_FIRST)
-    return replace(fault, rule=rule)
+    return replace(fault, rule=replace(fault.rule, change=FOUND_DOWN))
 
 
 def _controller_changes(before: ControllerPrint, after: ControllerPrint) -> Iterator[Change]:
@@ -425,25 +302,10 @@ def _node_changes(name: str, before: Fingerprint, after: Fingerprint, way: Way) 
         rule = _BY_KEY.get((side, cause.change))
         if rule is not None:
             yield Change(rule, name, interface or None, after=counted(count, cause.unit))
-    waited, thread_name = _longest_wait(then, now)
+    waited, thread_name = longest_wait(then, now)
     if side == "DUT" and waited:
         share = format_ratio(min(1.0, waited / elapsed))
         yield Change(_BY_KEY[side, "waited"], name, before=thread_name, after=share, waited=waited)
-
-
-def _longest_wait(then: NodePrint, now: NodePrint) -> tuple[float, str]:
-    """Seconds for which a thread of the DUT's programs had no CPU, and its name, for the thread that waited longest.
-
-    A thread that sleeps often waits a little each time, even on a CPU of its own. Such waits are left out.
-    """
-    waits = [(0.0, "")]
-    for number, thread in now.threads.items():
-        before = then.threads.get(number, thread)
-        waited = thread.waited - before.waited
-        usual = SHORT_WAIT * (thread.runs - before.runs)
-        if waited >= LEAST_WAIT + usual:
-            waits.append((waited, thread.name))
-    return max(waits)
 
 
 def _link_changes(

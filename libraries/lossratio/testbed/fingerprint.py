@@ -21,6 +21,10 @@ _IFF_UP = 0x1
 _MANY = ("port", "thread", "count")
 _TICKS = 100.0
 """Clock ticks per second in /proc/stat, which is the same on every Linux."""
+NOT_FORWARDING = (
+    "vpp_main | handler* | revalidator* | urcu* | ct_clean* | *-intr* | rte_mp_* | dpdk-mp-*"
+)
+"""Names of threads of VPP, Open vSwitch and DPDK that forward no frames, as patterns of a shell's ``case``."""
 
 # Built-in commands, as far as possible. A minus sign stands for a file that is missing or unreadable, such as the
 # carrier of an interface that is down. The kernel adds a wait to a thread's sum when the wait ends. So the script waits
@@ -92,8 +96,10 @@ while read -r programs; do
         for program in $programs; do
             pid=; read -r pid _ < "$program"
             for task in "/proc/${pid:-none}/task"/*; do
+                name=; read -r name < "$task/comm"
+                case $name in NOT_FORWARDING) continue ;; esac
                 while [ "$looks" -lt 50 ] && waits; do looks=$((looks + 1)); sleep 0.02; done
-                waited= runs= name=; read -r _ waited runs < "$task/schedstat"; read -r name < "$task/comm"
+                waited= runs=; read -r _ waited runs < "$task/schedstat"
                 answer="${answer}thread ${task##*/} ${waited:--} ${runs:--} $name;"
             done
         done
@@ -105,7 +111,7 @@ while read -r programs; do
     } 2> /dev/null
     printf '%s\n' "${answer}boot $boot;$cpu;pressure $pressure;uptime $uptime;awake $awake"
 done
-""".replace("PATTERN", shlex.quote(PATTERN))
+""".replace("PATTERN", shlex.quote(PATTERN)).replace("NOT_FORWARDING", NOT_FORWARDING)
 
 
 @dataclass(frozen=True)
@@ -212,23 +218,18 @@ class FingerprintReader:
         }
         self._programs = programs
 
-    def read(self) -> Fingerprint:
-        """Reads all nodes at once."""
+    def read(self, *, may_be_silent: bool = False) -> Fingerprint:
+        """Reads all nodes at once. Nodes that do not answer are missing in the fingerprint, if they may be silent."""
         programs = self._programs()
         for name, shell in self._shells.items():
             shell.ask(programs.get(name, ()))
-        return Fingerprint(
-            {name: shell.answer() for name, shell in self._shells.items()}, read_controller()
-        )
-
-    def read_answering(self) -> Fingerprint:
-        """Reads the nodes that answer; the others are missing in the fingerprint."""
         answers: dict[str, NodePrint] = {}
-        programs = self._programs()
         for name, shell in self._shells.items():
-            with suppress(NodeError):
-                shell.ask(programs.get(name, ()))
+            try:
                 answers[name] = shell.answer()
+            except NodeError:
+                if not may_be_silent:
+                    raise
         return Fingerprint(answers, read_controller())
 
     def close(self) -> None:
@@ -245,19 +246,17 @@ class _Shell:
         self._interfaces = interfaces
         self._process: NodeProcess | None = None
         self._asked = 0.0
-        self._is_answered = True
+        self._is_awaited = False
         self._programs: Sequence[str] = ()
 
     def ask(self, programs: Sequence[str]) -> None:
         """Asks for the node's fingerprint, with the threads of programs whose ids are in these files."""
         self._programs = programs
-        if not self._is_answered:
+        if self._is_awaited:
             # The earlier answer may still come, and would be mistaken for the next one.
             self.close()
-        try:
-            self._write()
-        except NodeError:
-            self.close()
+        # If it cannot be asked now, `answer` asks again.
+        with suppress(NodeError):
             self._write()
 
     def answer(self) -> NodePrint:
@@ -276,7 +275,7 @@ class _Shell:
                 "log-in script wrote this, make it write only in interactive shells."
             ) from error
 
-        self._is_answered = True
+        self._is_awaited = False
         return answer
 
     def close(self) -> None:
@@ -289,7 +288,7 @@ class _Shell:
         if self._process is None:
             self._process = self._session.start("sh", "-c", _SCRIPT, "sh", *self._interfaces)
         self._asked = read_controller().running
-        self._is_answered = False
+        self._is_awaited = True
         self._process.write_line(" ".join(self._programs))
 
     def _read(self) -> str:

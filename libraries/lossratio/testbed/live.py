@@ -30,7 +30,7 @@ from lossratio.traffic import (
     TrafficProfile,
     check_sends_streams,
 )
-from lossratio.trials import ChangedField, Integrity, LateFrames, Measurer
+from lossratio.trials import Integrity, LateFrames, Measurer
 
 LATE_WAIT = 0.2
 """Seconds to wait for late frames of a measurement's last trial. Late frames of other trials are counted during the
@@ -208,7 +208,7 @@ class LiveTestbed(Testbed):
             reset=self._begin_attempt,
             forget=partial(_forget, connections),
             late_frames=late_frames,
-            look=partial(_changed_fields, checked),
+            look=partial(look_at_fields, checked),
         )
 
     def _begin_attempt(self) -> None:
@@ -341,16 +341,6 @@ def _forget(connections: Connections | None) -> None:
     """Makes devices forget all connections; None: no device keeps any."""
     if connections is not None:
         connections.forget()
-
-
-def _changed_fields(checked: CheckedTraffic) -> dict[str, tuple[ChangedField, ...]]:
-    """The fields that come back with other values in single frames, by direction, as results have them."""
-    changed = {}
-    for name, fields in look_at_fields(checked).items():
-        changed[name] = tuple(
-            ChangedField(field.name, field.before, field.after) for field in fields.values()
-        )
-    return changed
 
 
 def wait_for_late_frames(agent: AgentClient, late_frames: LateFrames) -> None:

@@ -1,7 +1,7 @@
 """Checks before a measurement that frames get through the path, and finds the hop that loses them."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Literal, TypeAlias
 
 from lossratio.dut import Dut, DutCounters, DutOptions
@@ -15,7 +15,6 @@ from lossratio.traffic import (
     AgentClient,
     Configuration,
     DeadPathError,
-    FieldChange,
     MarkedFrame,
     Marker,
     changed_fields,
@@ -27,7 +26,13 @@ from lossratio.traffic import (
     spread_over_flows,
     with_room,
 )
-from lossratio.trials import LOOK_AT_DUT, DirectionCounters, IntegrityError, changes_in_words
+from lossratio.trials import (
+    LOOK_AT_DUT,
+    ChangedField,
+    DirectionCounters,
+    IntegrityError,
+    changes_in_words,
+)
 
 
 class DeadDutError(DutError):
@@ -85,14 +90,15 @@ def check_hops(traffic: CheckedTraffic, links: Sequence[LiveLink], nodes: Watch)
         if error.is_explained:
             raise
         counted = str(error).removesuffix(LOOK_AT_DUT).strip()
-        raise IntegrityError(f"{counted} {_in_words(look_at_fields(traffic))}") from error
+        changed = changes_in_words(look_at_fields(traffic))
+        raise IntegrityError(f"{counted} {changed or LOOK_AT_DUT}") from error
     except DeadPathError as error:
         nodes.check_way()
-        changed = look_at_fields(traffic)
+        changed = changes_in_words(look_at_fields(traffic))
         if changed:
             # Frames with other tags are not recognized as frames of the trial.
             raise IntegrityError(
-                f"The path check found frames that came back changed. {_in_words(changed)}"
+                f"The path check found frames that came back changed. {changed}"
             ) from error
 
         losses = _locate(traffic, links, nodes)
@@ -150,7 +156,7 @@ LOOKED_AT = 8
 _LOOK_SECONDS, _MOST_LOOK_SECONDS = 0.3, 2.0
 
 
-def look_at_fields(checked: CheckedTraffic) -> dict[str, dict[str, FieldChange]]:
+def look_at_fields(checked: CheckedTraffic) -> dict[str, tuple[ChangedField, ...]]:
     """The fields whose values differ in single frames that come back, by direction; none if the examination fails.
 
     They are compared as in trials: `lossratio.agent.core.comparison`.
@@ -189,29 +195,22 @@ def look_at_fields(checked: CheckedTraffic) -> dict[str, dict[str, FieldChange]]
     except TrafficError:
         return {}
 
-    changes: dict[str, dict[str, FieldChange]] = {}
+    changes: dict[str, dict[str, ChangedField]] = {}
     for arrival in answer.arrivals:
         mark = marker.mark_in(arrival.head)
         if mark is None or mark not in frames or arrival.port != directions[mark[0]].receive:
             continue
         direction = directions[mark[0]]
         mac = mac_bytes(macs[arrival.port])
-        of_direction = changes.setdefault(direction.name, {})
+        fields = changes.setdefault(direction.name, {})
         frame = frames[mark]
         for change in changed_fields(
             direction, frame.wanted, arrival.head, mac=mac, length=arrival.length, sent=frame.sent
         ):
-            of_direction.setdefault(change.name, change)
+            seen = ChangedField(change.name, change.before, change.after)
+            fields.setdefault(change.name, seen)
 
-    return {name: fields for name, fields in changes.items() if fields}
-
-
-def _in_words(changes: Mapping[str, Mapping[str, FieldChange]]) -> str:
-    """Which fields differ in which directions, and what to do about it."""
-    return (
-        changes_in_words({name: [*fields.values()] for name, fields in changes.items()})
-        or LOOK_AT_DUT
-    )
+    return {name: tuple(fields.values()) for name, fields in changes.items() if fields}
 
 
 @dataclass(frozen=True)
@@ -298,76 +297,6 @@ def _losses(
             yield _Loss(loss.guilty, f"{direction.name}: {loss.sentence}")
 
 
-@dataclass
-class _Trail:
-    """How far the frames of one direction are known to have come."""
-
-    last: str
-    """The last place that has seen the frames."""
-    sent: int
-    """Number of these frames."""
-    silent: list[str] = field(default_factory=list)
-    """Hops beyond it that did not count them."""
-
-    def seen_at(self, place: str) -> None:
-        """Notes that most of the frames were counted at a place."""
-        self.last = place
-        self.silent = []
-
-    def lost_before(self, hop: _Counter, received: int) -> _Loss:
-        """Notes how few frames arrive at a hop."""
-        name = hop.hop.node_name
-        if received:
-            few = f"only {received:,} of {self.sent:,} frames arrive"
-        else:
-            few = "nothing arrives"
-
-        if self.silent:
-            return self.lost_unseen(f"{few} at {name}")
-
-        if isinstance(hop, _BlackBox):
-            or_filter = " and at the destination MAC addresses"
-        else:
-            or_filter = ""
-
-        return _Loss(
-            "wire",
-            f"{self.last} sends, but {few} at {name}; look at the link between them{or_filter}.",
-        )
-
-    def lost_inside(
-        self, hop: _Counter, counted: DutCounters, received: int, transmitted: int
-    ) -> _Loss:
-        """Notes how few of the frames that a hop receives leave it."""
-        out = f"only {transmitted:,} of them" if transmitted else "none"
-        places = ", ".join(
-            f"{count:,} at {place}" for place, count in counted.dropped.items() if count
-        )
-        where = places or "no counter shows where"
-        return _Loss(
-            "DUT",
-            f"{hop.hop.node_name} receives {received:,} frames and lets {out} out (dropped: {where}).",
-        )
-
-    def lost_before_end(self, end: str) -> _Loss:
-        """All counting hops have sent the frames on, and nothing arrives at the tester."""
-        if self.silent:
-            return self.lost_unseen(f"nothing arrives at {end}")
-        return _Loss(
-            "wire",
-            f"{self.last} sends {self.sent:,} frames on, but nothing arrives at {end}; look at the link between them.",
-        )
-
-    def lost_unseen(self, seen: str) -> _Loss:
-        """Frames are lost in hops that did not count them, or at the links there."""
-        names = " and ".join(self.silent)
-        return _Loss(
-            None,
-            f"{self.last} sends {self.sent:,} frames, and {seen}; no counters of {names} show where they are lost. "
-            f"Look at the forwarding of {names}, and at the links there.",
-        )
-
-
 def _follow(
     start: str,
     end: str,
@@ -378,27 +307,58 @@ def _follow(
     sent: int,
 ) -> _Loss:
     """Finds the place where frames of one direction are lost, as far as hops count them."""
-    trail = _Trail(start, sent)
+    last = start
+    # Hops beyond the last place that has seen the frames: they did not count them.
+    silent: list[str] = []
     for hop, counted in hops:
         name = hop.hop.node_name
         received = counted.received.get(entry)
         transmitted = counted.transmitted.get(leaving)
 
-        if received is not None:
-            if 2 * received < sent:
-                return trail.lost_before(hop, received)
-            trail.seen_at(name)
+        if received is None:
+            silent.append(name)
+        elif 2 * received < sent:
+            few = "nothing arrives"
+            if received:
+                few = f"only {received:,} of {sent:,} frames arrive"
+            or_filter = ""
+            if isinstance(hop, _BlackBox):
+                or_filter = " and at the destination MAC addresses"
+            return _lost_before(f"{few} at {name}", last, sent, silent, or_filter)
+        else:
+            last = name
+            silent = []
 
-        if received is None or transmitted is None:
-            trail.silent.append(name)
         if transmitted is None:
-            continue
-
-        if 2 * transmitted >= sent:
-            trail.seen_at(name)
+            silent = [*dict.fromkeys([*silent, name])]
+        elif 2 * transmitted >= sent:
+            last = name
+            silent = []
         elif received is None:
             few = f"{transmitted:,}" if transmitted else "none"
-            return trail.lost_unseen(f"{name} sends {few} of them on")
+            return _lost_before(f"{name} sends {few} of them on", last, sent, silent)
         else:
-            return trail.lost_inside(hop, counted, received, transmitted)
-    return trail.lost_before_end(end)
+            out = f"only {transmitted:,} of them" if transmitted else "none"
+            dropped = ", ".join(
+                f"{count:,} at {at}" for at, count in counted.dropped.items() if count
+            )
+            where = dropped or "no counter shows where"
+            return _Loss(
+                "DUT", f"{name} receives {received:,} frames and lets {out} out (dropped: {where})."
+            )
+
+    return _lost_before(f"nothing arrives at {end}", last, sent, silent)
+
+
+def _lost_before(
+    seen: str, last: str, sent: int, silent: Sequence[str], or_filter: str = ""
+) -> _Loss:
+    """Frames are lost behind the last place that has seen them: at the link, or in hops that did not count them."""
+    if not silent:
+        return _Loss("wire", f"{last} sends, but {seen}; look at the link between them{or_filter}.")
+    names = " and ".join(silent)
+    return _Loss(
+        None,
+        f"{last} sends {sent:,} frames, and {seen}; no counters of {names} show where they are lost. "
+        f"Look at the forwarding of {names}, and at the links there.",
+    )

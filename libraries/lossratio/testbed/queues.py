@@ -16,13 +16,13 @@ class QueueReader:
 
     def __init__(self, duts: Sequence[Dut[Any]]) -> None:
         self._duts = duts
-        self._counting: list[Dut[Any]] = []
-        self._before: dict[_Place, QueueCounters] = {}
-        self._is_begun = self._is_newest = False
+        self.begin()
 
     def begin(self) -> None:
         """Begins a measurement. Frames follow that belong to no trial."""
-        self._is_begun = self._is_newest = False
+        self._counting = list(self._duts)
+        self._before: dict[_Place, QueueCounters] | None = None
+        self._is_newest = False
 
     def begin_attempt(self) -> None:
         """Reads the counters before an attempt at a trial, unless no frames have passed since the last reading.
@@ -30,16 +30,13 @@ class QueueReader:
         Raises:
             NodeError: If a node cannot be reached.
         """
-        if not self._is_begun:
-            self._counting = list(self._duts)
+        is_first = self._before is None
         if not self._is_newest and self._counting:
             self._before = self._read()
-        if not self._is_begun:
-            nodes = {counters.node for counters in self._before.values()}
-            # Frames have passed the path before. Where no queue has counted one of them, none counts any.
-            self._counting = [dut for dut in self._duts if dut.hop.label in nodes]
-
-        self._is_begun = True
+            if is_first:
+                nodes = {counters.node for counters in self._before.values()}
+                # Frames have passed the path before. Where no queue has counted one of them, none counts any.
+                self._counting = [dut for dut in self._duts if dut.hop.label in nodes]
         self._is_newest = False
 
     def read(self) -> tuple[QueueCounters, ...]:
@@ -50,7 +47,7 @@ class QueueReader:
         """
         if not self._counting:
             return ()
-        before = self._before
+        before = self._before or {}
         self._before = self._read()
         self._is_newest = True
         return tuple(_since(now, before.get(place)) for place, now in self._before.items())

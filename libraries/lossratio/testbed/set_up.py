@@ -142,7 +142,7 @@ def log_in_on_all(
         if leases:
             # Both nodes may be one machine, with one reservation.
             claim = replace(claim, token=leases[0].token)
-        leases.append(undo.enter_context(Lease.take(sessions[tg_name], claim)))
+        leases.append(undo.enter_context(Lease.take((sessions[tg_name], claim))))
 
     for port in path.ports:
         name = port.node_name

@@ -6,10 +6,11 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 
 from lossratio.errors import DutError, LossRatioError, NodeError, TrafficError
-from lossratio.testbed.changes import ERRORS, Change, Way, changes_between, error_of, faults_in
+from lossratio.testbed.changes import Change, Way, changes_between, error_of, faults_in
 from lossratio.testbed.connections import Connections
 from lossratio.testbed.fingerprint import Fingerprint, FingerprintReader
 from lossratio.testbed.queues import QueueReader
+from lossratio.testbed.rules import ERRORS
 from lossratio.traffic import StoppedTraffic, TrafficMeasurer
 from lossratio.trials import LatencyOutput, QueueCounters, TrialOutput, missing_frames
 
@@ -85,11 +86,7 @@ class Watch:
         """
         self.is_verified = False
         before = self._last
-        if self.resets_duts:
-            self._last = self._reader.read_answering()
-        else:
-            self._last = self._reader.read()
-
+        self._last = self._reader.read(may_be_silent=self.resets_duts)
         changes: tuple[Change, ...] = ()
         if before is not None:
             changes = changes_between(before, self._last, self._way)
@@ -186,7 +183,7 @@ class Watch:
             # DUTs that do not answer, and whose links are also lost.
             seen: tuple[Change, ...] = ()
             if self._last is not None:
-                seen = changes_between(self._last, self._reader.read_answering(), self._way)
+                seen = changes_between(self._last, self._reader.read(may_be_silent=True), self._way)
 
             changes = tuple(change for change in seen if change.rule.change == "dead")
 

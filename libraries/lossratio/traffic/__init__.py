@@ -2,7 +2,6 @@
 
 from lossratio.agent import (
     FCS_BYTES as FCS_BYTES,
-    VLAN_TAG as VLAN_TAG,
     Configuration as Configuration,
     Direction as Direction,
     FieldChange as FieldChange,
@@ -70,7 +69,6 @@ from lossratio.traffic.probe import (
     MarkedFrame as MarkedFrame,
     Marker as Marker,
     smallest_probe as smallest_probe,
-    vlans_of as vlans_of,
     with_room as with_room,
 )
 from lossratio.traffic.profile import (

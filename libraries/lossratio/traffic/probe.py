@@ -155,14 +155,6 @@ class Marker:
         return None
 
 
-def vlans_of(frame: bytes) -> tuple[int, ...]:
-    """VLANs of a frame's tags, from the outside in."""
-    return tuple(
-        int.from_bytes(frame[place : place + 2], "big") & 0xFFF
-        for place in range(14, behind_tags(frame), 4)
-    )
-
-
 def with_room(direction: Direction) -> Direction:
     """The smallest frames of a direction, in which there is room for a mark."""
     smallest = min(size for size, _ in direction.frames.sizes)

@@ -22,7 +22,7 @@ from lossratio.results.findings import message
 from lossratio.runs.job import load_job
 from lossratio.runs.record import read_record
 from lossratio.testbed.loads import read_record as read_limits
-from lossratio.testbed.reservation.keeper.record import DamagedRecordError, Record, described, parsed
+from lossratio.testbed.reservation.keeper.record import DamagedRecordError, NewerRecordError, Record, described, parsed
 from lossratio.topology import Topology, load_topology
 from lossratio.topology.model import draw_topology
 from lossratio.traffic import TrafficProfile, load_profile
@@ -242,8 +242,8 @@ def _result() -> str:
 def _read_reservation(path: Path) -> Record:
     try:
         return parsed(path.read_bytes())
-    except DamagedRecordError as error:
-        raise ReservationError(f"{path}: {error.why}") from error
+    except (DamagedRecordError, NewerRecordError) as error:
+        raise ReservationError(f"{path}: {error}") from error
 
 
 def _work_with_reservation(record: Record) -> None:

@@ -33,7 +33,7 @@ class Lab:
         return self._stack.enter_context(self.server.connect())
 
     def take(self, owner="alice@here", *, wait=0.0, seconds=5.0, session=None, **fields):
-        lease = Lease.take(session or self.session(), self.claim(owner, seconds, **fields), wait=wait)
+        lease = Lease.take((session or self.session(), self.claim(owner, seconds, **fields)), wait=wait)
         self._stack.callback(lease.release)
         return lease
 

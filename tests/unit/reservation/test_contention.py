@@ -8,13 +8,14 @@ import subprocess
 import sys
 import threading
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from ssh_server import needs_sshd
 from waiting import wait_until
 
-from lossratio.testbed.reservation.lease import TestbedReservedError, holder_of
+from lossratio.testbed.reservation.lease import Lease, TestbedReservedError, holder_of
 
 pytestmark = needs_sshd
 LIBRARIES = Path(__file__).parents[3] / "libraries"
@@ -65,6 +66,19 @@ def test_a_request_that_does_not_wait_does_not_jump_the_queue(lab):
     with pytest.raises(TestbedReservedError):
         lab.take("hasty")
     assert done.wait(300)
+
+
+def test_who_waits_for_several_testbeds_gets_the_first_free_one_and_leaves_the_other_queue(lab):
+    first = lab.take("first")
+    claims = [lab.claim("many"), replace(lab.claim("many"), name="other")]
+    other = Lease.take((lab.session(), replace(lab.claim("first"), name="other")))
+    threading.Timer(0.3, other.release).start()
+    with Lease.take(*((lab.session(), claim) for claim in claims), wait=300) as lease:
+        assert holder_of(lab.session(), claims[1]).owner == "many"
+        wait_until(lambda: len(lab.tickets()) == 1)
+        lease.confirm()
+    first.release()
+    lab.take("second")
 
 
 def test_processes_that_are_killed_while_they_wait_or_hold_keep_nobody_out(lab, tmp_path):

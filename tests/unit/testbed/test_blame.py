@@ -9,8 +9,9 @@ from fingerprint_examples import GOOD, NOW, SEEN, UP, WAY, later, with_node, wit
 
 from lossratio.errors import DutError, LinkError, TesterError, TrafficError
 from lossratio.exit_status import FailureKind, kind_of_error
-from lossratio.testbed.changes import RULES, changes_between, error_of, faults_in, guilty_of
+from lossratio.testbed.changes import changes_between, error_of, faults_in, guilty_of
 from lossratio.testbed.fingerprint import Fingerprint, NodePrint
+from lossratio.testbed.rules import FOUND_DOWN, RULES
 
 ROOT = Path(__file__).parents[3]
 
@@ -52,7 +53,7 @@ def test_an_end_that_was_set_down_explains_that_the_other_has_no_carrier(end, ot
     now = with_port(now, *other, has_carrier=False, carrier_changes=3)
     assert [(change.node, change.rule.change) for change in changes_between(GOOD, now, WAY)] == [(end[0], "down")]
     faults = faults_in(now, WAY)
-    assert [(change.node, change.rule.change) for change in faults] == [(end[0], "down")]
+    assert [(change.node, change.rule.change) for change in faults] == [(end[0], FOUND_DOWN)]
     # Perhaps it has never been up.
     told = f"interface {end[1]} of {end[0]} is down. Set it up (ip link set dev {end[1]} up)."
     assert str(error_of(faults)).endswith(told)

@@ -256,7 +256,7 @@ def test_stripped_tags_copies_and_dead_paths_are_named(cases):
     lines = cases["tags"]
     assert any(
         line.startswith(
-            "PROBLEM: TG.west > TG.east: the VLAN is stripped: frames are sent in VLAN 100 and come out untagged"
+            "PROBLEM: TG.west > TG.east: frames do not come out as they were sent: only the VLAN tag differs: "
         )
         for line in lines
     )

@@ -223,7 +223,7 @@ def test_a_look_at_single_frames_expects_the_same_as_the_measurement(tmp_path, c
     agent = Agent({"port0>port1": 0}, facts=INTERFACES, change=marked)
     traffic = CheckedTraffic(agent, agent.configure, make_configuration(profile, [PAIR], settle_time=0.0))
     seen = look_at_fields(traffic)
-    assert [fields_in_words([*fields.values()]) for fields in seen.values()] == [words] * bool(words)
+    assert [fields_in_words(fields) for fields in seen.values()] == [words] * bool(words)
 
 
 def test_frames_that_come_back_in_another_vlan_are_no_fault_of_the_wire():
@@ -277,7 +277,7 @@ def test_a_link_on_which_nothing_arrives_is_named_by_its_ends():
 
 def test_a_last_link_that_loses_everything_is_named():
     message = error_of({"port0>port1": 0, "port1>port0": SENT}, [forwarding(hop) for hop in HOPS])
-    assert "The wire is to blame: port0>port1: DUT2 sends 10 frames on, but nothing arrives at TG.port1;" in message
+    assert "The wire is to blame: port0>port1: DUT2 sends, but nothing arrives at TG.port1;" in message
 
 
 ONE_HOP = TrafficPath("TG", port("TG", "port0"), port("TG", "port1"), HOPS[:1])
@@ -333,7 +333,9 @@ def silent(hop):
 def test_nobody_is_blamed_where_no_counter_shows_who_loses_frames(duts, seen):
     received = {"port0>port1": 0, "port1>port0": SENT}
     if seen is None:
-        assert "The wire is to blame: port0>port1: DUT2 sends 10 frames on" in error_of(received, duts)
+        assert "The wire is to blame: port0>port1: DUT2 sends, but nothing arrives at TG.port1" in error_of(
+            received, duts
+        )
         return
     message = error_of(received, duts, DeadPathError)
     assert f"The cause is not known: port0>port1: {seen}" in message

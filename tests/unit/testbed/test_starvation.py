@@ -6,7 +6,7 @@ import os
 from contextlib import closing
 
 import pytest
-from fingerprint_examples import GOOD, NOW, WAY, later, waiting, with_node
+from fingerprint_examples import GOOD, NOW, SEEN, WAY, later, waiting, with_node
 
 from lossratio.nodes import NodeSession
 from lossratio.testbed import fingerprint
@@ -60,6 +60,12 @@ def test_a_wait_explains_no_more_frames_than_came_meanwhile(waited, runs, output
     assert [(change.rule.act, change.explained_frames) for change in changes_in(output, waited, runs)] == found
 
 
+def test_a_wait_for_a_quota_belongs_to_the_device_and_is_not_repeated():
+    limited = with_node(SEEN["DUT", "quota"], "DUT1", threads=waiting(0.2))
+    changes = unanswered(changes_between(GOOD, limited, WAY), TRIAL, output_of(8))
+    assert [change.rule.change for change in changes] == ["quota"]
+
+
 class Starved:
     """A testbed whose thread waits for 0.3 s between two looks, every time."""
 
@@ -68,7 +74,7 @@ class Starved:
     def __init__(self):
         self._looks = 0
 
-    def read(self):
+    def read(self, **_):
         self._looks += 1
         return with_node(later(GOOD, self._looks), "DUT1", threads=waiting(0.3 * self._looks))
 
@@ -91,22 +97,15 @@ def test_a_program_that_always_waits_is_measured_in_bounded_time_with_the_frames
         assert output.incidents[-1].explained_frames == 2800
 
 
-@pytest.mark.parametrize(
-    ("state", "runs", "seen"),
-    [
-        pytest.param("R", 5, (1.3, 6), id="it waits, and its wait counts when it ends"),
-        pytest.param("R", 6, (1.0, 6), id="it runs"),
-        pytest.param("S", 5, (1.0, 5), id="it sleeps"),
-    ],
-)
-def test_a_look_at_a_thread_that_waits_lasts_until_it_runs(tmp_path, monkeypatch, state, runs, seen):
+def look_at(tmp_path, monkeypatch, name, state, runs):
+    """The threads of a program that the script sees; a thread that waits runs after the first sleep."""
     task = tmp_path / "4711/task/12"
     task.mkdir(parents=True)
     files = {
-        "stat": f"12 (a b) {state} 1",
-        "comm": "a b",
+        "stat": f"12 ({name}) {state} 1",
+        "comm": name,
         "schedstat": f"10 1000000000 {runs}",
-        "status": "Name:\ta b\nvoluntary_ctxt_switches:\t2\nnonvoluntary_ctxt_switches:\t3",
+        "status": f"Name:\t{name}\nvoluntary_ctxt_switches:\t2\nnonvoluntary_ctxt_switches:\t3",
         "../../pid": "4711 1",
         "../../../sleep": f"#!/bin/sh\necho 10 1300000000 6 > {task}/schedstat",
     }
@@ -118,5 +117,22 @@ def test_a_look_at_a_thread_that_waits_lasts_until_it_runs(tmp_path, monkeypatch
     with NodeSession.here("node") as session:
         reader = FingerprintReader({"node": session}, {}, lambda: {"node": (str(tmp_path / "4711/pid"),)})
         with closing(reader):
-            (thread,) = reader.read().nodes["node"].threads.values()
+            return list(reader.read().nodes["node"].threads.values())
+
+
+@pytest.mark.parametrize(
+    ("state", "runs", "seen"),
+    [
+        pytest.param("R", 5, (1.3, 6), id="it waits, and its wait counts when it ends"),
+        pytest.param("R", 6, (1.0, 6), id="it runs"),
+        pytest.param("S", 5, (1.0, 5), id="it sleeps"),
+    ],
+)
+def test_a_look_at_a_thread_that_waits_lasts_until_it_runs(tmp_path, monkeypatch, state, runs, seen):
+    (thread,) = look_at(tmp_path, monkeypatch, "a b", state, runs)
     assert (thread.name, thread.waited, thread.runs) == ("a b", *seen)
+
+
+@pytest.mark.parametrize("name", ["vpp_main", "revalidator13", "eal-intr-thread", "dpdk-mp-msg"])
+def test_nobody_waits_for_a_thread_that_forwards_no_frames(tmp_path, monkeypatch, name):
+    assert look_at(tmp_path, monkeypatch, name, "R", 5) == []

@@ -110,7 +110,7 @@ def refused():
 
 for name in ("CLIENT", "SERVER"):
     with NodeSession.connect(name, topology.nodes[name]) as session:
-        with Lease.take(session, make_claim(topology, purpose="other work", node_name=name)):
+        with Lease.take((session, make_claim(topology, purpose="other work", node_name=name))):
             refused()
 refused()
 print(json.dumps(refusals))

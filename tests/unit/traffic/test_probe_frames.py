@@ -9,7 +9,7 @@ from scapy.layers.inet6 import ICMPv6MLReport2, ICMPv6ND_RS, IPv6, IPv6ExtHdrHop
 from scapy.layers.l2 import ARP, LLC, STP, Dot1Q, Dot3, Ether
 from traffic_lab import PAIR
 
-from lossratio.traffic import Arrival, Marker, load_profile, make_configuration, smallest_probe, vlans_of
+from lossratio.traffic import Arrival, Marker, load_profile, make_configuration, smallest_probe
 
 MACS = ("02:00:00:00:00:01", "02:00:00:00:00:02")
 
@@ -60,4 +60,3 @@ def test_frames_of_others_are_named():
     ipv6 = Ether(src=MACS[0]) / IPv6(src="2001:db8::1", dst="2001:db8::2")
     assert Arrival("tg0", bytes(ipv6), 60, 1).in_words.startswith("IPv6 from 2001:db8::1 to 2001:db8::2")
     assert Arrival("tg0", bytes(Ether(src=MACS[0], type=0x9000)), 60, 1).in_words == f"ethertype 0x9000 from {MACS[0]}"
-    assert vlans_of(bytes(ip)) == (7,)

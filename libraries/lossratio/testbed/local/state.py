@@ -8,7 +8,6 @@ import fcntl
 import os
 import secrets
 import shutil
-import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -106,30 +105,15 @@ def _root_locked() -> Iterator[Path]:
 
 
 def _root() -> Path:
-    for base in (_state_home, _temporary_home):
-        with suppress(OSError, RuntimeError):
-            root = base() / "lossratio" / "testbeds"
-            root.mkdir(mode=0o700, parents=True, exist_ok=True)
-            root.chmod(0o700)
-            return root
-    raise TopologyError(
-        "No local testbed can be built: there is no directory for its keys, neither below "
-        f"~/.local/state nor below {tempfile.gettempdir()}; set XDG_STATE_HOME to a writable "
-        "directory."
-    )
-
-
-def _state_home() -> Path:
     home = os.environ.get("XDG_STATE_HOME")
-    if home:
-        return Path(home)
-    return Path.home() / ".local" / "state"
-
-
-def _temporary_home() -> Path:
-    home = Path(tempfile.gettempdir(), f"lossratio-{os.geteuid()}")
-    home.mkdir(mode=0o700, exist_ok=True)
-    # Every user may write there, so another user may have made the directory.
-    if home.is_symlink() or home.stat().st_uid != os.geteuid():
-        raise PermissionError
-    return home
+    try:
+        base = Path(home) if home else Path.home() / ".local" / "state"
+        root = base / "lossratio" / "testbeds"
+        root.mkdir(mode=0o700, parents=True, exist_ok=True)
+        root.chmod(0o700)
+    except (OSError, RuntimeError) as error:
+        raise TopologyError(
+            f"No local testbed can be built: there is no directory for its keys: {error}. Set XDG_STATE_HOME to a "
+            "writable directory."
+        ) from error
+    return root

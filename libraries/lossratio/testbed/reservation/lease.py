@@ -41,8 +41,8 @@ ANSWER_SECONDS = 30.0
 """Seconds that an answer may take."""
 POLL_SECONDS = 0.5
 """Seconds between two questions of somebody who waits."""
-_NOT_STARTED = (126, 127)
-"""Exit statuses of a shell for a program that it cannot start or find."""
+_LONGEST_TEXT = 200
+"""Largest number of characters of an owner or a purpose in a record."""
 _LOG = logging.getLogger(__name__)
 
 
@@ -74,9 +74,9 @@ class Claim:
         """The request for the lease."""
         lease = {
             "token": secrets.token_hex(16),
-            "owner": self.owner,
+            "owner": self.owner[:_LONGEST_TEXT],
             "process": os.getpid(),
-            "purpose": self.purpose,
+            "purpose": self.purpose[:_LONGEST_TEXT],
             "started": f"{datetime.now(timezone.utc):%Y-%m-%dT%H:%M:%SZ}",
         }
         return self.request("take", token=self.token, lease=lease)
@@ -135,11 +135,6 @@ class Holder:
     left: float
     """Seconds until a lease ends that was left for some time; 0: it ends with its holder's connection."""
 
-    @classmethod
-    def from_json(cls, data: Mapping[str, Any] | None) -> "Holder | None":
-        """Reads the keeper's report."""
-        return None if data is None else cls(**data)
-
     @property
     def end(self) -> str:
         """When the lease ends, e.g. ``in 10 min``."""
@@ -152,14 +147,15 @@ class Holder:
         return f"{self.owner} (process {self.process}){purpose}, since {self.started}"
 
 
+def _holder(data: Mapping[str, Any] | None) -> Holder | None:
+    """The holder in an answer of the keeper; None: nobody has the testbed."""
+    return None if data is None else Holder(**data)
+
+
 class TestbedReservedError(ReservationError):
-    """Another owner, the `holder`, has the testbed; None: it is free, but other owners came earlier and wait for it."""
+    """Another owner has the testbed; or it is free, but other owners came earlier and wait for it."""
 
     __test__ = False
-
-    def __init__(self, message: str, holder: Holder | None) -> None:
-        super().__init__(message)
-        self.holder = holder
 
 
 class ReservationLostError(ReservationError):
@@ -175,10 +171,47 @@ class _Keeper:
     """A keeper on the TG node, which answers requests."""
 
     def __init__(self, session: NodeSession, claim: Claim) -> None:
-        self._node_name = session.name
-        self._python = claim.python
+        self.session = session
+        self.claim = claim
+        self._holder: Holder | None = None
+        """The holder of the testbed, for which this keeper waits."""
+        self._told = ""
+        """Start of the lease that was logged last."""
+        tried = session.run(claim.python, "-I", "-S", "-c", "", check=False)
+        if tried.exit_status != 0:
+            said = " ".join(tried.stderr.split()).rstrip(".")
+            raise NodeError(
+                f"Node {session.name}: there is no Python {claim.python!r} to keep the reservation ({said}). Set the "
+                "generator's 'python' in the topology file to the path of a Python of that node."
+            )
         start = partial(session.start, plain=True)
         self._process: NodeProcess = pack_keeper().start(start, claim.python, "-I", "-S")
+
+    def take(self) -> Mapping[str, Any] | None:
+        """What the lease is granted with; None: somebody else has it or came earlier, and this keeper waits."""
+        event = self.ask(self.claim.take())
+        if event["event"] == "waiting":
+            self._holder = _holder(event["holder"])
+            return None
+        before = _holder(event["taken_over"])
+        if before is not None:
+            _LOG.warning(
+                "Node %s: the last holder of the testbed is gone without releasing it: %s.",
+                self.session.name,
+                before,
+            )
+        return event
+
+    def tell(self) -> None:
+        """Logs for whom it waits, once for each holder."""
+        holder = self._holder
+        if holder is not None and holder.started != self._told:
+            self._told = holder.started
+            _LOG.warning(
+                "Node %s: waiting for the testbed, which is reserved for %s.",
+                self.session.name,
+                holder,
+            )
 
     def ask(self, request: Mapping[str, Any]) -> Mapping[str, Any]:
         """The answer to a request.
@@ -192,102 +225,95 @@ class _Keeper:
             line = self._process.read_line(ANSWER_SECONDS)
         except NodeError as error:
             self.close()
-            raise self._explained(error) from error
+            raise NodeError(
+                f"Node {self.session.name}: its reservation does not answer. {error}"
+            ) from error
 
         event = None
         with suppress(ValueError):
             event = json.loads(line)
         if not isinstance(event, dict):
             raise NodeError(
-                f"Node {self._node_name}: its reservation answered {line[:200]!r}, which is not "
+                f"Node {self.session.name}: its reservation answered {line[:200]!r}, which is not "
                 "JSON. If a log-in script, such as .bashrc, wrote this, make it write only "
                 "in interactive shells."
             )
         if event["event"] == "error":
             raise ReservationError(
-                f"Node {self._node_name}: the testbed cannot be reserved: {event['message']}."
+                f"Node {self.session.name}: the testbed cannot be reserved: {event['message']}."
             )
         return event
+
+    def unavailable(self, waited: float) -> TestbedReservedError:
+        """The error after waiting for so many seconds in vain."""
+        whose = "others have waited for it longer"
+        if self._holder is not None:
+            whose = f"it is reserved for {self._holder}. The reservation ends {self._holder.end}"
+        enough = f" {waited:g} s were not enough." if waited else ""
+        return TestbedReservedError(
+            f"Node {self.session.name}: the testbed is not available: {whose}.{enough} 'lossratio run' can wait for "
+            "it (--wait 2h), or take the first free one of several (--topology for each). 'lossratio lab status' "
+            "shows who uses it. Testbeds that share only the TG need reservations of different names in their "
+            "topology files."
+        )
 
     def close(self) -> None:
         """Ends the keeper, which no longer holds the lease."""
         self._process.close()
 
-    def _explained(self, error: NodeError) -> NodeError:
-        """The explanation for the keeper's end or silence: often there is no such Python."""
-        words = self._process.stderr_tail().strip().splitlines()
-        if self._process.exit_status in _NOT_STARTED or (
-            words and words[-1].endswith("command not found")
-        ):
-            said = f" ({words[-1]})" if words else ""
-            return NodeError(
-                f"Node {self._node_name}: there is no Python {self._python!r} to keep the reservation{said}. Set the "
-                "generator's 'python' in the topology file to the path of a Python of that node."
-            )
-        return NodeError(f"Node {self._node_name}: its reservation does not answer. {error}")
-
 
 class Lease(AbstractContextManager["Lease"]):
     """A lease that this process holds; take it with `Lease.take`, and release it at the end."""
 
-    def __init__(
-        self,
-        session: NodeSession,
-        claim: Claim,
-        keeper: _Keeper,
-        granted: Mapping[str, Any],
-        restores: bool,
-    ) -> None:
+    def __init__(self, keeper: _Keeper, granted: Mapping[str, Any], *, restores: bool) -> None:
         self.token: str = granted["token"]
+        self.session = keeper.session
+        """The log-in on the TG."""
         self._is_borrowed: bool = granted["adopted"]
         """Whether another process took the lease, so that releasing it here has no effect."""
-        self._session = session
-        self._claim = replace(claim, token=self.token)
+        self._claim = replace(keeper.claim, token=self.token)
         self._keeper: _Keeper | None = keeper
         self._lock = threading.Lock()
         self._lost: ReservationLostError | None = None
-        self._pulse = Pulse(claim.seconds / BEATS, partial(self._beat, restores))
+        beat = partial(self._renew, may_restart=restores, restores=restores)
+        self._pulse = Pulse(self._claim.seconds / BEATS, beat)
         self._pulse.start()
-        session.prefix = tuple(granted["prefix"])
+        self.session.prefix = tuple(granted["prefix"])
 
     @classmethod
     def take(
-        cls, session: NodeSession, claim: Claim, *, wait: float = 0.0, restores: bool = False
+        cls, *wanted: tuple[NodeSession, Claim], wait: float = 0.0, restores: bool = False
     ) -> "Lease":
-        """Waits for the testbed in a fair queue, at most this many seconds, and takes it.
+        """Waits in the fair queues of testbeds, at most this many seconds, and takes the first that becomes free.
 
         Processes that are started over the TG's session from now on end with the lease. With `restores`, the heartbeat
         logs in again if the connection is lost; only use it if nothing else uses the session.
 
         Raises:
-            TestbedReservedError: If the testbed did not become free in time; the message names the holder.
+            TestbedReservedError: If no testbed became free in time; the message names the holder.
             ReservationError: If the TG node cannot keep a reservation.
-            NodeError: If the connection is lost.
+            NodeError: If the connection is lost; of several testbeds, the last one's.
         """
-        keeper = _Keeper(session, claim)
-        event = _queue_up(session.name, keeper, claim, wait)
-        if event["event"] != "granted":
-            keeper.close()
-            holder = Holder.from_json(event["holder"])
-            whose = "others have waited for it longer"
-            if holder is not None:
-                whose = f"it is reserved for {holder}. The reservation ends {holder.end}"
-            waited = f" {wait:g} s were not enough." if wait else ""
-            raise TestbedReservedError(
-                f"Node {session.name}: the testbed is not available: {whose}.{waited} 'lossratio run' can wait for "
-                "it (--wait 2h), or take the first free one of several (--topology for each). 'lossratio lab status' "
-                "shows who uses it. Testbeds that share only the TG need reservations of different names in their topology files.",
-                holder,
-            )
+        deadline = time.monotonic() + wait
+        waiting = [_Keeper(session, claim) for session, claim in wanted]
+        try:
+            while True:
+                for keeper in tuple(waiting):
+                    granted = _asked(keeper, waiting)
+                    if granted is not None:
+                        waiting.remove(keeper)
+                        return cls(keeper, granted, restores=restores)
 
-        before = Holder.from_json(event["taken_over"])
-        if before is not None:
-            _LOG.warning(
-                "Node %s: the last holder of the testbed is gone without releasing it: %s.",
-                session.name,
-                before,
-            )
-        return cls(session, claim, keeper, event, restores)
+                left = deadline - time.monotonic()
+                if left <= 0:
+                    raise waiting[-1].unavailable(wait)
+                for keeper in waiting:
+                    keeper.tell()
+                time.sleep(min(POLL_SECONDS, left))
+        finally:
+            # Who waits no longer leaves the queue.
+            for keeper in waiting:
+                keeper.close()
 
     def __exit__(self, *exception: object) -> None:
         self.release()
@@ -308,8 +334,7 @@ class Lease(AbstractContextManager["Lease"]):
             ReservationLostError: If the lease is lost.
             NodeError: If the node cannot be asked; the lease may still be held.
         """
-        with self._lock:
-            self._renew(may_restart=True)
+        self._renew(may_restart=True)
         self.check()
 
     def release(self) -> None:
@@ -328,72 +353,63 @@ class Lease(AbstractContextManager["Lease"]):
             if keeper is None:
                 return
 
-            self._session.prefix = ()
+            self.session.prefix = ()
             # If it cannot be asked, the lease ends with the connection.
             with suppress(NodeError, ReservationError):
                 if operation is not None:
                     keeper.ask(self._claim.request(operation))
             keeper.close()
 
-    def _beat(self, restores: bool) -> None:
+    def _renew(self, *, may_restart: bool, restores: bool = False) -> None:
+        """Shows the keeper that this process lives, or continues the lease with another keeper."""
         with self._lock:
             # A log-in during a trial would cost frames. Usually, the next user of the session logs in.
             if restores:
-                self._session.restore()
-            self._renew(may_restart=restores)
+                self.session.restore()
+            if self._keeper is None or self._lost is not None:
+                return
+            try:
+                event = self._keeper.ask(self._claim.request("renew"))
+            except NodeError:
+                if not may_restart:
+                    raise
+                self._keeper = _Keeper(self.session, self._claim)
+                event = self._keeper.ask(self._claim.take())
+            if event["event"] != "kept" and not event.get("adopted"):
+                self._lose(self._keeper, event)
 
-    def _renew(self, *, may_restart: bool) -> None:
-        """Shows the keeper that this process lives, or continues the lease with another keeper."""
-        if self._keeper is None or self._lost is not None:
-            return
-        try:
-            event = self._keeper.ask(self._claim.request("renew"))
-        except NodeError:
-            if not may_restart:
-                raise
-            self._keeper = _Keeper(self._session, self._claim)
-            event = self._keeper.ask(self._claim.take())
-        if event["event"] == "kept" or event.get("adopted"):
-            return
-
+    def _lose(self, keeper: _Keeper, event: Mapping[str, Any]) -> None:
+        """Notes that the lease is lost, and for whom."""
         if event["event"] == "granted":
             # A new lease, because the old one was lost. In between, another holder may have changed the testbed.
-            self._keeper.ask(self._claim.request("release"))
-        self._keeper.close()
-
-        holder = Holder.from_json(event.get("holder"))
+            keeper.ask(self._claim.request("release"))
+        keeper.close()
+        holder = _holder(event.get("holder"))
         why = "somebody has released it, or removed its file"
         if holder is not None:
             why = f"its holder is now {holder}"
         self._lost = ReservationLostError(
-            f"Node {self._session.name}: the reservation of this testbed was lost: {why}. This run has stopped. "
+            f"Node {self.session.name}: the reservation of this testbed was lost: {why}. This run has stopped. "
             "Start it again when the testbed is free."
         )
 
 
-def _queue_up(name: str, keeper: _Keeper, claim: Claim, wait: float) -> Mapping[str, Any]:
-    """Asks for the lease until it is granted or the time is over, and logs for whom it waits; the last answer."""
-    deadline = time.monotonic() + wait
-    told = None
-    while (event := keeper.ask(claim.take()))["event"] == "waiting":
-        left = deadline - time.monotonic()
-        if left <= 0:
-            return event
-
-        holder = Holder.from_json(event["holder"])
-        if holder is not None and holder.started != told:
-            told = holder.started
-            _LOG.warning(
-                "Node %s: waiting for the testbed, which is reserved for %s.", name, holder
-            )
-        time.sleep(min(POLL_SECONDS, left))
-    return event
+def _asked(keeper: _Keeper, waiting: list[_Keeper]) -> Mapping[str, Any] | None:
+    """See `_Keeper.take`; a keeper that does not answer is left out, unless it is the last one."""
+    try:
+        return keeper.take()
+    except NodeError as error:
+        if len(waiting) == 1:
+            raise
+        _LOG.warning("%s", error)
+        waiting.remove(keeper)
+        return None
 
 
 def holder_of(session: NodeSession, claim: Claim) -> Holder | None:
     """The holder of the testbed; None: it is free. Errors of node and connection are those of `Lease.take`."""
     with closing(_Keeper(session, claim)) as keeper:
-        return Holder.from_json(keeper.ask(claim.request("status"))["holder"])
+        return _holder(keeper.ask(claim.request("status"))["holder"])
 
 
 def clear(session: NodeSession, claim: Claim, *, force: bool) -> Holder | None:
@@ -406,11 +422,10 @@ def clear(session: NodeSession, claim: Claim, *, force: bool) -> Holder | None:
     """
     with closing(_Keeper(session, claim)) as keeper:
         answer = keeper.ask(claim.request("clear", owner=claim.owner, force=force))
-    holder = Holder.from_json(answer["holder"])
+    holder = _holder(answer["holder"])
     if answer["event"] == "refused":
         raise TestbedReservedError(
             f"Node {session.name}: the testbed is reserved for {holder}, not for {claim.owner}. Ask them, or end "
-            "the reservation: lossratio lab release --force.",
-            holder,
+            "the reservation: lossratio lab release --force."
         )
     return holder

@@ -19,7 +19,7 @@ import time
 from contextlib import suppress
 from typing import Any, Dict
 
-from .record import VERSION, DamagedRecordError, Lease, ReservationFile, boot, clock, described
+from .record import VERSION, DamagedRecordError, Lease, NewerRecordError, ReservationFile, boot, clock, described
 
 MARK = "LOSSRATIO_LEASE"
 """Environment variable of all processes that were started under a lease, with the lease's token."""
@@ -28,8 +28,6 @@ PLACE = "LOSSRATIO_TESTBED"
 END_SECONDS = 2.0
 WATCH_SECONDS = 1.0
 """Seconds between two looks at the record, in which another user may have ended the lease."""
-LONGEST_TEXT = 200
-"""Largest number of characters of an owner or a purpose in a record."""
 Message = Dict[str, Any]
 
 
@@ -73,9 +71,7 @@ class Keeper:
 
             # Processes of earlier leases end before this one begins.
             _end_marked(PLACE, self._file.mark())
-            asked = request["lease"]
-            short = {name: str(asked[name])[:LONGEST_TEXT] for name in ("owner", "purpose")}
-            lease = {**asked, **short, "version": VERSION, "ticket": self._ticket, "expires": 0.0}
+            lease = {**request["lease"], "version": VERSION, "ticket": self._ticket, "expires": 0.0}
             record.update(lease=lease, granted=self._ticket)
         return self._granted(lease, adopted=False, taken_over=described(before))
 
@@ -134,10 +130,8 @@ def main() -> None:
                 request = json.loads(sys.stdin.readline() or sys.exit())
         finally:
             keeper.end()
-    except DamagedRecordError as error:
-        way_out = "Make sure that nobody is measuring there, and repair it: lossratio lab release --force"
-        damage = f"the record is damaged ({error.why}), so it is not known who has the testbed. {way_out}"
-        say({"event": "error", "message": f"{place}: {damage if error.may_repair else error.why}"})
+    except (DamagedRecordError, NewerRecordError) as error:
+        say({"event": "error", "message": f"{place}: {error}"})
     except OSError as error:
         elsewhere = "To keep it elsewhere, e.g. in memory: reservation: {directory: /dev/shm/lossratio}"
         say({"event": "error", "message": f"{place}: {error.strerror}. {elsewhere} in the topology file"})

@@ -32,13 +32,11 @@ Record = Dict[str, Any]
 
 
 class DamagedRecordError(Exception):
-    """The file does not hold a record of a reservation."""
+    """The file does not hold a record of a reservation; by force, a new one replaces it."""
 
-    def __init__(self, why: str, *, may_repair: bool = True) -> None:
-        super().__init__(why)
-        self.why = why
-        self.may_repair = may_repair
-        """Whether a new record may replace it; a record of a newer version must stay."""
+
+class NewerRecordError(Exception):
+    """A newer version has written the record, which must stay."""
 
 
 class ReservationFile:
@@ -46,11 +44,8 @@ class ReservationFile:
 
     def __init__(self, path: str) -> None:
         self.path = path
-        directory = os.path.dirname(path)
-        if not os.path.isdir(directory):
-            with suppress(FileExistsError):
-                os.makedirs(directory)
-                os.chmod(directory, 0o1777)  # noqa: S103 (all users that log in may reserve)
+        # All users that log in may reserve.
+        os.makedirs(os.path.dirname(path), 0o1777, exist_ok=True)
         self._fd = self._open()
         """This process must not open and close another descriptor of the file, because that drops the locks."""
 
@@ -68,8 +63,8 @@ class ReservationFile:
             before = os.pread(self._fd, RECORD_BYTES, 0)
             try:
                 record = parsed(before)
-            except DamagedRecordError as error:
-                if not (repair and error.may_repair):
+            except DamagedRecordError:
+                if not repair:
                     raise
                 record = {"lease": None, "granted": time.time_ns()}
 
@@ -123,13 +118,12 @@ class ReservationFile:
         return False
 
     def _open(self) -> int:
+        # In a directory of all users, the kernel refuses to create a file that another user has already made.
         while True:
             with suppress(FileNotFoundError):
                 return os.open(self.path, os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
             with suppress(FileExistsError):
-                fd = os.open(self.path, os.O_RDWR | os.O_CLOEXEC | os.O_CREAT | os.O_EXCL, 0o666)
-                os.fchmod(fd, 0o666)
-                return fd
+                return os.open(self.path, os.O_RDWR | os.O_CLOEXEC | os.O_CREAT | os.O_EXCL, 0o666)
 
 
 def parsed(data: bytes) -> Record:
@@ -137,6 +131,7 @@ def parsed(data: bytes) -> Record:
 
     Raises:
         DamagedRecordError: If the data are not a record.
+        NewerRecordError: If they are one of a newer version.
     """
     if not data:
         return {"lease": None, "granted": 0}
@@ -145,12 +140,15 @@ def parsed(data: bytes) -> Record:
         lease = record["lease"]
         if lease is None or _is_sound(lease):
             return {"lease": lease, "granted": int(record.get("granted", 0))}
-    raise DamagedRecordError("it does not say who has the testbed")
+    raise DamagedRecordError(
+        "the record is damaged (it does not say who has the testbed), so it is not known who has the testbed. Make "
+        "sure that nobody is measuring there, and repair it: lossratio lab release --force"
+    )
 
 
 def _is_sound(lease: Lease) -> bool:
     if lease["version"] > VERSION:
-        raise DamagedRecordError("a newer version of lossratio has written it: use that version", may_repair=False)
+        raise NewerRecordError("a newer version of lossratio has written it: use that version")
     are_types_right = all(type(lease[name]) is kind for name, kind in _FIELDS.items())
     return are_types_right and max(abs(lease["ticket"]), abs(lease["expires"])) < _LARGEST
 
