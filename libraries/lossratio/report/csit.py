@@ -131,9 +131,11 @@ def _names(result: TestResult) -> tuple[dict[str, str], str]:
     threads = next(
         (tag for tag in tags if re.fullmatch(rf"\d+t{parts['cores']}", tag)), parts["cores"]
     )
+    name = f"{parts['size']}-{parts['cores']}-{body}-{parts['type']}"
+    long_name = filter(None, (suite["nic"], parts["size"], threads, body))
     names = {
-        "test_id": f"{'.'.join(folders)}.{parts['size']}-{parts['cores']}-{body}-{parts['type']}",
-        "test_name_long": "-".join(filter(None, (suite["nic"], parts["size"], threads, body))),
+        "test_id": ".".join((*folders, name)),
+        "test_name_long": "-".join(long_name),
         "test_name_short": body,
         "test_type": parts["type"],
     }
