@@ -1,6 +1,6 @@
 """Alerts about trends, set up in a YAML file: each is the input of a command, which may be any program.
 
-An alert says what changed, where, and how certain that is. A later alert says who explained the change, and why. Each
+An alert says what changed, and where. A later alert says who explained the change, and why. Each
 alert is sent once: a memory beside the file records the alerts that were sent, so the next night sends no second alert
 about the same change. An alert that could not be sent is tried again.
 """
@@ -9,23 +9,23 @@ import json
 import math
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
-import numpy as np
 from pydantic import AwareDatetime, BaseModel, BeforeValidator, Field
 
 from lossratio import callouts
 from lossratio.errors import ReportError, StorageError
-from lossratio.history.trend import ALARMS, LOOK_AT, Trend, TrendVerdict, missing_in_a_row
+from lossratio.history.trend import ALARMS, Trend, TrendVerdict
+from lossratio.history.trend_formats import trend_as_data
 from lossratio.history.trend_words import describe_trend
 from lossratio.input_file import MOST_RECORDED_BYTES, parse_json, read_input_file
 from lossratio.quantities import FilePath
 from lossratio.records import FileModel
 from lossratio.report import write_report
-from lossratio.units import and_more, counted, format_change_size, results_counted
+from lossratio.units import and_more, counted, format_change_size
 from lossratio.yaml_file import load_yaml_file
 
 FORMAT: Literal["lossratio-alerts/1"] = "lossratio-alerts/1"
@@ -154,7 +154,7 @@ def _as_input(alert: Alert, trends: Sequence[Trend]) -> str:
         return text
     data = {
         "text": f"{alert_subject(trends)}\n\n{text}",
-        "trends": [_trend_as_data(trend) for trend in trends],
+        "trends": [trend_as_data(trend) for trend in trends],
     }
     return json.dumps(data)
 
@@ -178,43 +178,7 @@ def _paragraph(trend: Trend) -> Iterator[str]:
     yield f"What: {describe_trend(trend)}"
     device = f", device {key.device}" if key.device else ""
     yield f"Where: testbed {key.testbed}, test {key.test}, {key.quantity}{device}"
-    yield f"How sure: {how_sure(trend)}"
     yield f"Newest result: {trend.series.times[-1]:%Y-%m-%d %H:%M} UTC"
-
-
-def how_sure(trend: Trend) -> str:
-    """How certain an alarm is, in words: the results that agree, and the size of the change over the usual scatter.
-
-    The scatter is the standard deviation of the values in the step before the change.
-    """
-    if trend.verdict is TrendVerdict.NO_VALUE or trend.change is None:
-        missing = missing_in_a_row(trend.series)
-        if missing > 1:
-            return f"certain: the newest {missing} results have no value"
-        return "certain: the newest result has no value; it is the only one so far"
-
-    finite = np.flatnonzero(np.isfinite(trend.series.values))
-    values = trend.series.values[finite]
-    if trend.bands is not None:
-        values = trend.bands.lowered(values)
-    change = trend.change
-    older = next(step for step in reversed(trend.steps) if step.mean == change.before)
-    before = values[(finite >= older.first) & (finite <= older.last)]
-    newest = values[-LOOK_AT:]
-    worse = int(np.count_nonzero(np.abs(newest - change.after) < np.abs(newest - change.before)))
-    since = int(np.count_nonzero(finite >= trend.series.times.index(change.began)))
-    said = f"{worse} of the {len(newest)} newest results agree, {since} since the change"
-    scatter = float(before.std(ddof=1)) if len(before) > 2 else 0.0
-    if scatter > 0.0:
-        size = change.after
-        if np.isfinite(change.ratio):
-            size = abs(change.ratio * change.before)
-        size /= scatter
-        said += f"; the change is {size:.3g} times the scatter of the {results_counted(len(before))} before"
-
-    if trend.bands is not None:
-        said += "; the values are in two bands, and these are the values of the lower one"
-    return said
 
 
 def _key(trend: Trend, verdict: TrendVerdict) -> str:
@@ -248,17 +212,3 @@ def _problems(loaded: _AlertsFile) -> Iterator[tuple[tuple[str | int, ...], str]
     for index, alert in enumerate(loaded.alerts):
         if alert.name in names[:index]:
             yield ("alerts", index, "name"), f"another alert is called {alert.name!r}"
-
-
-def _trend_as_data(trend: Trend) -> dict[str, Any]:
-    ratio = None
-    if trend.change is not None and np.isfinite(trend.change.ratio):
-        ratio = trend.change.ratio
-
-    return {
-        **asdict(trend.series.key),
-        "verdict": trend.verdict.value,
-        "ratio": ratio,
-        "began": trend.began.isoformat(),
-        "how_sure": how_sure(trend),
-    }

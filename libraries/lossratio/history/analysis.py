@@ -4,6 +4,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from fnmatch import fnmatchcase
+from glob import escape
 from pathlib import Path
 
 from lossratio.checked_arguments import shown_value
@@ -15,7 +16,7 @@ from lossratio.history.annotations import (
     add_known_changes,
     load_known_changes,
 )
-from lossratio.history.entries import entries_of
+from lossratio.history.entries import Entry, entries_of
 from lossratio.history.series import Series, SeriesKey, series_of
 from lossratio.history.store import History, Query, StoredEntries
 from lossratio.history.testers import with_testers
@@ -82,8 +83,13 @@ class Analysis:
         return any(trend.verdict not in NO_VERDICT for trend in self.trends)
 
 
-def analyse(history: History, request: TrendRequest) -> Analysis:
+def analyse(history: History, request: TrendRequest, added: Sequence[Entry] = ()) -> Analysis:
     """Computes the trends of a history.
+
+    Args:
+        history: The history.
+        request: Which trends to compute.
+        added: The entries of a result that follow the history, which is not changed.
 
     Raises:
         ReportError: If the history or the known changes cannot be read, or the history has no such testbed, test,
@@ -91,8 +97,8 @@ def analyse(history: History, request: TrendRequest) -> Analysis:
     """
     changes = _known_changes(history, request.annotations)
     fresh = request.fresh if request.readings else None
-    stored = history.read(Query(request.testbed, fresh, changes.names))
-    if request.testbed is not None:
+    stored = history.read(Query(request.testbed, fresh, changes.names, added))
+    if request.testbed is not None and not added:
         _check_known("testbed", request.testbed, history.testbeds())
     known = changes.followed
     whole = list(series_of(stored.table, request.last))
@@ -252,16 +258,20 @@ def require_no_regression(
         ReportError: If the history cannot be read, or the result has no such quantity.
     """
     entries = list(entries_of(Run(history.path, (result,))))
-    changes = _known_changes(history, None)
-    query = Query(entries[0]["testbed"], same=changes.names, added=entries)
-    # One result more than usual: the result to judge, which needs no confirmation.
-    found = list(series_of(history.read(query).table, TrendRequest.last + 1))
     judged = entries[0]
-    test = changes.names.get(judged["test"], judged["test"])
-    series = [one for one in found if one.key.test == test and one.times[-1] == judged["started"]]
-    known = changes.followed
-    rules = TrendRules(fresh, least_change, confirm=1)
-    trends = with_testers(trends_of(series, known, rules), _twins(found, known, rules), rules)
+    name: str = judged["test"]
+    renamed = _known_changes(history, None).names
+    # One result more than usual: the result to judge, which needs no confirmation.
+    request = TrendRequest(
+        fresh,
+        least_change,
+        confirm=1,
+        testbed=judged["testbed"],
+        test=escape(renamed.get(name, name)),
+        last=TrendRequest.last + 1,
+    )
+    found = analyse(history, request, entries).trends
+    trends = [trend for trend in found if trend.series.times[-1] == judged["started"]]
     chosen = [trend for trend in trends if quantity in (None, trend.series.key.quantity)]
     if not chosen:
         names = [trend.series.key.quantity for trend in trends]

@@ -7,8 +7,6 @@ import gzip
 import hashlib
 import os
 import re
-import secrets
-import shutil
 import tarfile
 import tempfile
 import time
@@ -100,8 +98,7 @@ class ObjectStore:
             path = f"{root}/{name}"
             if _is_folder(files):
                 # Only object stores show nothing but whole objects.
-                with _whole(Path(path)) as part:
-                    shutil.copyfile(file, part)
+                _write(Path(path), file.read_bytes())
             else:
                 files.put_file(str(file), path)
 
@@ -113,8 +110,7 @@ class ObjectStore:
         """
         with self._errors(f"give {name}"):
             files, root = self._opened
-            with _whole(file) as part:
-                files.get_file(f"{root}/{name}", str(part))
+            _write(file, files.cat_file(f"{root}/{name}"))
 
     def names(self, pattern: str) -> list[str]:
         """Names of the objects that match a pattern, with ``*`` within and ``**`` across slashes.
@@ -167,16 +163,9 @@ def _is_folder(files: Any) -> bool:
     return isinstance(files, LocalFileSystem)
 
 
-@contextmanager
-def _whole(file: Path) -> Iterator[Path]:
-    """Gives a file to write, which takes the place of another one once it is whole."""
+def _write(file: Path, data: bytes) -> None:
     file.parent.mkdir(parents=True, exist_ok=True)
-    part = file.with_name(f".{file.name}.{secrets.token_hex(4)}.part")
-    try:
-        yield part
-        part.replace(file)
-    finally:
-        part.unlink(missing_ok=True)
+    write_whole(file, data)
 
 
 def check_without_secrets(place: str) -> None:

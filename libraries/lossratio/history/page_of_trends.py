@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from datetime import date, datetime, timezone
 from functools import partial
 from operator import attrgetter
-from typing import NamedTuple
 from urllib.parse import quote
 
 import numpy as np
@@ -54,18 +53,6 @@ _KINDS = {
 """Classes of the verdicts that are neither alarms nor decided."""
 
 
-class _Result(NamedTuple):
-    """A result of a series, in words."""
-
-    began: str
-    value: str
-    bounds: str
-    state: str
-    run: str
-    link: str | None
-    """Address of the page of its run."""
-
-
 @dataclass(frozen=True)
 class _Row:
     """A row of the overview."""
@@ -74,8 +61,6 @@ class _Row:
     """The trend."""
     link: str
     """The name of its section."""
-    newest: _Result
-    """Its newest result."""
 
     @property
     def series(self) -> Series:
@@ -98,33 +83,6 @@ class _Row:
         return bool(self.trend.change or self.trend.is_alarm or self.trend.new_kinds)
 
 
-def _result(series: Series, index: int, links: Callable[[str], str | None]) -> _Result:
-    """A result by its index."""
-    run = series["run"][index] or ""
-    reason = series["reason"][index]
-    # Record: the cells of a row.
-    return _Result(
-        began=f"{series.times[index]:%Y-%m-%d %H:%M}",
-        value=_in_words(series, index),
-        bounds=_bounds(series, index),
-        state="; ".join(filter(None, (*sorted(series.kinds[index]), reason))),
-        run=run,
-        link=links(run) if run else None,
-    )
-
-
-def _in_words(series: Series, index: int) -> str:
-    value = float(series.values[index])
-    if np.isfinite(value):
-        return series.unit.format(value)
-    return "no value"
-
-
-def _bounds(series: Series, index: int) -> str:
-    ends = [series.unit.format(end) for end in series.bounds_of(index) if end is not None]
-    return range_in_words(ends[0], ends[-1]) if ends else ""
-
-
 def _quoted_number(row: _Row) -> float | None:
     """The newest value, if it was measured as requested."""
     value = float(row.series.values[-1])
@@ -136,7 +94,7 @@ def _quoted_number(row: _Row) -> float | None:
 def _quoted(row: _Row) -> str:
     if _quoted_number(row) is None:
         return drawing.NOTHING
-    return _in_words(row.series, -1)
+    return row.series.value_in_words(-1)
 
 
 def _verdict(row: _Row) -> str:
@@ -185,6 +143,14 @@ def _size(row: _Row) -> int:
     return len(row.series.times)
 
 
+def _bounds(row: _Row) -> str:
+    return row.series.bounds_in_words(-1)
+
+
+def _began(row: _Row) -> str:
+    return f"{row.series.times[-1]:%Y-%m-%d %H:%M}"
+
+
 def _series_of(row: _Row) -> str:
     return "latency and telemetry" if row.series.is_reading else "results"
 
@@ -198,10 +164,10 @@ _COLUMNS: tuple[drawing.Column[_Row], ...] = (
     drawing.Column("stream", attrgetter("series.stream"), style="words"),
     drawing.Column("frame size", _frame_size),
     drawing.Column("testbed", attrgetter("series.key.testbed")),
-    drawing.Column("bounds", attrgetter("newest.bounds"), style="number"),
+    drawing.Column("bounds", _bounds, style="number"),
     drawing.Column("last change", _change, _ratio, style="number"),
     drawing.number_column("results", _size, str),
-    drawing.Column("newest result, UTC", attrgetter("newest.began"), style="date"),
+    drawing.Column("newest result, UTC", _began, style="date"),
 )
 # Table: for each filter, its label, and the text of a row that it filters by.
 _FILTERS: Mapping[str, tuple[str, Callable[[_Row], str | Sequence[str]]]] = {
@@ -223,14 +189,12 @@ def trend_page(
         (*analysis.trends, *analysis.readings),
         key=lambda trend: (trend.series.is_reading, order.index(trend.verdict)),
     )
-    body = partial(drawing.html_fragment, drawing.PAGES, "trend_section.html.jinja")
+    body = partial(drawing.html_fragment, drawing.PAGES, "trend_section.html.jinja", address=links)
     rows = []
     sections = []
     for number, trend in enumerate(trends, start=1):
         series = trend.series
-        first = max(0, len(series.times) - _NEWEST)
-        results = [_result(series, index, links) for index in range(first, len(series.times))]
-        row = _Row(trend, f"series-{number}", results[-1])
+        row = _Row(trend, f"series-{number}")
         rows.append(row)
         # Record: what the template shows.
         shown = body(
@@ -240,7 +204,7 @@ def trend_page(
             details=list(details_of(trend)),
             picture=draw_trend(trend, analysis.known),
             scale="per interface" if series.unit == FRAMES_PER_SECOND else "",
-            results=results,
+            newest=range(len(series.times))[-_NEWEST:],
         )
         sections.append((row.link, str(series), (shown,)))
 
@@ -385,7 +349,7 @@ def _error_bars(series: Series, times: Sequence[float]) -> Iterator[tuple[float,
 
 
 def _hint(series: Series, index: int) -> str:
-    words = _in_words(series, index)
+    words = series.value_in_words(index)
     if not np.isfinite(series.values[index]):
         words = f"{words}: {series['reason'][index]}"
 

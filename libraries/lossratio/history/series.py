@@ -18,7 +18,7 @@ import numpy.typing as npt
 from lossratio import results
 from lossratio.history.devices import Identity, Line, lines_of
 from lossratio.history.entries import AS_BEFORE, MEASURED
-from lossratio.units import Unit
+from lossratio.units import Unit, range_in_words
 
 _NOT_KNOWN = "device not known"
 
@@ -142,6 +142,24 @@ class Series:
         if factor is None:
             return None
         return float(factor)
+
+    def value_in_words(self, index: int) -> str:
+        """A result's value, by its index."""
+        value = float(self.values[index])
+        if np.isfinite(value):
+            return self.unit.format(value)
+        return "no value"
+
+    def bounds_in_words(self, index: int) -> str:
+        """The bounds of a result, by its index; empty: there are none."""
+        ends = [self.unit.format(end) for end in self.bounds_of(index) if end is not None]
+        if ends:
+            return range_in_words(ends[0], ends[-1])
+        return ""
+
+    def state_in_words(self, index: int) -> str:
+        """What is known of a result besides its value, by its index."""
+        return "; ".join(filter(None, (*sorted(self.kinds[index]), self["reason"][index])))
 
     def bounds_of(self, index: int) -> tuple[float | None, float | None]:
         """The bounds of a result by its index."""

@@ -124,18 +124,19 @@ def trend_json(analysis: Analysis) -> str:
     """All trends as JSON: the verdict, change, bands and newest result of each. The trends of readings come last."""
     fields: dict[str, Any] = {
         "format": FORMAT,
-        "trends": [_trend(trend) for trend in analysis.trends],
+        "trends": [trend_as_data(trend) for trend in analysis.trends],
     }
 
     if analysis.readings:
-        fields["readings"] = [_trend(trend) for trend in analysis.readings]
+        fields["readings"] = [trend_as_data(trend) for trend in analysis.readings]
     fields["unmeasured"] = [
         {**asdict(test), "time": test.time.isoformat()} for test in analysis.unmeasured
     ]
     return json.dumps({**fields, "problems": analysis.problems}, indent=2) + "\n"
 
 
-def _trend(trend: Trend) -> dict[str, Any]:
+def trend_as_data(trend: Trend) -> dict[str, Any]:
+    """A trend as JSON data: its series, verdict, change, bands and newest result."""
     # Record: the format's fields of a trend.
     return {
         **asdict(trend.series.key),

@@ -27,19 +27,21 @@ from typing import Any
 from lossratio.errors import ReportError, storing
 from lossratio.measurements import CsitExportError
 from lossratio.report.metrics import device_metrics
-from lossratio.results import Conditions, TestIdentity, TestResult, view_of, write_whole
+from lossratio.results import Conditions, TestResult, view_of, write_whole
 from lossratio.topology import NIC_MODELS
 
 TEST_TYPES = ("ndrpdr", "mrr", "soak", "reconf")
 """Types of CSIT's tests, as at the end of names."""
 
 _SUITE = re.compile(
-    r"(?P<links>(?:[12]n1l-)?)(?P<code>\d+ge\d+p\d+)(?P<nic>[a-z0-9]+)-(?P<body>[^.]+)-(?P<type>[a-z]+)"
+    r"(?P<links>(?:[12]n1l-)?)\d+ge\d+p\d(?P<nic>[a-z0-9]+)-(?P<body>[^.]+)-(?P<type>[a-z]+)"
 )
 _TEST = re.compile(
     r"(?P<size>\d+b|imix)(?:_v4_1)?-(?P<cores>(?:\d+c)?)-(?P<body>[^.]+)-(?P<type>[a-z]+)"
 )
 _JOB = re.compile(r"csit-[^-/\s]+-perf-[^/\s]+")
+_NODES = {"1n1l-": "1n", "2n1l-": "2n", "": "3n"}
+"""The nodes of a testbed, by the links in a suite's name."""
 _DRIVERS = {
     "avf": "avf",
     "iavf": "avf",
@@ -68,125 +70,84 @@ _AREAS = {"vxlan": "ip4_tunnels", "l2": "l2", "ip6": "ip6"}
 """The areas of tests, by a part of their body."""
 
 
-class CsitNameError(ReportError):
-    """A name cannot be mapped to a name of CSIT. The message has both the name and the expected form."""
-
-
 @dataclass(frozen=True)
-class CsitNames:
-    """The names of a test in CSIT's results."""
+class CsitExport:
+    """A result as a file for CSIT."""
 
-    test_id: str
-    """Suite and test in lower case, with ``_`` for spaces."""
-    name_short: str
-    """The driver, if any, and the body, e.g. ``avf-ethip4-ip4base``."""
-    name_long: str
-    """NIC, frame size, threads and cores, and the short name, e.g. ``e810cq-64b-2t1c-avf-ethip4-ip4base``."""
-    test_type: str
-    """``ndrpdr``, ``mrr``, ``soak`` or ``reconf``."""
-    nodes: str
-    """``1n``, ``2n`` or ``3n``: the nodes of the testbed, as in the names of jobs."""
+    job: str
+    """A name for the job that measured the result, with all parts that CSIT's dashboards read from it. Everything after
+    the part ``x`` is the testbed: the dashboards know this form for testbeds outside FD.io's lab."""
+    case: Mapping[str, Any]
+    """The test case of CSIT's model 1.5.1, with the fields that our results can fill."""
 
     @property
     def path(self) -> str:
         """Path of the file below the folder of a build: the suite's path, and the test's name."""
-        return self.test_id.replace(".", "/") + ".info.json.gz"
+        return f"{self.case['test_id'].replace('.', '/')}.info.json.gz"
 
 
-def csit_names(result: TestResult) -> CsitNames:
-    """Derives the names of a test in CSIT's results.
+def _names(result: TestResult) -> tuple[dict[str, str], str]:
+    """The fields of a test case with the names of the test, and the nodes of its testbed, as in the names of jobs.
 
     Raises:
-        CsitNameError: If the test's own names lack a part of them, or contradict each other.
-        CsitExportError: If the result does not name the kind of its DUT.
+        CsitExportError: If the names of test and suite contradict each other, or lack a part that the result does not
+            have either.
     """
     test = result.test
     parts = _TEST.fullmatch(test.name.lower().replace(" ", "_"))
     if parts is None:
-        raise CsitNameError(
+        raise CsitExportError(
             f"CSIT cannot read the name of the test {test.name!r}. Name it like this: "
             "'64B-1c-ethip4-ip4base-ndrpdr'."
         )
     if parts["type"] not in TEST_TYPES:
-        raise CsitNameError(
+        raise CsitExportError(
             f"The name of {test.full_name} must end with one of CSIT's types: {', '.join(TEST_TYPES)}."
         )
 
-    folders = [part.replace(" ", "_") for part in test.suite.lower().split(".")]
-    named = _SUITE.fullmatch(folders[-1])
-    if named is None:
-        suite = _derived_suite(result, parts)
-    else:
-        suite = _kept_suite(test, parts, folders, named)
+    folders = test.suite.lower().replace(" ", "_").split(".")
+    if not _SUITE.fullmatch(folders[-1]):
+        folders = _derived_suite(result, parts)
+    suite = _SUITE.fullmatch(folders[-1])
+    if suite is None:
+        raise CsitExportError(
+            f"CSIT's names begin with the NIC of the DUT, but the result of {test.full_name} lacks it. Add model: and "
+            "speed: to the DUT's interfaces in the topology file."
+        )
+
+    body = suite["body"]
+    if body != parts["body"] and not body.endswith(f"-{parts['body']}"):
+        raise CsitExportError(
+            f"The test {test.name!r} and its suite {folders[-1]!r} name different features. Rename one of them."
+        )
+    if suite["type"] != parts["type"]:
+        raise CsitExportError(
+            f"The suite of {test.full_name} has the type {suite['type']}, but the test has the type {parts['type']}. "
+            "Rename one of them."
+        )
 
     # The tag with the numbers of worker threads and cores, or else the cores alone, which CSIT also accepts.
     tags = (tag.lower() for tag in test.tags)
     threads = next(
         (tag for tag in tags if re.fullmatch(rf"\d+t{parts['cores']}", tag)), parts["cores"]
     )
-    nic = re.sub(r"^\d+ge\d+p\d", "", suite.code)
-    name_long = "-".join(filter(None, (nic, parts["size"], threads, suite.body)))
-    name = f"{parts['size']}-{parts['cores']}-{suite.body}-{parts['type']}"
-    return CsitNames(
-        test_id=f"{suite.path}.{name}",
-        name_short=suite.body,
-        name_long=name_long,
-        test_type=parts["type"],
-        nodes={"1n1l-": "1n", "2n1l-": "2n"}.get(suite.links, "3n"),
-    )
+    name = f"{parts['size']}-{parts['cores']}-{body}-{parts['type']}"
+    long_name = filter(None, (suite["nic"], parts["size"], threads, body))
+    names = {
+        "test_id": ".".join((*folders, name)),
+        "test_name_long": "-".join(long_name),
+        "test_name_short": body,
+        "test_type": parts["type"],
+    }
+    return names, _NODES[suite["links"]]
 
 
-@dataclass(frozen=True)
-class _Suite:
-    """A suite in CSIT's results."""
-
-    path: str
-    """Its folders and its name, separated by dots."""
-    links: str
-    """``1n1l-``, ``2n1l-`` or, with three nodes, empty."""
-    code: str
-    """The speed, ports and model of the NIC, e.g. ``100ge2p1e810cq``."""
-    body: str
-    """The driver, if any, and the body."""
-
-
-def _kept_suite(
-    test: TestIdentity, parts: re.Match[str], folders: Sequence[str], named: re.Match[str]
-) -> _Suite:
-    """A suite whose name has CSIT's form.
-
-    Args:
-        test: The test, for errors.
-        parts: The parts of the test's name.
-        folders: The folders and the name of the suite.
-        named: The parts of the suite's name.
-
-    Raises:
-        CsitNameError: If the names of test and suite contradict each other.
-    """
-    body = named["body"]
-    if body != parts["body"] and not body.endswith(f"-{parts['body']}"):
-        raise CsitNameError(
-            f"The test {test.name!r} and its suite {folders[-1]!r} name different features. Rename one of them."
-        )
-    if named["type"] != parts["type"]:
-        raise CsitNameError(
-            f"The suite of {test.full_name} has the type {named['type']}, but the test has the type {parts['type']}. "
-            "Rename one of them."
-        )
-    return _Suite(".".join(folders), named["links"], named["code"] + named["nic"], body)
-
-
-def _derived_suite(result: TestResult, parts: re.Match[str]) -> _Suite:
-    """A suite of another name, as CSIT would name it.
+def _derived_suite(result: TestResult, parts: re.Match[str]) -> list[str]:
+    """The folders and the name of a suite as CSIT would name it.
 
     Args:
         result: The result of the test.
         parts: The parts of the test's name.
-
-    Raises:
-        CsitNameError: If the result does not name the NIC.
-        CsitExportError: If it does not name the kind of its DUT.
     """
     conditions = result.conditions
     body = parts["body"]
@@ -197,14 +158,11 @@ def _derived_suite(result: TestResult, parts: re.Match[str]) -> _Suite:
     in_path = {end.partition(".")[0] for end in conditions.testbed.path}
     devices = sum((_nodes(conditions).get(node) or {}).get("type") == "DUT" for node in in_path)
     links = {0: "1n1l-", 1: "2n1l-"}.get(devices, "")
-    code = _nic_code(result.test, conditions)
-
     kind = _dut_kind(result)
     folders = ["tests", kind, "perf"]
     if kind != "dpdk":
         folders.append(_area(body))
-    folders.append(f"{links}{code}-{body}-{parts['type']}")
-    return _Suite(".".join(folders), links, code, body)
+    return [*folders, f"{links}{_nic_code(conditions)}-{body}-{parts['type']}"]
 
 
 def _driver(conditions: Conditions) -> str:
@@ -248,53 +206,23 @@ def _interfaces(conditions: Conditions) -> Iterator[tuple[Mapping[str, Any], Map
             yield interface, reported if isinstance(reported, dict) else {}
 
 
-def _nic_code(test: TestIdentity, conditions: Conditions) -> str:
-    """Speed in Gbit/s, ports, cards and model of the DUT's NIC, e.g. ``100ge2p1e810cq``, also for NICs of the lab."""
+def _nic_code(conditions: Conditions) -> str:
+    """Speed in Gbit/s, ports, cards and model of the DUT's NIC, e.g. ``100ge2p1e810cq``; empty: it is not known."""
     for described, facts in _interfaces(conditions):
-        model = str(described.get("model") or facts.get("kind") or facts.get("driver") or "")
-        known = _NIC_CODES.get(model.lower())
-        if known is not None:
-            return known
+        model = str(
+            described.get("model") or facts.get("kind") or facts.get("driver") or ""
+        ).lower()
+        if model in _NIC_CODES:
+            return _NIC_CODES[model]
 
-        limits = NIC_MODELS.get(model.lower())
+        limits = NIC_MODELS.get(model)
         reported = str(facts.get("speed_mbps") or "")
         speed = described.get("speed") or (limits.max_bit_rate if limits else None)
-        speed = speed or (int(reported) * 1e6 if reported.isdigit() else None)
-        if model and speed:
-            return (
-                f"{max(1, round(float(speed) / 1e9))}ge2p1{re.sub(r'[^a-z0-9]', '', model.lower())}"
-            )
-
-    raise CsitNameError(
-        f"CSIT's names begin with the NIC of the DUT, but the result of {test.full_name} lacks it. Add model: and "
-        "speed: to the DUT's interfaces in the topology file."
-    )
-
-
-def csit_job(result: TestResult) -> str:
-    """A name for the job that measured a result, with all parts that CSIT's dashboards read from it.
-
-    Everything after the part ``x`` is the testbed: the dashboards know this form for testbeds outside FD.io's lab.
-
-    Raises:
-        CsitNameError: If the test's own names lack a part of those of CSIT.
-        CsitExportError: If the result does not name the kind of its DUT.
-    """
-    names = csit_names(result)
-    testbed = re.sub(r"[^a-z0-9-]+", "_", result.conditions.testbed.name.lower())
-    return f"csit-{_dut_kind(result)}-perf-{names.test_type}-daily-master-x-{names.nodes}-{testbed}"
-
-
-@dataclass(frozen=True)
-class CsitExport:
-    """A result as a file for CSIT."""
-
-    names: CsitNames
-    """The names of the test."""
-    job: str
-    """Name of the job for the result, see `csit_job`."""
-    case: Mapping[str, Any]
-    """The test case of CSIT's model 1.5.1, with the fields that our results can fill."""
+        if not speed and reported.isdigit():
+            speed = int(reported) * 1e6
+        if speed:
+            return f"{max(1, round(float(speed) / 1e9))}ge2p1{re.sub(r'[^a-z0-9]', '', model)}"
+    return ""
 
 
 def csit_export(result: TestResult) -> CsitExport:
@@ -304,11 +232,11 @@ def csit_export(result: TestResult) -> CsitExport:
         ReportError: If the result cannot be exported; the message names the reason.
         CsitExportError: If it lacks the version of generator or DUT, or its type differs from the type in its name.
     """
-    names = csit_names(result)
+    names, nodes = _names(result)
     view = view_of(result)
-    if view.csit_type not in (None, names.test_type):
+    if view.csit_type not in (None, names["test_type"]):
         raise CsitExportError(
-            f"{result.test.full_name} is named {names.test_type}, but its result is "
+            f"{result.test.full_name} is named {names['test_type']}, but its result is "
             f"{view.csit_type}. Rename the test."
         )
 
@@ -356,15 +284,14 @@ def csit_export(result: TestResult) -> CsitExport:
         "result": measured,
         "tags": result.test.tags,
         "test_documentation": result.test.documentation,
-        "test_id": names.test_id,
-        "test_name_long": names.name_long,
-        "test_name_short": names.name_short,
-        "test_type": names.test_type,
+        **names,
         "tg_type": kind.lower(),
         "tg_version": str(version),
         "telemetry": telemetry,
     }
-    return CsitExport(names, csit_job(result), case)
+    testbed = re.sub(r"[^a-z0-9-]+", "_", result.conditions.testbed.name.lower())
+    job = f"csit-{dut_kind}-perf-{names['test_type']}-daily-master-x-{nodes}-{testbed}"
+    return CsitExport(job, case)
 
 
 def write_csit(
@@ -382,12 +309,11 @@ def write_csit(
         The files of the tests.
 
     Raises:
-        CsitNameError: If the job has no name like CSIT's.
-        CsitExportError: If two results would have the same file.
+        CsitExportError: If the job has no name like CSIT's, or two results would have the same file.
         ReportError: If a file cannot be written.
     """
     if job is not None and not _JOB.fullmatch(job):
-        raise CsitNameError(
+        raise CsitExportError(
             f"CSIT's dashboards cannot read the name of the job {job!r}. Name it like this: "
             "'csit-vpp-perf-ndrpdr-daily-master-x-2n-lab'."
         )
@@ -396,10 +322,10 @@ def write_csit(
     jobs: dict[str, list[Mapping[str, Any]]] = {}
     for export in exports:
         name = job or export.job
-        path = folder / name / str(build) / export.names.path
+        path = folder / name / str(build) / export.path
         if path in files:
             raise CsitExportError(
-                f"Two results have CSIT's name {export.names.test_id}, and would overwrite each "
+                f"Two results have CSIT's name {export.case['test_id']}, and would overwrite each "
                 f"other: {path}. Export these runs or suites to separate builds or jobs."
             )
 

@@ -2,12 +2,10 @@
 
 import textwrap
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import replace
 from operator import attrgetter
 
 from lossratio.drawing import NOTHING, Column, number_column, test_column, verdict
 from lossratio.records import Rate
-from lossratio.report.run import Run
 from lossratio.results import (
     Finding,
     LatencyPoint,
@@ -16,7 +14,6 @@ from lossratio.results import (
     TestResult,
     Weight,
     caveats_of,
-    common_name,
     format_frames_per_second,
     notes_of,
     number_of,
@@ -99,8 +96,6 @@ def _verdict(row: Finding) -> str:
     if row.reason is not None:
         # The first caveat is the reason, which the state has.
         notes = notes[1:]
-    if row.tester:
-        notes.append(f"the tester alone: {row.tester}")
     doubts = [f"doubt: {kind}" for kind in row.kinds_of_doubts]
     return verdict(row.outcome.value, _state(row), (*_failed_test(row), *notes, *doubts))
 
@@ -221,26 +216,6 @@ def _in_words(value: Rate | float | None, unit: Unit) -> str:
 
 def _shortened(message: str) -> str:
     return textwrap.shorten(message, _LONGEST_MESSAGE, placeholder=" ...")
-
-
-def rows_of_page(runs: Sequence[Run]) -> list[Finding]:
-    """The rows of all runs of a page, numbered as its sections, each with the value of its test's twin without DUTs."""
-    rows: list[Finding] = []
-    results = 0
-    for run in runs:
-        rows += [replace(row, number=results + row.number) for row in run.rows]
-        results += len(run.results)
-
-    alone = {_twin_of(row): row.in_short for row in rows if not row.result.conditions.has_device}
-    for place, row in enumerate(rows):
-        if row.result.conditions.has_device:
-            rows[place] = replace(row, tester=alone.get(_twin_of(row), ""))
-    return rows
-
-
-def _twin_of(row: Finding) -> tuple[str, str]:
-    """The key that a row shares with the row of its test's twin."""
-    return common_name(row.result.test.name), row.quantity
 
 
 def value_names(results: Sequence[TestResult]) -> str:

@@ -9,6 +9,7 @@ import html
 import json
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from operator import attrgetter
 
@@ -16,13 +17,11 @@ from pydantic import BaseModel
 
 from lossratio.drawing import PAGES, Overview, Section, html_fragment
 from lossratio.report.formats import ReportFormat
-from lossratio.report.losses import losses_pictures
 from lossratio.report.overview import (
     COLUMNS,
     RUN,
     SIZES,
     methods_in_words,
-    rows_of_page,
     run_of,
     terms_in_words,
     value_names,
@@ -57,7 +56,13 @@ _FILTERS: Mapping[str, tuple[str, Callable[[Finding], str | Sequence[str]]]] = {
 @cycles_left_alone()
 def report_page(runs: Sequence[Run], title: str) -> str:
     """Makes the page of one run or several runs."""
-    rows = rows_of_page(runs)
+    rows: list[Finding] = []
+    before = 0
+    for run in runs:
+        # A row links to the section of its result.
+        rows += [replace(row, number=before + row.number) for row in run.rows]
+        before += len(run.results)
+
     columns = COLUMNS
     filters = _FILTERS
     if len(runs) > 1:
@@ -125,7 +130,6 @@ def _sections(runs: Sequence[Run]) -> list[Section]:
     for run, result, notes in results:
         view = view_of(result)
         name = f"test-{len(sections) + 1}"
-        all_pictures = [*view.pictures(result), *losses_pictures(result)]
         by_weight: dict[str, list[Note]] = {weight.value: [] for weight in Weight}
         for note in notes:
             by_weight[note.weight.value].append(note)
@@ -137,7 +141,7 @@ def _sections(runs: Sequence[Run]) -> list[Section]:
             reasons=_reasons(result),
             notes=by_weight,
             failure=run.failure_in_spite_of(result),
-            pictures=[one for one in all_pictures if one.svg or one.table],
+            pictures=[one for one in view.pictures(result) if one.svg or one.table],
         )
         under_these = conditions(result=result, of_kind=view.conditions(result))
         parts = (shown, under_these, *facts_of(result.conditions), "</details>")

@@ -219,9 +219,7 @@ def read_run(path: str | Path) -> Run:
     parts = _parts_of(path)
     if not parts:
         raise _no_run(path)
-    if parts == [path]:
-        return _read(path)
-    return _joined(path, [_read(part) for part in parts])
+    return _read(path, parts)
 
 
 def _no_run(path: Path) -> ReportError:
@@ -245,50 +243,28 @@ def _no_run(path: Path) -> ReportError:
     )
 
 
-def _joined(path: Path, parts: Sequence[Run]) -> Run:
-    """The run whose processes left these directories."""
-    skipped: dict[tuple[str, bool], tuple[SkippedTest, ...]] = {}
-    for alike in (alike for part in parts for alike in part.skipped):
-        key = (alike.reason, alike.is_misfit)
-        skipped[key] = (*skipped.get(key, ()), *alike.tests)
-
-    results = [result for part in parts for result in part.results]
-    recorded = (part.recorded_testbed for part in parts if part.recorded_testbed is not None)
-    failures: dict[str, Unmeasured] = {}
-    for part in parts:
-        failures.update(part.failures)
-
-    # Record: the parts, one after the other.
-    return Run(
-        path,
-        tuple(sorted(results, key=_in_order)),
-        tuple(test for part in parts for test in part.cut_off),
-        tuple(problem for part in parts for problem in part.problems),
-        tuple(test for part in parts for test in part.unmeasured),
-        tuple(Skipped(reason, tests, is_misfit) for (reason, is_misfit), tests in skipped.items()),
-        next(recorded, None),
-        failures,
-    )
-
-
 def _in_order(result: TestResult) -> tuple[datetime, str]:
     return result.started, result.test.full_name
 
 
-def _read(path: Path) -> Run:
-    results, problems = _results_in(path)
-    cut_off, damaged = _cut_off_in(path)
+def _read(path: Path, parts: Sequence[Path]) -> Run:
+    """The run whose processes left some directories."""
+    results, problems = _results_in(parts)
+    cut_off, damaged = _cut_off_in(parts)
     problems += damaged
 
-    stems = {file.stem for name in ("results", "trials") for file in (path / name).glob("*.json*")}
-    all_failed = tuple(failures_of(path))
+    stems = {
+        file.stem for name in ("results", "trials") for file in _files_in(parts, name, "*.json*")
+    }
+    all_failed = [test for part in parts for test in failures_of(part)]
     failed = [test for test in all_failed if stems.isdisjoint(result_stems(test.name))]
-    skipped = _skipped_in(path, stems)
+    skipped = _skipped_in(parts, stems)
     if not (results or cut_off or failed or skipped):
         reasons = " ".join(problems) or "it has no results and no journals."
         raise ReportError(f"Nothing to report in {path}: {reasons}")
 
     results.sort(key=_in_order)
+    recorded = (_recorded_testbed(part) for part in parts)
     return Run(
         path,
         tuple(results),
@@ -296,17 +272,22 @@ def _read(path: Path) -> Run:
         tuple(problems),
         tuple(failed),
         skipped,
-        _recorded_testbed(path),
+        next((name for name in recorded if name is not None), None),
         {test.name: test for test in all_failed},
     )
 
 
-def _results_in(path: Path) -> tuple[list[TestResult], list[str]]:
-    """The results in a directory, and messages about those that cannot be read."""
+def _files_in(parts: Sequence[Path], folder: str, pattern: str) -> Iterator[Path]:
+    for part in parts:
+        yield from sorted((part / folder).glob(pattern))
+
+
+def _results_in(parts: Sequence[Path]) -> tuple[list[TestResult], list[str]]:
+    """The results in some directories, and messages about those that cannot be read."""
     results: list[TestResult] = []
     problems: list[str] = []
     with cycles_left_alone():
-        for file in sorted((path / "results").glob("*.json")):
+        for file in _files_in(parts, "results", "*.json"):
             try:
                 results.append(read_result(file))
             except ReportError as error:
@@ -314,18 +295,18 @@ def _results_in(path: Path) -> tuple[list[TestResult], list[str]]:
     return results, problems
 
 
-def _cut_off_in(path: Path) -> tuple[list[CutOff], list[str]]:
-    """The tests in a directory that have a journal and no result, and messages about journals that cannot be read."""
+def _cut_off_in(parts: Sequence[Path]) -> tuple[list[CutOff], list[str]]:
+    """The tests in some directories with a journal and no result, and messages about journals that cannot be read."""
     cut_off: list[CutOff] = []
     problems: list[str] = []
-    for journal in sorted((path / "trials").glob("*.jsonl")):
+    for journal in _files_in(parts, "trials", "*.jsonl"):
         try:
             contents = read_journal(journal)
         except SearchError as error:
             problems.append(str(error))
             continue
 
-        if not (path / "results" / f"{journal.stem}.json").exists():
+        if not (journal.parents[1] / "results" / f"{journal.stem}.json").exists():
             cut_off.append(_cut_off(journal.stem, contents))
     return cut_off, problems
 
@@ -384,10 +365,10 @@ def _names_in(journal: JournalContents) -> tuple[str, str] | tuple[None, None]:
     return test.suite, test.name
 
 
-def _skipped_in(path: Path, stems: AbstractSet[str]) -> tuple[Skipped, ...]:
+def _skipped_in(parts: Sequence[Path], stems: AbstractSet[str]) -> tuple[Skipped, ...]:
     """The skipped tests without files, each reason once."""
     tests: dict[tuple[str, bool], list[SkippedTest]] = {}
-    for test, reason, is_misfit in skips_of(path):
+    for test, reason, is_misfit in (skip for part in parts for skip in skips_of(part)):
         if stems.isdisjoint(result_stems(test.full_name)):
             tests.setdefault((reason, is_misfit), []).append(test)
     return tuple(

@@ -64,8 +64,6 @@ class Finding:
     """Why the test failed although its values were measured; None: it passed, or there are no values."""
     is_namesake: bool = False
     """Whether another suite of the run has a test of the same name."""
-    tester: str = ""
-    """The value of the test's twin without DUTs, on a page; empty: the runs of the page have none."""
 
     @cached_property
     def doubts(self) -> tuple[Note, ...]:

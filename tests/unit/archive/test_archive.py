@@ -99,14 +99,17 @@ def test_an_archive_that_cannot_be_reached_loses_nothing(run, tmp_path):
 
 
 def test_a_full_archive_keeps_no_part_of_a_file_and_the_way_out_is_named(run, tmp_path, monkeypatch):
-    def copy(source, target):
-        Path(target).write_bytes(b"a part")
-        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(target))
+    archive = tmp_path / "archive"
+    fsync = os.fsync
+
+    def full_disk(file):
+        if os.readlink(f"/proc/self/fd/{file}").startswith(str(archive)):
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        fsync(file)
 
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
-    archive = tmp_path / "archive"
     with monkeypatch.context() as full:
-        full.setattr(shutil, "copyfile", copy)
+        full.setattr(os, "fsync", full_disk)
         answer = CliRunner().invoke(commands, ["archive", "send", str(run), "--results", str(archive)])
     waiting = Outbox.of(str(archive))
     said = str(answer.exception)

@@ -16,7 +16,7 @@ from lossratio.dut import load_kind
 from lossratio.errors import ReportError
 from lossratio.measurements.telemetry import DutTelemetry, TelemetryTrial
 from lossratio.mlrsearch import RFC2544
-from lossratio.report.csit import csit_export, csit_job, csit_names, write_csit
+from lossratio.report.csit import csit_export, write_csit
 from lossratio.results.conditions import LoadOrigin
 from lossratio.results.machines import NodeFacts
 from lossratio.results.model import TestIdentity
@@ -164,13 +164,18 @@ def telemetry_trial():
 
 
 def test_names_of_csits_form_stay():
-    names = csit_names(named(throughput()))
-    assert names.test_id == (
+    export = csit_export(named(throughput()))
+    names = export.case
+    assert names["test_id"] == (
         "tests.vpp.perf.ip4.2n1l-100ge2p1e810cq-avf-ethip4-ip4base-ndrpdr.64b-1c-avf-ethip4-ip4base-ndrpdr"
     )
-    assert (names.name_short, names.name_long) == ("avf-ethip4-ip4base", "e810cq-64b-2t1c-avf-ethip4-ip4base")
-    assert names.path == f"{names.test_id.replace('.', '/')}.info.json.gz"
-    assert csit_names(named(throughput(), identity(tags=("64B", "1C")))).name_long == "e810cq-64b-1c-avf-ethip4-ip4base"
+    assert (names["test_name_short"], names["test_name_long"]) == (
+        "avf-ethip4-ip4base",
+        "e810cq-64b-2t1c-avf-ethip4-ip4base",
+    )
+    assert export.path == f"{names['test_id'].replace('.', '/')}.info.json.gz"
+    untagged = csit_export(named(throughput(), identity(tags=("64B", "1C")))).case
+    assert untagged["test_name_long"] == "e810cq-64b-1c-avf-ethip4-ip4base"
 
 
 @pytest.mark.parametrize(
@@ -204,7 +209,7 @@ def test_names_of_csits_form_stay():
 )
 def test_names_of_ours_get_nodes_nic_and_driver_of_the_result(kind, interface, body, expected):
     result = as_kind(on_nic(named(throughput(), our(body=body)), **interface), kind)
-    assert csit_names(result).test_id == f"tests.{expected}"
+    assert csit_export(result).case["test_id"] == f"tests.{expected}"
 
 
 def test_a_veth_link_has_the_speed_that_it_reports():
@@ -212,8 +217,8 @@ def test_a_veth_link_has_the_speed_that_it_reports():
     result = named(throughput(), our())
     ports = [port["name"] for port in result.conditions.testbed.topology["nodes"]["DUT1"]["interfaces"].values()]
     result = as_kind(result, "linux_bridge", interfaces=dict.fromkeys(map(str, ports), facts))
-    assert csit_names(result).name_long == "veth-64b-1c-eth-l2bdbase"
-    assert ".2n1l-10ge2p1veth-eth-l2bdbase-ndrpdr." in csit_names(result).test_id
+    assert csit_export(result).case["test_name_long"] == "veth-64b-1c-eth-l2bdbase"
+    assert ".2n1l-10ge2p1veth-eth-l2bdbase-ndrpdr." in csit_export(result).case["test_id"]
 
 
 @pytest.mark.whole
@@ -225,8 +230,8 @@ def test_every_test_of_the_shipped_suites_that_csit_has_gets_a_name():
         ):
             name = re.sub(r"\$\{\w+\}", "4", name)
             test = identity(suite=f"Performance.{suite.stem}", name=f"IMIX-2c-{name}-mrr", tags=())
-            names = csit_names(on_nic(named(mrr(), test), model="Intel-E810CQ"))
-            assert names.name_short == name
+            case = csit_export(on_nic(named(mrr(), test), model="Intel-E810CQ")).case
+            assert case["test_name_short"] == name
             seen += 1
     assert seen > 50
 
@@ -332,7 +337,7 @@ def test_a_simulated_dut_has_the_version_that_its_topology_file_names(tmp_path):
 
 
 def test_a_job_has_what_the_dashboards_take_from_its_name():
-    assert csit_job(named(mrr(), identity("mrr"))) == "csit-linux_bridge-perf-mrr-daily-master-x-2n-simulated"
+    assert csit_export(named(mrr(), identity("mrr"))).job == "csit-linux_bridge-perf-mrr-daily-master-x-2n-simulated"
 
 
 def test_a_job_that_the_dashboards_do_not_read_is_refused(tmp_path):

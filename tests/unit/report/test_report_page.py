@@ -19,7 +19,6 @@ from lossratio.report.overview import COLUMNS, NOTHING, bounds_in_words
 from lossratio.report.page import report_page
 from lossratio.report.run import Run
 from lossratio.results.conditions import FrameSizeShare
-from lossratio.results.findings import findings_of
 from lossratio.results.model import Outcome
 from lossratio.results.wording import format_frames_per_second
 from lossratio.simulation.constant_capacity import SharpKnee
@@ -219,19 +218,6 @@ def test_rows_have_the_latency_of_their_goal_or_their_own():
     assert pdr["latency"] == "20 µs, 99 % 50 µs at 90 % of PDR"
     assert own["latency"].startswith("10 µs, 99 % 50 µs")
     assert own["number to quote"] == NOTHING
-
-
-@pytest.mark.whole
-def test_a_number_is_shown_with_what_the_tester_alone_can_do():
-    own = throughput(name="64B-2c-ethip4-ip4base-ndrpdr")
-    twin = throughput(SharpKnee(capacity=1e7), name="64B-1c-ethip4-ip4base-tg-ndrpdr")
-    twin = twin.model_copy(update={"conditions": twin.conditions.model_copy(update={"duts": {}})})
-    device = throughput(name="128B-1c-ethip4-ip4base-tg-ndrpdr")
-    other = throughput(name="128B-2c-ethip4-ip4base-ndrpdr")
-    alone = [finding.in_short for finding in findings_of([twin])]
-    ndr, pdr, *others = shown_rows(Run(Path("run"), (own, device, twin, other)))
-    assert all(f"the tester alone: {value}" in row["result"] for value, row in zip(alone, (ndr, pdr), strict=True))
-    assert not any("the tester alone" in row["result"] for row in others)
 
 
 def test_a_number_is_shown_with_what_its_reader_needs():

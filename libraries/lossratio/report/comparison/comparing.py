@@ -1,6 +1,6 @@
 """Pairs the results of two sets of runs by test and quantity, and has each pair judged."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 
 from lossratio import results
 from lossratio.checked_arguments import NotNegative, checked
@@ -92,19 +92,9 @@ def _problems(runs: Sequence[Run]) -> Iterator[str]:
 
 def _compared(before: Sequence[Run], after: Sequence[Run]) -> Iterator[ComparedQuantity]:
     """The quantities of all tests, each with its findings of both sides, without verdicts."""
-    new_results = _results(after)
-    old_results = _without_themselves(_results(before), new_results)
-    rows: dict[int, list[results.Finding]] = {}
-    for run in (*before, *after):
-        of_run: dict[int, list[results.Finding]] = {}
-        for row in run.rows:
-            of_run.setdefault(id(row.result), []).append(row)
-        rows |= of_run
-
-    old, new = results.apart_by_device(
-        _by_quantity(old_results, rows), _by_quantity(new_results, rows)
-    )
-
+    new_rows = _rows(after)
+    old_rows = _without_themselves(_rows(before), new_rows)
+    old, new = results.apart_by_device(_by_quantity(old_rows), _by_quantity(new_rows))
     empty_in_a = _unmeasured(before, "A")
     empty_in_b = _unmeasured(after, "B")
     for number, key in enumerate(dict.fromkeys((*old, *new)), start=1):
@@ -113,35 +103,41 @@ def _compared(before: Sequence[Run], after: Sequence[Run]) -> Iterator[ComparedQ
         yield compared_findings(number, key, old.get(key, []), new.get(key, []), absent)
 
 
-def _results(runs: Sequence[Run]) -> list[results.TestResult]:
-    """The results of the runs without repetitions: a copy of a run and the resumed run share most of their results."""
-    by_test: dict[str, list[results.TestResult]] = {}
-    for result in (result for run in runs for result in run.results):
-        of_test = by_test.setdefault(result.test.full_name, [])
-        if result not in of_test:
-            of_test.append(result)
-    return [result for of_test in by_test.values() for result in of_test]
+def _rows(runs: Sequence[Run]) -> list[results.Finding]:
+    """The rows of the runs without repetitions: a copy of a run and the resumed run share most of their results."""
+    rows: list[results.Finding] = []
+    known: dict[str, list[results.TestResult]] = {}
+    for run in runs:
+        rows += (
+            row for row in run.rows if row.result not in known.get(row.result.test.full_name, ())
+        )
+        for result in run.results:
+            known.setdefault(result.test.full_name, []).append(result)
+    return rows
 
 
 def _without_themselves(
-    old: Sequence[results.TestResult], new: Sequence[results.TestResult]
-) -> list[results.TestResult]:
-    """The old results without those that would be compared with themselves, if their test has other results."""
-    rest = [result for result in old if result not in new]
-    tests_with_others = {result.test.full_name for result in rest}
+    old: Sequence[results.Finding], new: Sequence[results.Finding]
+) -> list[results.Finding]:
+    """The old rows without those that would be compared with themselves, if their test has other results."""
+    measured: dict[str, list[results.TestResult]] = {}
+    for row in new:
+        measured.setdefault(row.result.test.full_name, []).append(row.result)
+
+    def is_other(row: results.Finding) -> bool:
+        return row.result not in measured.get(row.result.test.full_name, ())
+
+    tests_with_others = {row.result.test.full_name for row in filter(is_other, old)}
     return [
-        result for result in old if result in rest or result.test.full_name not in tests_with_others
+        row for row in old if is_other(row) or row.result.test.full_name not in tests_with_others
     ]
 
 
-def _by_quantity(
-    measured: Sequence[results.TestResult], rows: Mapping[int, Sequence[results.Finding]]
-) -> dict[tuple[str, str], list[results.Finding]]:
-    """The rows of results by test and quantity; `rows` has them by the identity of their result."""
+def _by_quantity(rows: Sequence[results.Finding]) -> dict[tuple[str, str], list[results.Finding]]:
+    """The rows by test and quantity."""
     by_quantity: dict[tuple[str, str], list[results.Finding]] = {}
-    for result in measured:
-        for row in rows.get(id(result), ()):
-            by_quantity.setdefault((result.test.full_name, row.quantity), []).append(row)
+    for row in rows:
+        by_quantity.setdefault((row.result.test.full_name, row.quantity), []).append(row)
     return by_quantity
 
 
