@@ -56,7 +56,9 @@ def _header(fields: Iterable[tuple[str, HeaderField]]) -> dict[str, Any]:
 CONFIG: Mapping[str, Any] = {
     "ports": [{"name": ANY, "location": ANY}],
     "layer1": [{"name": ANY, "port_names": ANY, "speed": ANY, **dict.fromkeys(_LAYER1, IGNORED)}],
-    "captures": [{"name": ANY, "port_names": ANY, "format": ANY, "overwrite": ANY, "packet_size": ANY}],
+    "captures": [
+        {"name": ANY, "port_names": ANY, "format": ("pcap",), "overwrite": (True,), "packet_size": ANY}
+    ],
     "options": {"port_options": {"location_preemption": IGNORED, "data_integrity": (False,)}},
     "flows": [
         {
@@ -91,10 +93,7 @@ CONTROL_STATE: Mapping[str, Any] = {
     "port": {"choice": ("capture",), "capture": {"state": ("start", "stop"), "port_names": ANY}},
 }
 """The fields of a request that starts or stops flows or captures."""
-CAPTURE: Mapping[str, Any] = {
-    "port_name": ANY,
-    "packets": {"choice": ANY, "slice": {"choice": ANY, "initial": {"start": ANY, "count": ANY}}},
-}
+CAPTURE: Mapping[str, Any] = {"port_name": ANY, "packets": {"choice": ("all",)}}
 """The fields of a request for captured frames."""
 METRICS: Mapping[str, Any] = {
     "choice": ("flow", "port"),

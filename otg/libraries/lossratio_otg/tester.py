@@ -119,7 +119,7 @@ class Tester:
             self._captures = PortCaptures({}, {}, self._told.tell)
             config, warnings = read_request("Config", sent, CONFIG)
             flows = read_flows(config)
-            settings = read_captures(config)
+            kept_bytes = read_captures(config)
 
             for number, port in enumerate(config.get("ports", ())):
                 if port.get("location") not in self._ports:
@@ -128,7 +128,7 @@ class Tester:
                         f"there is no port {str(port.get('location'))[:100]!r}; there are {', '.join(self._ports)}",
                     )
 
-            self._captures = PortCaptures(settings, self._interfaces(config), self._told.tell)
+            self._captures = PortCaptures(kept_bytes, self._interfaces(config), self._told.tell)
             if flows:
                 self._ready(flows, config)
             self.config, self._flows = config, flows
@@ -260,10 +260,10 @@ class Tester:
 
     def _kind_for(self, groups: Sequence[object]) -> str:
         """The generator for these groups of flows: XDP uses each port only once, and leaves captures no frames."""
-        if len(groups) < 2 and not self._captures.settings:
+        if len(groups) < 2 and not self._captures.kept_bytes:
             return self._kind
         if self._kind == "xdp":
-            where = "captures" if self._captures.settings else "flows"
+            where = "captures" if self._captures.kept_bytes else "flows"
             raise FieldError(
                 where,
                 "the generator xdp cannot capture frames, and all of its flows must last equally long. Start the "
