@@ -149,10 +149,7 @@ class PortCaptures:
     """
 
     def __init__(
-        self,
-        kept_bytes: Mapping[str, int | None],
-        interfaces: Mapping[str, str],
-        tell: Callable[[Iterable[str]], None],
+        self, kept_bytes: Mapping[str, int | None], interfaces: Mapping[str, str], tell: Callable[[Iterable[str]], None]
     ) -> None:
         self.kept_bytes = kept_bytes
         self._interfaces = interfaces

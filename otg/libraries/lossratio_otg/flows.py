@@ -56,9 +56,7 @@ def _header(fields: Iterable[tuple[str, HeaderField]]) -> dict[str, Any]:
 CONFIG: Mapping[str, Any] = {
     "ports": [{"name": ANY, "location": ANY}],
     "layer1": [{"name": ANY, "port_names": ANY, "speed": ANY, **dict.fromkeys(_LAYER1, IGNORED)}],
-    "captures": [
-        {"name": ANY, "port_names": ANY, "format": ("pcap",), "overwrite": (True,), "packet_size": ANY}
-    ],
+    "captures": [{"name": ANY, "port_names": ANY, "format": ("pcap",), "overwrite": (True,), "packet_size": ANY}],
     "options": {"port_options": {"location_preemption": IGNORED, "data_integrity": (False,)}},
     "flows": [
         {
