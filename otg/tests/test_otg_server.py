@@ -370,7 +370,7 @@ def test_flows_are_sent_together_if_they_last_equally_long(server):
         flow("f"),
     )
     assert status == 200
-    groups = [[each.name for each in generator.flows] for generator in server.tester._generators]
+    groups = [[each.direction.name for each in generator.flows] for generator in server.tester._generators]
     assert groups == [["a", "b"], ["c"], ["d"], ["e"], ["f"]]
 
 
