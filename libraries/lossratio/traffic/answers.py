@@ -30,43 +30,6 @@ class AgentClock:
     """Seconds by which this may be wrong."""
 
 
-@dataclass(frozen=True)
-class StoppedTraffic:
-    """Counters of traffic that was started and stopped outside of trials."""
-
-    directions: tuple[trials.DirectionCounters, ...]
-    """The counters of each direction; received frames are those until the end of the wait for frames in flight."""
-    late_by_direction: Mapping[str, int]
-    """Frames that each direction, by name, only received after that. They are not included in the received ones."""
-    timelines: tuple[trials.Timeline, ...] = ()
-    """The course of each direction's traffic in time, if the traffic was watched; otherwise empty."""
-
-    @property
-    def sent(self) -> int:
-        """Frames sent, over all directions."""
-        return sum(direction.sent_frames for direction in self.directions)
-
-    @property
-    def received(self) -> int:
-        """Frames received in time, over all directions."""
-        return sum(direction.received_frames for direction in self.directions)
-
-    @property
-    def late(self) -> int:
-        """Frames received late, over all directions."""
-        return sum(self.late_by_direction.values())
-
-    @property
-    def lost(self) -> int:
-        """Frames sent but received neither in time nor late, over all directions."""
-        return self.sent - self.received - self.late
-
-    @property
-    def unsent(self) -> int:
-        """Frames that the generator could not send in time, over all directions."""
-        return sum(direction.unsent_frames for direction in self.directions)
-
-
 def read_counters(
     answer: Mapping[str, Any], names: Sequence[str]
 ) -> tuple[trials.DirectionCounters, ...]:
@@ -105,8 +68,34 @@ class Answer:
     """Whether the trial then ended."""
     most_missing: Mapping[str, int] = field(default_factory=dict)
     """The maximum number of frames of each direction that were in flight or lost at a check."""
-    late: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
-    """Late frames by direction if the plan has no steps: of the latest traffic, the previous one, and so on."""
+    late_by_direction: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
+    """Late frames of each direction, by name, if they were waited for: of the latest traffic, the previous one, and so
+    on. They are not included in the received ones."""
+
+    @property
+    def sent(self) -> int:
+        """Frames sent, over all directions."""
+        return sum(direction.sent_frames for direction in self.directions)
+
+    @property
+    def received(self) -> int:
+        """Frames received in time, over all directions."""
+        return sum(direction.received_frames for direction in self.directions)
+
+    @property
+    def late(self) -> int:
+        """Frames received late, over all directions."""
+        return sum(late[0] for late in self.late_by_direction.values())
+
+    @property
+    def lost(self) -> int:
+        """Frames sent but received neither in time nor late, over all directions."""
+        return self.sent - self.received - self.late
+
+    @property
+    def unsent(self) -> int:
+        """Frames that the generator could not send in time, over all directions."""
+        return sum(direction.unsent_frames for direction in self.directions)
 
     @property
     def were_in_flight(self) -> int:
@@ -117,7 +106,7 @@ class Answer:
 def read_answer(answer: Mapping[str, Any], names: Sequence[str], plan: Plan) -> Answer:
     """An answer to a plan, without timelines."""
     if not plan.steps:
-        return Answer((), late=_late_frames(answer, names))
+        return Answer((), late_by_direction=_late_frames(answer, names))
 
     certain_after = answer["certain_after"]
     if certain_after is not None:
@@ -179,7 +168,7 @@ def _late_frames(answer: Mapping[str, Any], names: Sequence[str]) -> dict[str, t
 def with_late_of_earlier(
     directions: Sequence[trials.DirectionCounters], late: Mapping[str, Sequence[int]]
 ) -> tuple[trials.DirectionCounters, ...]:
-    """Counters, with frames of earlier traffic that came after them; `late` is `Answer.late`."""
+    """Counters, with frames of earlier traffic that came after them; `late` is `Answer.late_by_direction`."""
     changed = []
     for each in directions:
         before = (each.late_frames, *each.earlier_late_frames)

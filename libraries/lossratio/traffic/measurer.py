@@ -8,7 +8,7 @@ from functools import partial
 
 from lossratio import trials
 from lossratio.agent import Exchange, Plan, frames_within
-from lossratio.traffic.answers import StoppedTraffic, by_traffic
+from lossratio.traffic.answers import Answer, by_traffic
 from lossratio.traffic.client import AgentClient
 
 FALTERING = 0.05
@@ -177,7 +177,7 @@ class TrafficMeasurer:
         self._pauses.begin_traffic()
         self._agent.hold(Plan(((load, None),), locates=watch))
 
-    def stop_traffic(self, late_wait: float = 0.0) -> StoppedTraffic:
+    def stop_traffic(self, late_wait: float = 0.0) -> Answer:
         """Ends the traffic that `start_traffic` began; see `AgentClient.stop`.
 
         Args:
