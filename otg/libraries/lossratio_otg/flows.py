@@ -6,7 +6,6 @@ A field is refused by name if the table does not have it, or does not allow its 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import reduce
 from typing import Any
 
 from lossratio.agent import FCS_BYTES, MAC, TAG_BYTES, Configuration, Direction, HeaderField
@@ -46,7 +45,9 @@ def _header(fields: Iterable[tuple[str, HeaderField]]) -> dict[str, Any]:
     tree: dict[str, Any] = {}
     for path, field in fields:
         *parents, name = path.split(".")
-        inner = reduce(lambda part, parent: part.setdefault(parent, {"choice": ANY}), parents, tree)
+        inner = tree
+        for parent in parents:
+            inner = inner.setdefault(parent, {"choice": ANY})
         of_given = _ADDRESS if field.notation is MAC else _PATTERN
         inner[name] = {None: of_given, "next": _NEXT}.get(field.computed, _COMPUTED)
     return tree

@@ -168,5 +168,4 @@ def _stepping(
         return SteppingField(start + first, end - first, lowest & mask, len(whole))
 
     whole = [value & mask for value in whole]
-    is_counting = whole == list(range(whole[0], whole[0] + len(whole)))
-    return SteppingField(start + first, end - first, min(whole), len(whole), values=() if is_counting else tuple(whole))
+    return SteppingField(start + first, end - first, min(whole), len(whole), values=tuple(whole))
