@@ -26,12 +26,9 @@ def capture(word):
     wanted = api.control_state()
     wanted.port.capture.state = word
     return api.set_control_state(wanted).warnings
-def captured(name, start=None, count=None):
+def captured(name):
     request = api.capture_request()
     request.port_name = name
-    if start is not None:
-        request.packets.slice.initial.start = start
-        request.packets.slice.initial.count = count
     return api.get_capture(request).read().hex()
 def metrics(kind):
     request = api.metrics_request()

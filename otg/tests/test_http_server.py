@@ -22,9 +22,9 @@ class Handler(LocalHandler):
 
     def do_GET(self):  # noqa: N802
         if self.path == "/wait":
-            with self.server.at_work(self.connection):
-                self.begun.set()
-                self.may_go_on.wait(PATIENCE)
+            self.server.begin_answer(self.connection)
+            self.begun.set()
+            self.may_go_on.wait(PATIENCE)
         self.send_response(200)
         self.send_header("Content-Length", "4")
         self.end_headers()

@@ -18,7 +18,7 @@ from lossratio.commands.main import commands
 from lossratio.errors import TopologyError
 from lossratio_otg.server import MOST_BYTES, ROUTES, OtgServer
 from lossratio_otg.tester import Tester
-from lossratio_otg.tls import given_context, made_context
+from lossratio_otg.tls import server_context
 
 POST = "POST /config HTTP/1.1\r\nHost: localhost\r\n"
 
@@ -30,9 +30,22 @@ def server(monkeypatch):
 
 
 @pytest.fixture
-def secured(monkeypatch):
-    with serving(monkeypatch, made_context("127.0.0.1")) as server:
+def secured(monkeypatch, tmp_path):
+    with serving(monkeypatch, server_context(made_certificate(tmp_path), None)) as server:
         yield server
+
+
+def made_certificate(folder):
+    """A file with a certificate and its key."""
+    file = folder / "both.pem"
+    made = ("req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-subj", "/CN=lab")
+    done = subprocess.run(
+        ["openssl", *made, "-addext", "subjectAltName=DNS:lab", "-keyout", file, "-out", file],
+        check=False,
+        capture_output=True,
+    )
+    assert done.returncode == 0, done.stderr
+    return file
 
 
 def test_a_request_that_is_too_long_is_answered_when_it_has_been_sent(server):
@@ -66,12 +79,9 @@ def test_snappi_itself_speaks_tls(secured):
 
 @pytest.mark.whole
 def test_a_certificate_of_the_users_own_is_the_one_that_clients_see(tmp_path):
-    made = ("req", "-x509", "-newkey", "rsa:2048", "-nodes", "-subj", "/CN=lab", "-days", "2")
-    files = ("-addext", "subjectAltName=DNS:lab", "-keyout", tmp_path / "key", "-out", tmp_path / "certificate")
-    done = subprocess.run(["openssl", *made, *files], check=False, capture_output=True)
-    assert done.returncode == 0, done.stderr
-    server = given_context(tmp_path / "certificate", tmp_path / "key")
-    client = ssl.create_default_context(cafile=tmp_path / "certificate")
+    certificate = made_certificate(tmp_path)
+    server = server_context(certificate, certificate)
+    client = ssl.create_default_context(cafile=certificate)
     ours, theirs = socket.socketpair()
     thread = threading.Thread(target=lambda: server.wrap_socket(ours, server_side=True))
     thread.start()

@@ -3,74 +3,53 @@
 from __future__ import annotations
 
 import io
-import zlib
 
 import pytest
 from scapy.layers.l2 import Dot1Q, Ether
-from scapy.utils import PcapNgReader, PcapReader, RawPcapNgReader
+from scapy.utils import PcapReader
 
 from lossratio.agent.core.packets import StampedFrame
 from lossratio_otg import captures
-from lossratio_otg.captures import CapturedFrames, CaptureSettings, read_captures
+from lossratio_otg.captures import CapturedFrames, read_captures
 from lossratio_otg.packets import FieldError
 
 STAMP = 1_700_000_000_123_456_789
-ALL = slice(None)
 
 
-def kept(count: int, size: int = 60, **settings) -> CapturedFrames:
+def kept(count: int, size: int = 60) -> CapturedFrames:
     """Frames whose first bytes are their numbers, each a microsecond after the one before."""
-    store = CapturedFrames(CaptureSettings(**settings))
+    store = CapturedFrames()
     for number in range(count):
         store.add(StampedFrame(STAMP + 1000 * number, number.to_bytes(4, "big") + bytes(size - 4)))
     return store
 
 
 def test_pcap_has_the_frames_without_fcs_and_their_times():
-    file = kept(3, size=61).file("eth1", 0, ALL)
+    file = kept(3, size=61).file()
     packets = list(PcapReader(io.BytesIO(file)))
     assert [bytes(packet)[:4] for packet in packets] == [number.to_bytes(4, "big") for number in range(3)]
     assert [len(packet) for packet in packets] == [61, 61, 61]
     assert [int(1e9 * packet.time) for packet in packets] == [STAMP + 1000 * number for number in range(3)]
 
 
-def test_pcapng_has_the_fcs_of_each_frame_and_what_is_missing():
-    file = kept(2, size=61, format="pcapng").file("eth1", 7, ALL)
-    packets = [bytes(packet) for packet in PcapNgReader(io.BytesIO(file))]
-    assert [len(packet) for packet in packets] == [65, 65]
-    assert all(zlib.crc32(packet[:-4]) == int.from_bytes(packet[-4:], "little") for packet in packets)
-    (first, *_) = RawPcapNgReader(io.BytesIO(file))
-    high, low = first[1].tshigh, first[1].tslow
-    assert ((high << 32) + low, first[1].tsresol) == (STAMP, 1_000_000_000)
-    assert first[1].ifname == b"eth1"
-    # The block of statistics is the last one: isb_ifdrop, of 8 bytes, the end of options, and the block's size.
-    assert file[-20:-8] == (5).to_bytes(2, "little") + (8).to_bytes(2, "little") + (7).to_bytes(8, "little")
-
-
 def test_frames_are_cut_to_the_packet_size():
-    (packet,) = PcapReader(io.BytesIO(kept(1, size=1000, packet_size=64).file("eth1", 0, ALL)))
+    (packet,) = PcapReader(io.BytesIO(kept(1, size=1000).file(64)))
     assert (len(packet), packet.wirelen) == (64, 1000)
 
 
-def test_a_part_can_be_chosen():
-    packets = list(PcapReader(io.BytesIO(kept(10).file("eth1", 0, slice(2, 5)))))
-    assert [bytes(packet)[3] for packet in packets] == [2, 3, 4]
-
-
-@pytest.mark.parametrize(("overwrite", "first"), [(True, 90), (False, 0)])
-def test_memory_is_bounded_and_what_had_no_room_is_counted(monkeypatch, overwrite, first):
+def test_memory_is_bounded_and_what_had_no_room_is_counted(monkeypatch):
     monkeypatch.setattr(captures, "MOST_BYTES", 10 * (60 + captures._FRAME_COST))
-    store = kept(100, overwrite=overwrite)
-    packets = list(PcapReader(io.BytesIO(store.file("eth1", 0, ALL))))
-    assert [bytes(packet)[3] for packet in packets] == list(range(first, first + 10))
+    store = kept(100)
+    packets = list(PcapReader(io.BytesIO(store.file())))
+    assert [bytes(packet)[3] for packet in packets] == list(range(90, 100))
     assert store.left_out == 90
 
 
 def test_a_frame_with_a_tag_is_read_by_others():
     tagged = bytes(Ether(dst="02:00:00:00:00:01", src="02:00:00:00:00:02") / Dot1Q(vlan=7) / (b"x" * 46))
-    store = CapturedFrames(CaptureSettings())
+    store = CapturedFrames()
     store.add(StampedFrame(STAMP, tagged))
-    (packet,) = PcapReader(io.BytesIO(store.file("eth1", 0, ALL)))
+    (packet,) = PcapReader(io.BytesIO(store.file()))
     assert packet[Dot1Q].vlan == 7
 
 

@@ -10,6 +10,7 @@ from lossratio.agent.afpacket.frames import build_frames
 from lossratio.errors import TrafficError
 from lossratio.traffic import PortPair, TrafficPort, load_profile, make_configuration, profile_names
 from lossratio.traffic.otg import MOST_LISTED, checked, write_packet
+from lossratio_otg.flows import read_flows
 from lossratio_otg.packets import FieldError, read_packet
 
 PAIR = PortPair(TrafficPort("port0", "tg0"), TrafficPort("port1", "tg1"))
@@ -33,11 +34,11 @@ def frames_of(name):
 def test_the_models_and_back_give_the_same_frames(name):
     spec = frames_of(name)
     packet = write_packet(spec, WEST, EAST)
-    flow = {"name": "f", "tx_rx": {"port": {"tx_name": "a"}}, "packet": packet}
+    flow = {"name": "f", "tx_rx": {"port": {"tx_name": "a"}}, "packet": packet, "size": {"fixed": 128}}
     assert checked("Config", {"flows": [flow]})["flows"][0]["packet"] == packet
-    read = read_packet(packet, "packet")
-    assert (read.source_mac, read.destination_mac) == (WEST, EAST)
-    back = read.headers.spec(spec.sizes)
+    (read,) = read_flows({"ports": [{"name": "a"}], "flows": [flow]}, {"a": "tg0"})
+    assert (read.direction.source_mac, read.direction.destination_mac) == (WEST, EAST)
+    back = read_packet(packet, "packet").spec(spec.sizes)
     # Devices on the way are not checked here.
     same = {"rewritable": (), "addresses": (), "fields": ()}
     assert replace(back, **same) == replace(spec, **same)
@@ -53,7 +54,7 @@ def as_array(numbers):
 
 
 def spec_of(packet, size=128):
-    return read_packet(packet, "packet").headers.spec(((size, 1),))
+    return read_packet(packet, "packet").spec(((size, 1),))
 
 
 def udp_from(pattern):

@@ -54,6 +54,10 @@ def test_snappi_itself_reads_the_answers(server):
             {"captures": [{"name": "c", "port_names": ["a"], "filters": [{"choice": "custom"}]}]},
             "captures[0].filters: this is not supported",
         ),
+        (
+            {"captures": [{"name": "c", "port_names": ["a"], "format": "pcapng"}]},
+            "captures[0].format: 'pcapng' is not supported; possible: pcap",
+        ),
         ({"captures": [{"name": "c", "port_names": ["x"]}]}, "captures[0].port_names: there is no port 'x'"),
         ({"devices": [{"name": "d"}]}, "devices: this is not supported"),
         ({"nonsense": 1}, "nonsense: this is not supported"),
@@ -366,7 +370,7 @@ def test_flows_are_sent_together_if_they_last_equally_long(server):
         flow("f"),
     )
     assert status == 200
-    groups = [[each.name for each in generator.flows] for generator in server.tester._generators]
+    groups = [[each.direction.name for each in generator.flows] for generator in server.tester._generators]
     assert groups == [["a", "b"], ["c"], ["d"], ["e"], ["f"]]
 
 

@@ -358,7 +358,7 @@ class PerfectSource:
         timelines = tuple(
             _as_counted(timeline, direction) for timeline, direction in zip(stopped.timelines, counted, strict=False)
         )
-        late = {each.name: moment.late // len(counted) for each in counted}
+        late = {each.name: (moment.late // len(counted),) for each in counted}
         return replace(stopped, directions=counted, timelines=timelines, late_by_direction=late)
 
 

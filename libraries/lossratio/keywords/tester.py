@@ -15,7 +15,7 @@ from lossratio.keywords.measurements import asks, request_of
 from lossratio.measurements.self_test import SelfTest, SelfTestRequest, find_tester_limit
 from lossratio.results import format_frames_per_second, view_of
 from lossratio.testbed import DEFAULT_LATE_WAIT, describe_stopped, start_traffic
-from lossratio.traffic import StoppedTraffic, load_profile
+from lossratio.traffic import Answer, load_profile
 from lossratio.trials import Integrity
 
 
@@ -81,9 +81,7 @@ class TesterKeywords(Keywords):
         logger.info(f"{traffic.name} flows at {format_frames_per_second(load)} per interface.")
 
     @typed_keyword()
-    def stop_traffic(
-        self, late_wait: timedelta = timedelta(seconds=DEFAULT_LATE_WAIT)
-    ) -> StoppedTraffic:
+    def stop_traffic(self, late_wait: timedelta = timedelta(seconds=DEFAULT_LATE_WAIT)) -> Answer:
         """Stops the traffic that `Start Traffic` started, and returns the counters.
 
         The counters are read after the traffic has stopped and frames in flight have had time to come back. Frames that

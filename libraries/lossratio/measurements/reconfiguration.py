@@ -39,7 +39,7 @@ from lossratio.units import counted, format_precise_time, format_ratio
 if TYPE_CHECKING:
     from lossratio.dut import Dut, DutOptions
     from lossratio.testbed import Testbed
-    from lossratio.traffic import StoppedTraffic
+    from lossratio.traffic import Answer
 
 
 class ReconfigurationLoss(Record):
@@ -178,7 +178,7 @@ def measure_reconfiguration_loss(
     about_search = (*goal_search.remarks, *map(noted, found))
     span = measurements.Span()
 
-    def write(stopped: StoppedTraffic | None, error: str | None) -> ReconfigurationResult:
+    def write(stopped: Answer | None, error: str | None) -> ReconfigurationResult:
         loss = None
         remarks = about_search
         if stopped is not None:
@@ -204,7 +204,7 @@ def measure_reconfiguration_loss(
 
 def _reconfigure_under_traffic(
     testbed: Testbed, request: ReconfigurationRequest, load: float
-) -> StoppedTraffic:
+) -> Answer:
     """Reconfigures the DUTs while traffic flows at a load, in frames per second per interface.
 
     Raises:
@@ -229,13 +229,13 @@ def _reconfigure_under_traffic(
     return stopped
 
 
-def _dropped_by_generator(stopped: StoppedTraffic) -> int:
+def _dropped_by_generator(stopped: Answer) -> int:
     """How many of the missing frames came back, but were dropped by the generator."""
     drops = sum(way.generator_drop_frames for way in stopped.directions)
     return max(0, min(drops, stopped.lost))
 
 
-def _doubts(stopped: StoppedTraffic) -> Iterator[str]:
+def _doubts(stopped: Answer) -> Iterator[str]:
     """Why more frames could have been lost than are reported."""
     if stopped.unsent:
         share = format_ratio(stopped.unsent / (stopped.sent + stopped.unsent))

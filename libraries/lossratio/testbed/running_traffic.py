@@ -7,7 +7,7 @@ from lossratio.checked_arguments import checked
 from lossratio.errors import TrafficError
 from lossratio.results import Conditions
 from lossratio.testbed.testbed import Testbed, TrialSettings
-from lossratio.traffic import StoppedTraffic, TrafficProfile
+from lossratio.traffic import Answer, TrafficProfile
 from lossratio.trials import (
     Integrity,
     NegativeLossError,
@@ -76,7 +76,7 @@ class RunningTraffic(AbstractContextManager["RunningTraffic"]):
         if self._flows:
             self._end(0.0)
 
-    def stop(self, late_wait: float = DEFAULT_LATE_WAIT) -> StoppedTraffic:
+    def stop(self, late_wait: float = DEFAULT_LATE_WAIT) -> Answer:
         """Stops the traffic, waits for frames in flight and then for late ones, and returns the counters of both.
 
         Args:
@@ -94,7 +94,7 @@ class RunningTraffic(AbstractContextManager["RunningTraffic"]):
         if self._integrity is Integrity.FAIL:
             check_integrity(stopped.directions, f"at {format_frame_rate(self.load)}")
         for direction in stopped.directions:
-            late = stopped.late_by_direction[direction.name]
+            late = stopped.late_by_direction[direction.name][0]
             if direction.received_frames + late > direction.sent_frames:
                 raise NegativeLossError(
                     f"{direction.name}: more frames came back than were sent ({direction.sent_frames} sent, "
@@ -104,7 +104,7 @@ class RunningTraffic(AbstractContextManager["RunningTraffic"]):
 
         return stopped
 
-    def _end(self, late_wait: float) -> StoppedTraffic:
+    def _end(self, late_wait: float) -> Answer:
         self._flows = False
         with self._opened:
             return self._source.stop_traffic(late_wait)
@@ -129,11 +129,11 @@ def start_traffic(
     return RunningTraffic(testbed, profile, load, integrity)
 
 
-def describe_stopped(stopped: StoppedTraffic) -> str:
+def describe_stopped(stopped: Answer) -> str:
     """The counters of stopped traffic, in a line for each direction."""
     lines = []
     for direction in stopped.directions:
-        late = stopped.late_by_direction[direction.name]
+        late = stopped.late_by_direction[direction.name][0]
         received = f"{direction.received_frames:,} and {late:,} late"
         parts = [
             f"{direction.name}: sent {direction.sent_frames:,}, received {received}, lost {direction.lost - late:,}",

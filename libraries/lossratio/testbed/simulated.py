@@ -27,7 +27,7 @@ from lossratio.simulation import (
 )
 from lossratio.testbed.testbed import USUAL_TRIALS, Ready, Testbed, TestbedRequest, TrialSettings
 from lossratio.topology import SimulatedGenerator
-from lossratio.traffic import StoppedTraffic, TrafficProfile, check_sends_streams
+from lossratio.traffic import Answer, TrafficProfile, check_sends_streams
 from lossratio.trials import START_TOLERANCE, Integrity, LatencyOutput, Step, TrialInput
 
 _FAULTS = "faults"
@@ -108,7 +108,7 @@ class SimulatedSource:
             )
         self._running = load, self._measurer.courses()
 
-    def stop_traffic(self, late_wait: float) -> StoppedTraffic:
+    def stop_traffic(self, late_wait: float) -> Answer:
         """See `lossratio.testbed.testbed.TrafficSource.stop_traffic`.
 
         Raises:
@@ -121,9 +121,8 @@ class SimulatedSource:
         timelines = tuple(course.as_one_step() for course in courses)
         self._measurer.rest()
         directions = tuple(self._measurer.counters(timelines))
-        return StoppedTraffic(
-            directions, {direction.name: 0 for direction in directions}, timelines
-        )
+        late = {direction.name: (0,) for direction in directions}
+        return Answer(directions, timelines=timelines, late_by_direction=late)
 
 
 class SimulatedTestbed(Testbed):

@@ -14,7 +14,7 @@ from lossratio.errors import DutError, TopologyError
 from lossratio.nodes import NO_CREDENTIALS, Credentials
 from lossratio.results import Conditions, Device, options_that_count
 from lossratio.topology import GeneratorSettings, Topology, TrafficPath
-from lossratio.traffic import StoppedTraffic, TrafficProfile
+from lossratio.traffic import Answer, TrafficProfile
 from lossratio.trials import (
     Integrity,
     LateFrames,
@@ -186,7 +186,7 @@ class TrafficSource(Protocol):
                 DUT may go down meanwhile.
         """
 
-    def stop_traffic(self, late_wait: float, /) -> StoppedTraffic:
+    def stop_traffic(self, late_wait: float, /) -> Answer:
         """Ends the traffic, waits for late frames after those in flight, and returns its counters.
 
         Args:

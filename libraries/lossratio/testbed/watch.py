@@ -11,7 +11,7 @@ from lossratio.testbed.connections import Connections
 from lossratio.testbed.fingerprint import Fingerprint, FingerprintReader
 from lossratio.testbed.queues import QueueReader
 from lossratio.testbed.rules import ERRORS
-from lossratio.traffic import StoppedTraffic, TrafficMeasurer
+from lossratio.traffic import Answer, TrafficMeasurer
 from lossratio.trials import LatencyOutput, QueueCounters, TrialOutput, missing_frames
 
 VERIFY_SECONDS = 20.0
@@ -261,7 +261,7 @@ class WatchedSource:
             self._source.start_traffic(load, watch)
         self._watch.resets_duts = watch
 
-    def stop_traffic(self, late_wait: float) -> StoppedTraffic:
+    def stop_traffic(self, late_wait: float) -> Answer:
         """See `lossratio.testbed.testbed.TrafficSource.stop_traffic`."""
         with self._watch.blaming():
             stopped = self._source.stop_traffic(late_wait)

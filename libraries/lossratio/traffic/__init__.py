@@ -10,11 +10,7 @@ from lossratio.agent import (
     changed_fields as changed_fields,
     mac_bytes as mac_bytes,
 )
-from lossratio.traffic.answers import (
-    Answer as Answer,
-    StoppedTraffic as StoppedTraffic,
-    by_traffic as by_traffic,
-)
+from lossratio.traffic.answers import Answer as Answer, by_traffic as by_traffic
 from lossratio.traffic.checks import (
     CHECK_DURATION as CHECK_DURATION,
     CHECK_LOAD as CHECK_LOAD,

@@ -16,6 +16,7 @@ from lossratio.traffic.probe import Arrival, ProbeAnswer
 
 _ALWAYS = ("unsent_frames", "generator_drop_frames", "late_frames", "load_ratio", "elapsed_s")
 """Counters that every generator reports, although records can do without them."""
+_OBSERVED = ("certain_after", "ended", "most_missing")
 _BESIDE_COUNTERS = ("examination", "course")
 """Fields of a direction's answer that are not counters of its trial."""
 
@@ -28,43 +29,6 @@ class AgentClock:
     """Seconds to add to its times to get times of the controller's monotonic clock."""
     error: float
     """Seconds by which this may be wrong."""
-
-
-@dataclass(frozen=True)
-class StoppedTraffic:
-    """Counters of traffic that was started and stopped outside of trials."""
-
-    directions: tuple[trials.DirectionCounters, ...]
-    """The counters of each direction; received frames are those until the end of the wait for frames in flight."""
-    late_by_direction: Mapping[str, int]
-    """Frames that each direction, by name, only received after that. They are not included in the received ones."""
-    timelines: tuple[trials.Timeline, ...] = ()
-    """The course of each direction's traffic in time, if the traffic was watched; otherwise empty."""
-
-    @property
-    def sent(self) -> int:
-        """Frames sent, over all directions."""
-        return sum(direction.sent_frames for direction in self.directions)
-
-    @property
-    def received(self) -> int:
-        """Frames received in time, over all directions."""
-        return sum(direction.received_frames for direction in self.directions)
-
-    @property
-    def late(self) -> int:
-        """Frames received late, over all directions."""
-        return sum(self.late_by_direction.values())
-
-    @property
-    def lost(self) -> int:
-        """Frames sent but received neither in time nor late, over all directions."""
-        return self.sent - self.received - self.late
-
-    @property
-    def unsent(self) -> int:
-        """Frames that the generator could not send in time, over all directions."""
-        return sum(direction.unsent_frames for direction in self.directions)
 
 
 def read_counters(
@@ -105,8 +69,34 @@ class Answer:
     """Whether the trial then ended."""
     most_missing: Mapping[str, int] = field(default_factory=dict)
     """The maximum number of frames of each direction that were in flight or lost at a check."""
-    late: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
-    """Late frames by direction if the plan has no steps: of the latest traffic, the previous one, and so on."""
+    late_by_direction: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
+    """Late frames of each direction, by name, if they were waited for: of the latest traffic, the previous one, and so
+    on. They are not included in the received ones."""
+
+    @property
+    def sent(self) -> int:
+        """Frames sent, over all directions."""
+        return sum(direction.sent_frames for direction in self.directions)
+
+    @property
+    def received(self) -> int:
+        """Frames received in time, over all directions."""
+        return sum(direction.received_frames for direction in self.directions)
+
+    @property
+    def late(self) -> int:
+        """Frames received late, over all directions."""
+        return sum(late[0] for late in self.late_by_direction.values())
+
+    @property
+    def lost(self) -> int:
+        """Frames sent but received neither in time nor late, over all directions."""
+        return self.sent - self.received - self.late
+
+    @property
+    def unsent(self) -> int:
+        """Frames that the generator could not send in time, over all directions."""
+        return sum(direction.unsent_frames for direction in self.directions)
 
     @property
     def were_in_flight(self) -> int:
@@ -117,33 +107,28 @@ class Answer:
 def read_answer(answer: Mapping[str, Any], names: Sequence[str], plan: Plan) -> Answer:
     """An answer to a plan, without timelines."""
     if not plan.steps:
-        return Answer((), late=_late_frames(answer, names))
+        seen = _record({"late_by_direction": answer["late"]})
+        _check_names(sorted(seen.late_by_direction), sorted(names))
+        if not all(seen.late_by_direction.values()):
+            raise ValueError("the latest traffic is missing")
+        return seen
 
-    certain_after = answer["certain_after"]
-    if certain_after is not None:
-        certain_after = float(certain_after)
-    if answer["ended"] and certain_after is None:
+    fields = {name: answer[name] for name in _OBSERVED}
+    if plan.latency:
+        fields["latency"] = answer["latency"]
+    seen = _record(fields)
+    if seen.ended and seen.certain_after is None:
         raise ValueError("it ended early without a reason")
-
-    missing = answer["most_missing"]
-    counts = {name: _count(missing[name]) for name in names} if plan.above is not None else {}
-    latency = _latencies(answer["latency"], names) if plan.latency else ()
-    # Record: what the generator observed.
-    return Answer(
-        read_counters(answer, names),
-        latency=latency,
-        certain_after=certain_after,
-        ended=bool(answer["ended"]),
-        most_missing=counts,
-    )
+    if plan.above is not None:
+        _check_names(sorted(seen.most_missing), sorted(names))
+    if plan.latency:
+        _check_names([direction.direction for direction in seen.latency], names)
+    return replace(seen, directions=read_counters(answer, names))
 
 
-def _latencies(answered: Any, names: Sequence[str]) -> tuple[trials.LatencyCounters, ...]:
-    latency = tuple(
-        trials.read_record(trials.LatencyCounters, json.dumps(direction)) for direction in answered
-    )
-    _check_names([direction.direction for direction in latency], names)
-    return latency
+def _record(fields: Mapping[str, Any]) -> Answer:
+    """An answer with these fields, without counters."""
+    return trials.read_record(Answer, json.dumps({"directions": [], **fields}))
 
 
 def read_timelines(
@@ -169,17 +154,10 @@ def read_timelines(
     return tuple(timelines)
 
 
-def _late_frames(answer: Mapping[str, Any], names: Sequence[str]) -> dict[str, tuple[int, ...]]:
-    late = {name: tuple(map(_count, answer["late"][name])) for name in names}
-    if not all(late.values()):
-        raise ValueError("the latest traffic is missing")
-    return late
-
-
 def with_late_of_earlier(
     directions: Sequence[trials.DirectionCounters], late: Mapping[str, Sequence[int]]
 ) -> tuple[trials.DirectionCounters, ...]:
-    """Counters, with frames of earlier traffic that came after them; `late` is `Answer.late`."""
+    """Counters, with frames of earlier traffic that came after them; `late` is `Answer.late_by_direction`."""
     changed = []
     for each in directions:
         before = (each.late_frames, *each.earlier_late_frames)
@@ -208,9 +186,3 @@ def read_probe(answer: Mapping[str, Any]) -> ProbeAnswer:
 def _check_names(answered: Sequence[str], names: Sequence[str]) -> None:
     if answered != list(names):
         raise ValueError(f"it is about the directions {answered} instead of {list(names)}")
-
-
-def _count(value: Any) -> int:
-    if type(value) is not int:
-        raise TypeError(f"{value!r} is not a count")
-    return value

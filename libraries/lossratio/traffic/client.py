@@ -330,7 +330,7 @@ class AgentClient(AbstractContextManager["AgentClient"]):
         self._held = plan
         self._conversation.begin_pulse()
 
-    def stop(self, late_wait: float = 0.0) -> answers.StoppedTraffic:
+    def stop(self, late_wait: float = 0.0) -> answers.Answer:
         """Ends the traffic that `hold` began, waits for frames in flight, and returns the counters.
 
         Args:
@@ -340,9 +340,8 @@ class AgentClient(AbstractContextManager["AgentClient"]):
         answer = self._ask("stop", Stop(), self.settle_time)
         stopped = self._observed(answer, self._held)
         late = self.late_frames(late_wait)
-        latest = {name: counts[0] for name, counts in late.items()}
         directions = answers.with_late_of_earlier(stopped.directions, late)
-        return answers.StoppedTraffic(directions, latest, stopped.timelines)
+        return replace(stopped, directions=directions, late_by_direction=late)
 
     def late_frames(self, wait: float) -> Mapping[str, tuple[int, ...]]:
         """Frames that were counted as lost, but came back later, by direction: of the latest traffic, and of earlier.
@@ -350,7 +349,7 @@ class AgentClient(AbstractContextManager["AgentClient"]):
         Args:
             wait: Seconds to wait for them.
         """
-        return self.run(Plan((), wait=wait)).late
+        return self.run(Plan((), wait=wait)).late_by_direction
 
     def resolve(
         self,

@@ -465,26 +465,16 @@ def why_wrong_sizes(headers: Headers, sizes: Collection[int], longer: int = 0) -
         sizes: Bytes of the frames with FCS.
         longer: Bytes by which they may be longer than `LARGEST_FRAME`.
     """
-    least = _least_size(headers)
+    least = SMALLEST_FRAME
+    if 6 in headers.versions:
+        least = SMALLEST_IPV6_FRAME
     largest = LARGEST_FRAME + longer
     for size in sizes:
         if not least <= size <= largest:
             return f"{size} is not between {least} and {largest} bytes"
 
     smallest = min(sizes)
-    needed = _needed_size(headers)
+    needed = headers.length + TAG_BYTES + FCS_BYTES
     if smallest < needed:
         return f"frames of {smallest} bytes are too small: these headers need {needed} bytes"
     return None
-
-
-def _least_size(headers: Headers) -> int:
-    """Bytes, with FCS, of the smallest frame of tests with these versions of IP."""
-    if 6 in headers.versions:
-        return SMALLEST_IPV6_FRAME
-    return SMALLEST_FRAME
-
-
-def _needed_size(headers: Headers) -> int:
-    """Bytes of these headers, a tag and the FCS."""
-    return headers.length + TAG_BYTES + FCS_BYTES

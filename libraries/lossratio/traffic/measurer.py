@@ -8,7 +8,7 @@ from functools import partial
 
 from lossratio import trials
 from lossratio.agent import Exchange, Plan, frames_within
-from lossratio.traffic.answers import StoppedTraffic, by_traffic
+from lossratio.traffic.answers import Answer, by_traffic
 from lossratio.traffic.client import AgentClient
 
 FALTERING = 0.05
@@ -177,7 +177,7 @@ class TrafficMeasurer:
         self._pauses.begin_traffic()
         self._agent.hold(Plan(((load, None),), locates=watch))
 
-    def stop_traffic(self, late_wait: float = 0.0) -> StoppedTraffic:
+    def stop_traffic(self, late_wait: float = 0.0) -> Answer:
         """Ends the traffic that `start_traffic` began; see `AgentClient.stop`.
 
         Args:
@@ -206,7 +206,7 @@ class TrafficMeasurer:
             seen = 2.0 * answer.were_in_flight / trial.load
             self._in_flight = max(trials.IN_FLIGHT, seen, change * self._in_flight)
 
-        return output
+        return replace(output, timelines=answer.timelines)
 
     def _plan(self, trial: trials.TrialInput) -> Plan:
         """What the agent does in a trial."""
@@ -248,15 +248,21 @@ class TrafficMeasurer:
         started = time.monotonic()
         for attempt in range(self._repeats + 1):
             is_last = attempt == self._repeats
-            self._pauses.begin_traffic()
-            answer = self._agent.run(self._plan(trial))
-            ended = self._pauses.end_traffic(answer.directions)
+            try:
+                output = self._measure_once(trial, started)
+            except trials.NegativeLossError:
+                if is_last:
+                    raise
+                continue
+
             slow = [
                 timeline
-                for timeline in answer.timelines
+                for timeline in output.timelines
                 if trial.frames is not None and not _is_kept(timeline, trial)
             ]
-            if slow and is_last:
+            if not slow:
+                return replace(output, repeats=attempt)
+            if is_last:
                 rate = min(timeline.rate or 0.0 for timeline in slow)
                 raise trials.BurstRateError(
                     f"The generator cannot send a burst of {trial.frames} frames at {trial.load:.10g} frames/s: in "
@@ -264,16 +270,6 @@ class TrafficMeasurer:
                     "Measure at a rate that it can send, and state that this is below the link's maximum rate.",
                     rate,
                 )
-
-            try:
-                output = self._output(trial, answer.directions, elapsed=ended - started)
-            except trials.NegativeLossError:
-                if is_last:
-                    raise
-                continue
-
-            if not slow:
-                return replace(output, repeats=attempt, timelines=answer.timelines)
 
         raise AssertionError("The last attempt ends the loop.")
 
@@ -321,7 +317,8 @@ class _Pauses:
         """Reports late frames of earlier traffic, which came with these counters; returns the present time."""
         self._quiet_since = time.monotonic()
         self._rested_since = self._quiet_since
-        self._late_frames.seen_since(_late_by_traffic(directions))
+        by_direction = ((each.late_frames, *each.earlier_late_frames) for each in directions)
+        self._late_frames.seen_since(by_traffic(by_direction))
         return self._quiet_since
 
 
@@ -335,11 +332,6 @@ def connecting(load: float, count: int, exchange: trials.Exchange) -> Plan:
     """
     steps = ((load, count / load),)
     return Plan(steps, exchange=Exchange(**asdict(exchange)), connections=count)
-
-
-def _late_by_traffic(directions: Sequence[trials.DirectionCounters]) -> list[int]:
-    """Late frames that came with counters, over all directions, by traffic: the previous one, then earlier ones."""
-    return by_traffic((each.late_frames, *each.earlier_late_frames) for each in directions)
 
 
 def _is_kept(timeline: trials.Timeline, trial: trials.TrialInput) -> bool:

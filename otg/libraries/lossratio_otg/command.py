@@ -26,9 +26,8 @@ def otg_serve(
     ),
     address: str = option("The address to listen on.", default="127.0.0.1", metavar="ADDRESS"),
     tcp_port: int | None = option(
-        "The TCP port to listen on. Default: 8080, or 8443 with TLS.", type=WholeNumber(min=0, max=65_535)
+        "The TCP port to listen on. Default: 8080, or 8443 with a certificate.", type=WholeNumber(min=0, max=65_535)
     ),
-    tls: bool = option("Serve HTTPS, with a new certificate.", is_flag=True),
     certificate: Path | None = option("Serve HTTPS, with this certificate (PEM)."),
     key: Path | None = option("The private key (PEM), if it is not in the certificate's file."),
     settle_time: float = option(
@@ -43,7 +42,7 @@ def otg_serve(
     """Serve the Open Traffic Generator's REST interface, with INTERFACEs of this machine as ports."""
     locations = _locations(ports)
     _check_interfaces(locations.values())
-    context = _tls(address, certificate, key, is_made=tls)
+    context = _tls(certificate, key)
     scheme, usual = ("http", 8080) if context is None else ("https", 8443)
 
     with _listener(address, usual if tcp_port is None else tcp_port) as listener:
@@ -65,15 +64,15 @@ def otg_serve(
             server.serve_forever()
 
 
-def _tls(address: str, certificate: Path | None, key: Path | None, *, is_made: bool) -> SSLContext | None:
+def _tls(certificate: Path | None, key: Path | None) -> SSLContext | None:
     if certificate is None and key is not None:
         raise TopologyError("--key belongs to a --certificate. Give both.")
-    if certificate is None and not is_made:
+    if certificate is None:
         return None
 
-    from lossratio_otg.tls import given_context, made_context
+    from lossratio_otg.tls import server_context
 
-    return made_context(address) if certificate is None else given_context(certificate, key)
+    return server_context(certificate, key)
 
 
 def _listener(address: str, tcp_port: int) -> socket.socket:

@@ -5,15 +5,14 @@ A field is refused by name if the table does not have it, or does not allow its 
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from functools import reduce
+from dataclasses import dataclass, replace
 from typing import Any
 
 from lossratio.agent import FCS_BYTES, MAC, TAG_BYTES, Configuration, Direction, HeaderField
 from lossratio.traffic import SMALLEST_FRAME
 from lossratio.traffic.otg import HEADERS, MOST_LISTED, checked
 from lossratio.units import L1_OVERHEAD
-from lossratio_otg.packets import FieldError, Packet, read_packet
+from lossratio_otg.packets import FieldError, read_packet
 
 MOST_FLOWS = 16
 """The maximum number of flows of a configuration, each of which has its own sender."""
@@ -46,7 +45,9 @@ def _header(fields: Iterable[tuple[str, HeaderField]]) -> dict[str, Any]:
     tree: dict[str, Any] = {}
     for path, field in fields:
         *parents, name = path.split(".")
-        inner = reduce(lambda part, parent: part.setdefault(parent, {"choice": ANY}), parents, tree)
+        inner = tree
+        for parent in parents:
+            inner = inner.setdefault(parent, {"choice": ANY})
         of_given = _ADDRESS if field.notation is MAC else _PATTERN
         inner[name] = {None: of_given, "next": _NEXT}.get(field.computed, _COMPUTED)
     return tree
@@ -56,7 +57,7 @@ def _header(fields: Iterable[tuple[str, HeaderField]]) -> dict[str, Any]:
 CONFIG: Mapping[str, Any] = {
     "ports": [{"name": ANY, "location": ANY}],
     "layer1": [{"name": ANY, "port_names": ANY, "speed": ANY, **dict.fromkeys(_LAYER1, IGNORED)}],
-    "captures": [{"name": ANY, "port_names": ANY, "format": ANY, "overwrite": ANY, "packet_size": ANY}],
+    "captures": [{"name": ANY, "port_names": ANY, "format": ("pcap",), "overwrite": (True,), "packet_size": ANY}],
     "options": {"port_options": {"location_preemption": IGNORED, "data_integrity": (False,)}},
     "flows": [
         {
@@ -91,10 +92,7 @@ CONTROL_STATE: Mapping[str, Any] = {
     "port": {"choice": ("capture",), "capture": {"state": ("start", "stop"), "port_names": ANY}},
 }
 """The fields of a request that starts or stops flows or captures."""
-CAPTURE: Mapping[str, Any] = {
-    "port_name": ANY,
-    "packets": {"choice": ANY, "slice": {"choice": ANY, "initial": {"start": ANY, "count": ANY}}},
-}
+CAPTURE: Mapping[str, Any] = {"port_name": ANY, "packets": {"choice": ("all",)}}
 """The fields of a request for captured frames."""
 METRICS: Mapping[str, Any] = {
     "choice": ("flow", "port"),
@@ -160,8 +158,8 @@ def _is_nested(data: Any, most: int) -> bool:
 class Flow:
     """A flow of a configuration."""
 
-    name: str
-    """Its name."""
+    direction: Direction
+    """Its frames and interfaces, with its name."""
     source: str
     """Name of the port that it leaves from."""
     sink: str | None
@@ -172,18 +170,36 @@ class Flow:
     """How many frames it has; None: as many as are due in its duration."""
     duration: float | None
     """Seconds of traffic; None: until it is stopped."""
-    packet: Packet
-    """Its headers."""
-    sizes: tuple[tuple[int, int], ...]
-    """Frame sizes in bytes with FCS, each with its weight."""
     wants_loss: bool
     """Whether its metrics have the loss."""
     wants_latency: bool
     """Whether its latency is measured."""
 
 
-def read_flows(config: Mapping[str, Any]) -> tuple[Flow, ...]:
+def interfaces_of(config: Mapping[str, Any], locations: Mapping[str, str]) -> dict[str, str]:
+    """The interfaces by the names of a configuration's ports, from those by their locations.
+
+    Raises:
+        FieldError: If there is no such location.
+    """
+    interfaces = {}
+    for number, port in enumerate(config.get("ports", ())):
+        location = port.get("location")
+        if location not in locations:
+            there = ", ".join(locations)
+            raise FieldError(
+                f"ports[{number}].location", f"there is no port {str(location)[:100]!r}; there are {there}"
+            )
+        interfaces[port["name"]] = locations[location]
+    return interfaces
+
+
+def read_flows(config: Mapping[str, Any], interfaces: Mapping[str, str]) -> tuple[Flow, ...]:
     """The flows of a configuration whose fields were checked.
+
+    Args:
+        config: The configuration.
+        interfaces: The interfaces by the names of their ports.
 
     Raises:
         FieldError: If the flows cannot be sent like that.
@@ -195,8 +211,8 @@ def read_flows(config: Mapping[str, Any]) -> tuple[Flow, ...]:
             raise FieldError(what, "two of them have the same name; give each its own name")
 
     speeds = {name: layer1.get("speed", "") for layer1 in config.get("layer1", ()) for name in layer1["port_names"]}
-    flows = tuple(_flow(model, ports, speeds, f"flows[{number}]") for number, model in enumerate(models))
-    if sum(len(field.values) for flow in flows for field in flow.packet.headers.fields) > _MOST_VALUES:
+    flows = tuple(_flow(model, interfaces, speeds, f"flows[{number}]") for number, model in enumerate(models))
+    if sum(len(field.values) for flow in flows for field in flow.direction.frames.fields) > _MOST_VALUES:
         raise FieldError(
             "flows", f"their fields list more than {_MOST_VALUES:,} values; use fewer, or fields that count up by 1"
         )
@@ -212,7 +228,7 @@ def read_flows(config: Mapping[str, Any]) -> tuple[Flow, ...]:
     return flows
 
 
-def _flow(model: Mapping[str, Any], ports: Sequence[str], speeds: Mapping[str, str], where: str) -> Flow:
+def _flow(model: Mapping[str, Any], interfaces: Mapping[str, str], speeds: Mapping[str, str], where: str) -> Flow:
     tx_rx = model["tx_rx"].get("port", {})
     receivers = list(tx_rx.get("rx_names", ()))
     if "rx_name" in tx_rx:
@@ -224,26 +240,38 @@ def _flow(model: Mapping[str, Any], ports: Sequence[str], speeds: Mapping[str, s
 
     ends = [("tx_name", tx_rx.get("tx_name")), *(("rx_names", each) for each in receivers)]
     for name, port in ends:
-        if port not in ports:
+        if port not in interfaces:
             raise FieldError(f"{where}.tx_rx.port.{name}", f"there is no port {str(port)[:100]!r}")
 
-    packet = read_packet(model.get("packet", ()), f"{where}.packet")
-    least = max(SMALLEST_FRAME, len(packet.headers.data) + TAG_BYTES + FCS_BYTES)
+    headers = read_packet(model.get("packet", ()), f"{where}.packet")
+    least = max(SMALLEST_FRAME, len(headers.data) + TAG_BYTES + FCS_BYTES)
     sizes = tuple(_sizes(model.get("size", {}), least, f"{where}.size"))
     rate = _rate(model.get("rate", {}), sizes, speeds.get(tx_rx["tx_name"], ""), f"{where}.rate")
     packets, seconds = _duration(model.get("duration", {}), rate, f"{where}.duration")
     metrics = model.get("metrics", {})
 
-    # Record: the flow.
-    return Flow(
+    sink = next(iter(receivers), None)
+    ethernet = model["packet"][0].get("ethernet", {})
+    destination_mac = ethernet.get("dst", {}).get("value")
+    if sink is None:
+        destination_mac = destination_mac or _NO_MAC
+
+    # Record: what is sent. Frames that come back to where they were sent belong to a flow that nobody receives.
+    direction = Direction(
         name=model["name"],
+        transmit=interfaces[tx_rx["tx_name"]],
+        receive=interfaces[sink or tx_rx["tx_name"]],
+        destination_mac=destination_mac,
+        source_mac=ethernet.get("src", {}).get("value"),
+        frames=headers.spec(sizes),
+    )
+    return Flow(
+        direction,
         source=tx_rx["tx_name"],
-        sink=next(iter(receivers), None),
+        sink=sink,
         rate=rate,
         packets=packets,
         duration=seconds,
-        packet=packet,
-        sizes=sizes,
         wants_loss=metrics.get("loss", False),
         wants_latency=metrics.get("latency", {}).get("enable", False),
     )
@@ -322,31 +350,10 @@ def groups_of(flows: Sequence[Flow]) -> list[tuple[Flow, ...]]:
     return [tuple(group) for group in groups.values()]
 
 
-def configuration_of(flows: Sequence[Flow], interfaces: Mapping[str, str], settle_time: float) -> Configuration:
+def configuration_of(flows: Sequence[Flow], settle_time: float) -> Configuration:
     """The configuration of a generator for flows that are sent together."""
     fastest = max(flow.rate for flow in flows)
-    directions = []
-    for flow in flows:
-        source = interfaces[flow.source]
-        sink = source
-        destination = flow.packet.destination_mac
-        if flow.sink is not None:
-            sink = interfaces[flow.sink]
-        elif not destination:
-            destination = _NO_MAC
-
-        direction = Direction(
-            name=flow.name,
-            transmit=source,
-            # Frames that come back to where they were sent belong to a flow that nobody receives.
-            receive=sink,
-            destination_mac=destination,
-            source_mac=flow.packet.source_mac,
-            frames=flow.packet.headers.spec(flow.sizes),
-            load_share=flow.rate / fastest,
-        )
-        directions.append(direction)
-
+    directions = [replace(flow.direction, load_share=flow.rate / fastest) for flow in flows]
     return Configuration(
         ports=tuple(dict.fromkeys(port for each in directions for port in (each.transmit, each.receive))),
         directions=tuple(directions),

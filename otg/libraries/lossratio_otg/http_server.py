@@ -12,8 +12,8 @@ import ssl
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable
+from contextlib import suppress
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from ipaddress import ip_address
@@ -22,9 +22,7 @@ from typing import Any
 MOST_CONNECTIONS = 32
 """Maximum number of connections that are served at once."""
 REQUEST_SECONDS = 10.0
-"""Maximum time from the first byte of a request to its last byte, in seconds."""
-SILENT_SECONDS = 30.0
-"""Maximum time that a connection may be silent between two requests, in seconds."""
+"""Maximum time from the start of a connection to the last byte of its request, in seconds."""
 TOO_SLOW = f"a request may take at most {REQUEST_SECONDS:g} s"
 """The answer to a request that takes longer."""
 _ROOM_SECONDS = 5.0
@@ -45,8 +43,8 @@ class LocalServer(ThreadingHTTPServer):
 
     It takes over a socket that already listens, and closes it. With a TLS context, it speaks only TLS.
 
-    If there are too many connections, the connection that has waited longest for its client is closed. So slow clients
-    cannot keep others out.
+    Each connection has one request. If there are too many connections, the one that has waited longest for its client
+    is closed. So slow clients cannot keep others out.
     """
 
     daemon_threads = True
@@ -63,8 +61,7 @@ class LocalServer(ThreadingHTTPServer):
         self._names = {socket.gethostname().lower(), socket.getfqdn(self._address).lower()}
         self._room = threading.BoundedSemaphore(MOST_CONNECTIONS)
         self._lock = threading.Lock()
-        # Connections that wait for their clients, the longest wait first, and the time by which a request must be
-        # complete.
+        # Connections that wait for their clients, the longest wait first, and when their requests must be complete.
         self._waiting: dict[socket.socket, float] = {}
 
     def is_own(self, host: str) -> bool:
@@ -87,26 +84,15 @@ class LocalServer(ThreadingHTTPServer):
             return host.removesuffix(".") in own
         return asked.is_loopback or not on_loopback
 
-    def wait_for(self, connection: socket.socket, seconds: float = math.inf) -> None:
-        """Notes that a connection waits for its client, which may take this many seconds from now."""
-        with self._lock:
-            self._waiting.pop(connection, None)
-            self._waiting[connection] = time.monotonic() + seconds
-
     def is_late(self, connection: socket.socket) -> bool:
-        """Whether the client of a connection has taken longer than `wait_for` allows."""
+        """Whether the client of a connection has taken longer than `REQUEST_SECONDS`."""
         with self._lock:
             return self._waiting.get(connection, math.inf) < time.monotonic()
 
-    @contextmanager
-    def at_work(self, connection: socket.socket) -> Iterator[None]:
-        """While the answer is being made, a connection does not wait for its client, and is not cut off."""
+    def begin_answer(self, connection: socket.socket) -> None:
+        """Notes that a request is complete: its connection waits no longer for its client, and is not cut off."""
         with self._lock:
             self._waiting.pop(connection, None)
-        try:
-            yield
-        finally:
-            self.wait_for(connection)
 
     def get_request(self) -> tuple[socket.socket, Any]:
         """Accepts a connection, if there is room for it."""
@@ -117,14 +103,14 @@ class LocalServer(ThreadingHTTPServer):
         if not self._has_room():
             connection.close()
             raise ConnectionAbortedError("all connections are being answered")
-        self.wait_for(connection)
+        with self._lock:
+            self._waiting[connection] = time.monotonic() + REQUEST_SECONDS
         return connection, client
 
     def shutdown_request(self, request: Any) -> None:
         """Ends a connection, which makes room for another one."""
         super().shutdown_request(request)
-        with self._lock:
-            self._waiting.pop(request, None)
+        self.begin_answer(request)
         self._room.release()
 
     def service_actions(self) -> None:
@@ -161,9 +147,9 @@ def _shut(connection: socket.socket, how: int) -> None:
 
 
 class LocalHandler(BaseHTTPRequestHandler):
-    """Answers the requests of one connection to a `LocalServer`, and refuses those of other sites' pages."""
+    """Answers the request of a connection to a `LocalServer`, and refuses those of other sites' pages."""
 
-    timeout = SILENT_SECONDS
+    timeout = 30.0
     server: LocalServer
 
     def version_string(self) -> str:
@@ -173,31 +159,15 @@ class LocalHandler(BaseHTTPRequestHandler):
     def log_message(self, format: str, *args: Any) -> None:
         """Prints no line for a request."""
 
-    def handle_one_request(self) -> None:
-        """Waits for a request, and answers it."""
-        self.server.wait_for(self.connection)
-        try:
-            is_there = bool(self.rfile.peek(1))  # type: ignore[attr-defined]
-        except TimeoutError:
-            is_there = False
-        if not is_there:
-            self.close_connection = True
-            return
-        self.server.wait_for(self.connection, REQUEST_SECONDS)
-        super().handle_one_request()
-
     def parse_request(self) -> bool:
         """Reads the request without its contents; if it cannot be accepted, the answer says why."""
         if not super().parse_request():
             return False
-        refusal = self._refusal()
-        if refusal is None:
-            if "Content-Length" not in self.headers:
-                self.server.wait_for(self.connection)
-            return True
         self.close_connection = True
-        self.send_error(*refusal)
-        return False
+        refusal = self._refusal()
+        if refusal is not None:
+            self.send_error(*refusal)
+        return refusal is None
 
     def discard_contents(self) -> None:
         """Reads the rest of a refused request: the client reads the answer only after sending everything."""
@@ -210,6 +180,7 @@ class LocalHandler(BaseHTTPRequestHandler):
 
     def end_headers(self) -> None:
         """Ends the header of an answer, which pages of other sites must not use."""
+        self.send_header("Connection", "close")
         self.send_header("Cache-Control", "no-cache")
         self.send_header("X-Content-Type-Options", "nosniff")
         self.send_header("Cross-Origin-Resource-Policy", "same-origin")

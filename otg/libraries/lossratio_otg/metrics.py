@@ -16,7 +16,7 @@ def flow_metric(
     """The metrics of a flow, from its counts, and whether it is being sent."""
     counts = {"tx": counted.sent_frames}
     metric: dict[str, Any] = {
-        "name": flow.name,
+        "name": flow.direction.name,
         "port_tx": flow.source,
         "transmit": "started" if is_sent else "stopped",
     }
@@ -27,8 +27,8 @@ def flow_metric(
 
     for end, count in counts.items():
         metric |= {f"frames_{end}": count, f"frames_{end}_rate": 0.0}
-        if len(flow.sizes) == 1:
-            metric[f"bytes_{end}"] = count * flow.sizes[0][0]
+        if len(flow.direction.frames.sizes) == 1:
+            metric[f"bytes_{end}"] = count * flow.direction.frames.max_size
 
     if flow.wants_loss and "rx" in counts:
         lost = counts["tx"] - counts["rx"]
@@ -89,7 +89,8 @@ def _warnings(counted: DirectionCounters, latency: LatencyCounters | None) -> It
 
 def no_counts(flows: Sequence[Flow]) -> dict[str, Counted]:
     """The counts of flows that were not sent."""
-    return {flow.name: (DirectionCounters(flow.name, 0, 0, 0), None) for flow in flows}
+    names = [flow.direction.name for flow in flows]
+    return {name: (DirectionCounters(name, 0, 0, 0), None) for name in names}
 
 
 def columns(metrics: list[dict[str, Any]], names: Sequence[str] | None) -> list[dict[str, Any]]:

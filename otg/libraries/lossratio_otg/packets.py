@@ -1,7 +1,6 @@
 """The headers of a flow in the models of the Open Traffic Generator, read into frames."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from lossratio.agent import HeaderField, SteppingField
@@ -22,20 +21,8 @@ class FieldError(TrafficError):
         super().__init__(f"{where}: {problem}")
 
 
-@dataclass(frozen=True)
-class Packet:
-    """The frames of a flow, without their sizes."""
-
-    headers: FrameHeaders
-    """The headers, with MAC addresses of zero."""
-    source_mac: str | None
-    """Source MAC address; None: the port's own."""
-    destination_mac: str | None
-    """Destination MAC address; None: the receiving port's."""
-
-
-def read_packet(packet: Sequence[Mapping[str, Any]], where: str) -> Packet:
-    """Reads the headers of a flow.
+def read_packet(packet: Sequence[Mapping[str, Any]], where: str) -> FrameHeaders:
+    """Reads the headers of a flow, with MAC addresses of zero.
 
     Raises:
         FieldError: If there are no headers, or one is in an impossible place.
@@ -55,9 +42,7 @@ def read_packet(packet: Sequence[Mapping[str, Any]], where: str) -> Packet:
 
     for number, (part, behind) in enumerate(zip(packet, [*kinds[1:], None], strict=True)):
         _add(headers, kinds[number], part.get(kinds[number], {}), behind, f"{where}[{number}].{kinds[number]}")
-
-    ethernet = packet[0].get("ethernet", {})
-    return Packet(headers, *(ethernet.get(name, {}).get("value") for name in ("src", "dst")))
+    return headers
 
 
 def _add(headers: FrameHeaders, kind: str, model: Mapping[str, Any], behind: str | None, where: str) -> None:
@@ -183,5 +168,4 @@ def _stepping(
         return SteppingField(start + first, end - first, lowest & mask, len(whole))
 
     whole = [value & mask for value in whole]
-    is_counting = whole == list(range(whole[0], whole[0] + len(whole)))
-    return SteppingField(start + first, end - first, min(whole), len(whole), values=() if is_counting else tuple(whole))
+    return SteppingField(start + first, end - first, min(whole), len(whole), values=tuple(whole))

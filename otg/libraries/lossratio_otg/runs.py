@@ -53,7 +53,8 @@ class OwnGenerator:
 
     def begin(self) -> AgentClient:
         """The agent that sends the flows; each start begins with the first values of their fields."""
-        if any(flow.packet.headers.fields or len(flow.sizes) > 1 for flow in self.flows):
+        frames = [flow.direction.frames for flow in self.flows]
+        if any(each.fields or len(each.sizes) > 1 for each in frames):
             # A reused generator would continue with the next values.
             self._configuration = None
         return self.agent

@@ -67,9 +67,8 @@ class _Handler(LocalHandler):
     do_POST = do_PATCH = do_PUT = do_DELETE = do_GET  # noqa: N815
 
     def send_error(self, code: int, message: str | None = None, explain: str | None = None) -> None:
-        """Refuses a request that was not read completely, because it is not known where the next one begins."""
+        """Refuses a request that was not read completely."""
         status = HTTPStatus(code)
-        self.close_connection = True
         self._refuse(status, message or explain or status.phrase)
         self.discard_contents()
 
@@ -85,8 +84,6 @@ class _Handler(LocalHandler):
         self.send_response(status)
         self.send_header("Content-Type", kind)
         self.send_header("Content-Length", str(len(data)))
-        if self.close_connection:
-            self.send_header("Connection", "close")
         self.end_headers()
         if self.command != "HEAD":
             self.wfile.write(data)
@@ -104,9 +101,9 @@ class _Handler(LocalHandler):
         contents = [] if self.command == "GET" else [self._contents()]
         for part in reversed(parts):
             contents = [{"choice": part, part: contents[0]}]
-        with self.server.at_work(self.connection):
-            made = getattr(self.server.tester, name)(*contents)
-            return bytes(made) if model is None else checked(model, made)
+        self.server.begin_answer(self.connection)
+        made = getattr(self.server.tester, name)(*contents)
+        return bytes(made) if model is None else checked(model, made)
 
     def _contents(self) -> Any:
         # Pages in a browser cannot send this type to another server without asking it.

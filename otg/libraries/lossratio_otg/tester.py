@@ -19,6 +19,7 @@ from lossratio_otg.flows import (
     Flow,
     configuration_of,
     groups_of,
+    interfaces_of,
     read_flows,
     read_request,
 )
@@ -118,19 +119,11 @@ class Tester:
             self._captures.end()
             self._captures = PortCaptures({}, {}, self._told.tell)
             config, warnings = read_request("Config", sent, CONFIG)
-            flows = read_flows(config)
-            settings = read_captures(config)
-
-            for number, port in enumerate(config.get("ports", ())):
-                if port.get("location") not in self._ports:
-                    raise FieldError(
-                        f"ports[{number}].location",
-                        f"there is no port {str(port.get('location'))[:100]!r}; there are {', '.join(self._ports)}",
-                    )
-
-            self._captures = PortCaptures(settings, self._interfaces(config), self._told.tell)
+            interfaces = interfaces_of(config, self._ports)
+            flows = read_flows(config, interfaces)
+            self._captures = PortCaptures(read_captures(config), interfaces, self._told.tell)
             if flows:
-                self._ready(flows, config)
+                self._ready(flows)
             self.config, self._flows = config, flows
             self._counts = no_counts(flows)
             return {"warnings": [*self._told.take(), *warnings]}
@@ -214,36 +207,32 @@ class Tester:
         self._captures.end()
 
     def _named(self, names: Sequence[str] | None, where: str = "traffic.flow_transmit.flow_names") -> tuple[Flow, ...]:
-        unknown = set(names or ()) - {flow.name for flow in self._flows}
+        unknown = set(names or ()) - {flow.direction.name for flow in self._flows}
         if unknown:
             raise FieldError(where, f"there is no flow {sorted(unknown)[0][:100]!r}")
-        return tuple(flow for flow in self._flows if not names or flow.name in names)
+        return tuple(flow for flow in self._flows if not names or flow.direction.name in names)
 
     def _check_idle(self) -> None:
         if self._runs:
             raise BusyError("Flows are being sent. Stop them first (traffic.flow_transmit.state: stop).")
-
-    def _interfaces(self, config: Mapping[str, Any]) -> dict[str, str]:
-        return {port["name"]: self._ports[port["location"]] for port in config.get("ports", ())}
 
     def _close_generators(self) -> None:
         for generator in self._generators:
             generator.close()
         self._generators = []
 
-    def _ready(self, flows: Sequence[Flow], config: Mapping[str, Any]) -> list[OwnGenerator]:
+    def _ready(self, flows: Sequence[Flow]) -> list[OwnGenerator]:
         """Generators that are ready for flows, one for each group of flows that are sent together."""
         groups = groups_of(flows)
         kind = self._kind_for(groups)
         if any(generator.kind != kind for generator in self._generators):
             self._close_generators()
 
-        interfaces = self._interfaces(config)
         try:
             for number, group in enumerate(groups):
                 if number == len(self._generators):
                     self._generators.append(OwnGenerator(kind))
-                configuration = configuration_of(group, interfaces, self._settle_time)
+                configuration = configuration_of(group, self._settle_time)
                 self._generators[number].configure(group, configuration)
         except AgentRefusalError as error:
             if error.kind in _REFUSED_FIELDS:
@@ -260,10 +249,10 @@ class Tester:
 
     def _kind_for(self, groups: Sequence[object]) -> str:
         """The generator for these groups of flows: XDP uses each port only once, and leaves captures no frames."""
-        if len(groups) < 2 and not self._captures.settings:
+        if len(groups) < 2 and not self._captures.kept_bytes:
             return self._kind
         if self._kind == "xdp":
-            where = "captures" if self._captures.settings else "flows"
+            where = "captures" if self._captures.kept_bytes else "flows"
             raise FieldError(
                 where,
                 "the generator xdp cannot capture frames, and all of its flows must last equally long. Start the "
@@ -276,7 +265,7 @@ class Tester:
         if not flows:
             raise FieldError("traffic.flow_transmit.state", "there are no flows to start; send a configuration first")
         self._problem = None
-        generators = self._ready(flows, self.config)
+        generators = self._ready(flows)
         self._counts |= no_counts(flows)
         self._runs = [Run(generator, self._ended) for generator in generators]
 
@@ -308,7 +297,7 @@ class Tester:
     def _flow_metrics(self, flows: Iterable[Flow]) -> list[dict[str, Any]]:
         """The metrics of flows."""
         sent = {flow for run in self._runs for flow in run.flows}
-        return [flow_metric(flow, *self._counts[flow.name], flow in sent) for flow in flows]
+        return [flow_metric(flow, *self._counts[flow.direction.name], flow in sent) for flow in flows]
 
     def _port_metric(self, name: str, location: str) -> dict[str, Any]:
         sent = self._flow_metrics(flow for flow in self._flows if flow.source == name)

@@ -30,7 +30,7 @@ from lossratio.results.run_directory import read_result
 from lossratio.testbed.opening import open_testbed
 from lossratio.testbed.testbed import Ready
 from lossratio.topology import Hop, Interface, Port
-from lossratio.traffic import StoppedTraffic
+from lossratio.traffic import Answer
 from lossratio.trials.trial_output import DirectionCounters, TrialOutput
 from lossratio.units import format_frame_rate
 
@@ -207,7 +207,7 @@ class CountedTestbed:
         counters = DirectionCounters(
             "port0>port1", SENT, sent, sent - LOST, unsent_frames=self.unsent, generator_drop_frames=self.dropped
         )
-        return StoppedTraffic((counters,), {"port0>port1": 0})
+        return Answer((counters,), late_by_direction={"port0>port1": (0,)})
 
 
 def test_counts_of_discarded_attempts_are_not_taken_for_those_of_the_trial(search_result, tmp_path):

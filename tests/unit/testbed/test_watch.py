@@ -14,7 +14,7 @@ from lossratio.testbed.fingerprint import FingerprintReader
 from lossratio.testbed.repair import RepairingMeasurer
 from lossratio.testbed.testbed import Recovery
 from lossratio.testbed.watch import VERIFY_OFTEN_SECONDS, VERIFY_SECONDS, Watch, WatchedSource
-from lossratio.traffic import REPEATS, StoppedTraffic
+from lossratio.traffic import REPEATS, Answer
 from lossratio.trials.counters import LatencyOutput
 from lossratio.trials.trial_input import TrialInput
 from lossratio.trials.trial_output import DirectionCounters, TrialOutput
@@ -299,7 +299,7 @@ class Source:
         pass
 
     def stop_traffic(self, late_wait):
-        return StoppedTraffic((), {})
+        return Answer(())
 
 
 @pytest.mark.parametrize("act", [lambda source: source.latency(1.0, 1.0), lambda source: source.stop_traffic(0.0)])

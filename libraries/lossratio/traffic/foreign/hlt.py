@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from lossratio.agent import ETHERNET_HEADER_BYTES, FCS_BYTES
@@ -37,7 +38,18 @@ _GENERAL: Mapping[str, Any] = {
 }
 _IMIX = {1: (64, 7), 2: (570, 4), 3: (1518, 1), 4: (9230, 0)}
 """Sizes and their weights."""
-_RATES = {"rate_pps": "frames", "rate_bps": "bits", "rate_percent": "bits on the line"}
+_RATES = {"rate_pps": "pps", "rate_bps": "bps_L2", "rate_percent": "percentage"}
+_USUAL_RATE = {"percentage": 10.0}
+# Table: TRex's classes for the modes of sending, the type of their numbers, and their arguments.
+_MODES: Mapping[str, tuple[str, Callable[[Any], float], Mapping[str, str]]] = {
+    "continuous": ("STLTXCont", float, _RATES),
+    "single_burst": ("STLTXMultiBurst", int, {"pkts_per_burst": "pkts_per_burst"}),
+    "multi_burst": (
+        "STLTXMultiBurst",
+        int,
+        {"pkts_per_burst": "pkts_per_burst", "burst_loop_count": "count"},
+    ),
+}
 _TAGS = {"vlan_id": ("vlan", 0), "vlan_user_priority": ("prio", 1)}
 _IP = {
     "ipv4": {
@@ -90,8 +102,8 @@ _TAG_PROTOCOL = 0x8100
 _ADDRESS_BITS, _PORT_BITS = 32, 16
 
 
-def read_hlt(made: Made, remarks: dict[str, None]) -> ForeignStream:
-    """A stream that STLHltStream describes.
+def read_hlt(made: Made, remarks: dict[str, None]) -> tuple[ForeignStream, Made]:
+    """A stream that STLHltStream describes, and its mode of sending, as in a STLStream.
 
     Args:
         made: The call.
@@ -101,7 +113,8 @@ def read_hlt(made: Made, remarks: dict[str, None]) -> ForeignStream:
         ForeignFieldError: If something in it cannot be used here.
     """
     try:
-        return _Hlt(made, remarks).stream()
+        hlt = _Hlt(made, remarks)
+        return hlt.stream(), hlt.mode()
     except (ValueError, TypeError) as error:
         if isinstance(error, ForeignFieldError):
             raise
@@ -124,22 +137,24 @@ class _Hlt:
         sizes = self._sizes(len(packet))
         packet = Packet(layers, max(sizes) - len(packet))
         steps = dict(self._steps(layers))
-        frames, is_of_bits, is_burst = self._rate(sizes)
         for name in self._given:
-            if name not in self._known | _GENERAL.keys() | _WITHOUT_DIFFERENCE:
+            if name not in self._known | _GENERAL.keys() | _RATES.keys() | _WITHOUT_DIFFERENCE:
                 raise self._made.refused(name, "the argument cannot be used here")
 
         # Record: the stream.
         return ForeignStream(
-            packet,
-            sizes=sizes,
-            steps=steps,
-            frames=frames,
-            is_of_bits=is_of_bits,
-            is_burst=is_burst,
-            name=self._value("name"),
-            line=self._made.line,
+            packet, sizes=sizes, steps=steps, name=self._value("name"), line=self._made.line
         )
+
+    def mode(self) -> Made:
+        """How its frames are sent: without end, or until there were so many."""
+        mode = self._value("transmit_mode")
+        kind, read, names = _MODES.get(mode, ("", float, _RATES))
+        given = [name for name in names if self._value(name) is not None]
+        if not kind or (names is _RATES and len(given) > 1):
+            raise self._made.refused("transmit_mode", f"{mode!r} with {given} is not supported")
+        named = {names[name]: read(self._value(name)) for name in given}
+        return replace(self._made, kind=kind, arguments=(), named=named or _USUAL_RATE)
 
     def _value(self, name: str, usual: Any = None) -> Any:
         """The value of an argument, or else what is usual, in this stream or in general."""
@@ -269,25 +284,6 @@ class _Hlt:
         if not 0 <= min(numbers) <= max(numbers) < 1 << bits:
             numbers = [number % (1 << bits) for number in numbers]
         return Steps(numbers)
-
-    def _rate(self, sizes: Mapping[int, int]) -> tuple[float, bool, bool]:
-        """The proportion, whether it refers to bits on the line, and whether it is of frames until the end."""
-        mode = self._value("transmit_mode")
-        bursts = {"single_burst": 1, "multi_burst": int(self._value("burst_loop_count"))}
-        given = [name for name in _RATES if self._given.get(name) is not None]
-        self._known |= _RATES.keys()
-        if mode in bursts:
-            return float(bursts[mode] * int(self._value("pkts_per_burst"))), False, True
-        if mode != "continuous" or len(given) > 1:
-            raise self._made.refused("transmit_mode", f"{mode!r} with {given} is not supported")
-
-        if not given:
-            return 10.0, True, False
-        value = float(self._given[given[0]])
-        if _RATES[given[0]] == "bits":
-            length = sum(size * weight for size, weight in sizes.items()) / sum(sizes.values())
-            return value / (8.0 * (length + FCS_BYTES)), False, False
-        return value, _RATES[given[0]] != "frames", False
 
 
 def _listed(value: Any) -> list[Any]:

@@ -59,10 +59,11 @@ def _way(found: Any, folder: Path, remarks: dict[str, None]) -> tuple[ForeignStr
     """The streams of a port."""
     made = list(_each_stream(found))
     _check_order([one.values(*_STREAM) for one in made], made)
-    streams = tuple(
+    both = [
         read_hlt(one, remarks) if one.kind == "STLHltStream" else _stream(one, folder, remarks)
         for one in made
-    )
+    ]
+    streams = tuple(_with_rate(stream, mode) for stream, mode in both)
 
     bursts = [stream for stream in streams if stream.is_burst]
     if bursts and len(bursts) < len(streams):
@@ -111,7 +112,8 @@ def _check_order(streams: Sequence[Mapping[str, Any]], made: Sequence[Made]) -> 
             raise made[number].refused("self_start", "no stream starts it")
 
 
-def _stream(made: Made, folder: Path, remarks: dict[str, None]) -> ForeignStream:
+def _stream(made: Made, folder: Path, remarks: dict[str, None]) -> tuple[ForeignStream, Any]:
+    """A stream, and its mode of sending."""
     fields = made.values(*_STREAM)
     known = {"packet", "mode", "flow_stats", "name", "self_start", *_NO_DIFFERENCE}
     if getattr(fields.get("mode"), "kind", None) in _BURSTS:
@@ -140,7 +142,7 @@ def _stream(made: Made, folder: Path, remarks: dict[str, None]) -> ForeignStream
     stream = ForeignStream(
         packet, sizes=engine.sizes, steps=engine.steps, name=fields.get("name"), line=made.line
     )
-    return _with_rate(stream, fields.get("mode"))
+    return stream, fields.get("mode")
 
 
 def _with_rate(stream: ForeignStream, mode: Any) -> ForeignStream:
