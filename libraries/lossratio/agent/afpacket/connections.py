@@ -15,7 +15,7 @@ from ..core.frames_spec import FramesSpec
 from ..core.links import Link
 from ..core.pacing import Transmission
 from ..core.passes import FIN, LEAST_SILENT, OTHER_PORT, SYN, Pass, answered_again, check_answerable, passes_of, silence
-from ..core.plan import Exchange
+from ..core.plan import Exchange, Plan
 from ..core.protocol import Message
 from ..core.wire import FCS_BYTES, MAC_BYTES, PORT_BYTES
 from .ends import End
@@ -180,8 +180,8 @@ class Conversation:
 
     def _order(self, load: float, count: int, tag: int, length: int) -> SendOrder:
         """The order to answer over the first connections."""
-        duration = (count - 0.5) / load
-        return SendOrder(load, duration, tag=tag, replies=count, length=length, is_patient=self._is_patient)
+        plan = Plan(((load, (count - 0.5) / load),))
+        return SendOrder(plan, tag, replies=count, length=length, is_patient=self._is_patient)
 
     @property
     def alive(self) -> int:

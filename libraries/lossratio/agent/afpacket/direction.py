@@ -168,13 +168,14 @@ class ReceivingEnd:
         self.returns.watch(order.tag)
         self._stack.watch(order.tag)
         self._foreign.watch_foreign(tags)
-        self._is_examined = order.exchange is None
-        self._is_endless = order.duration is None
+        plan = order.plan
+        self._is_examined = plan.exchange is None
+        self._is_endless = plan.is_endless
         if self._examiner is not None and self._is_examined:
-            self._examiner.watch(order.tag, order.load, order.duration)
-        if order.locates:
+            self._examiner.watch(order.tag, plan.load, plan.duration)
+        if plan.notes_places:
             place = self._direction.arriving_tag
-            loads = [load for load, _ in order.steps] or [order.load]
+            loads = [load for load, _ in plan.steps]
             self._arrivals = ArrivalLog(self.sink, self._frames, place, order.tag, (min(loads), max(loads)))
 
     def note_arrivals(self, first: int, least: int) -> None:
@@ -300,17 +301,18 @@ class ActiveDirection(OwnDirection):
 
     def watch(self, wanted: SendOrder, tags: Mapping[int, Sequence[int]]) -> None:
         """Begins to count the frames of an order (see `orders`). All directions do that before any of them sends."""
-        self._rate = wanted.load
+        plan = wanted.plan
+        self._rate = plan.load
         if self._conversation is not None:
             self._conversation.end()
         if not wanted.probes:
             self._end_probe()
-        if wanted.locates:
+        if plan.notes_places:
             self.both_ends("Locating losses in time")
         if self.receiving is not None:
             self.receiving.watch(wanted, tags)
-        if wanted.exchange is not None:
-            self.conversation().begin(wanted.tag, wanted.connections, wanted.exchange)
+        if plan.exchange is not None:
+            self.conversation().begin(wanted.tag, plan.connections, plan.exchange)
 
     def both_ends(self, purpose: str) -> tuple[SendingEnd, ReceivingEnd]:
         """Both ends, for a purpose that needs them on one node.
@@ -344,7 +346,7 @@ class ActiveDirection(OwnDirection):
 
     def sender_of(self, order: SendOrder) -> Sender | None:
         """The sender for an order, if it is here; TCP connections are opened by a different one."""
-        opener = self.conversation().opener if order.exchange is not None else None
+        opener = self.conversation().opener if order.plan.exchange is not None else None
         if opener is None and self.sending is not None:
             return self.sending.sender
         return opener
@@ -454,8 +456,8 @@ class ActiveDirection(OwnDirection):
         self._end_probe()
 
     def _part_of(self, wanted: SendOrder, load_of: Callable[[float], float]) -> SendOrder:
-        steps = tuple((load_of(load), duration) for load, duration in wanted.steps)
-        return replace(wanted, load=load_of(wanted.load), steps=steps)
+        steps = tuple((load_of(load), duration) for load, duration in wanted.plan.steps)
+        return replace(wanted, plan=replace(wanted.plan, steps=steps))
 
     def _end_probe(self) -> None:
         """Looks for late latency frames of the latest traffic for the last time."""

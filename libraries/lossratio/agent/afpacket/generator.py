@@ -100,24 +100,24 @@ class AfPacketGenerator(FlowGenerator[ActiveDirection]):
 
     def _perform(self, plan: Plan, control: Control) -> Answer:
         if plan.exchange is not None:
-            return Answer(self._connect(plan.load, plan.connections, plan.exchange, control))
+            return Answer([self._connect(plan, plan.exchange, control)])
         return super()._perform(plan, control)
 
-    def _connect(self, load: float, count: int, exchange: Exchange, control: Control) -> list[Message]:
+    def _connect(self, plan: Plan, exchange: Exchange, control: Control) -> Message:
         """Opens connections in the only direction, and answers over each connection that arrives."""
         check_openable(self._configuration, exchange)
         (direction,) = self._directions
+        load = plan.load
+        count = plan.connections
         try:
             conversation = direction.conversation()
             if exchange.answers != "opened":
                 transmit = partial(self._transmit, control=control)
-                return [answer_again(direction.name, conversation, load, exchange, transmit, self._tags.next)]
-            opening = SendOrder(
-                load, (count - 0.5) / load, connections=count, exchange=exchange, is_patient=exchange.is_complete
-            )
+                return answer_again(direction.name, conversation, load, exchange, transmit, self._tags.next)
+            opening = replace(plan, steps=((load, (count - 0.5) / load),))
             own_sender = direction.both_ends("Opening connections")[0].sender
             sender = conversation.opener or own_sender
-            self._flow(partial(self._give, opening), control)
+            self._flow(partial(self._give, opening, is_patient=exchange.is_complete), control)
             self._settle(control)
             report = self._reports[sender]
             self._reports[own_sender] = report
@@ -140,7 +140,7 @@ class AfPacketGenerator(FlowGenerator[ActiveDirection]):
             "rejection_frames": conversation.rejections,
         }
         overlooked = conversation.overlooked
-        return [{**established(counters, conversation.left, unsent, overlooked, unseen or 0), **seen}]
+        return {**established(counters, conversation.left, unsent, overlooked, unseen or 0), **seen}
 
     def _transmit(self, sender: Sender, order: SendOrder, control: Control) -> Transmission:
         self._flow(partial(self._start, {sender: order}), control)
@@ -155,11 +155,11 @@ class AfPacketGenerator(FlowGenerator[ActiveDirection]):
 
     def _begin(self, plan: Plan) -> None:
         probes = self._open_probes(plan) if plan.latency else []
-        self._give(_order(plan), probes)
+        self._give(plan, probes)
         self._links_may_change = plan.is_endless and plan.locates
 
-    def _give(self, wanted: SendOrder, probes: Sequence[Probe] = ()) -> None:
-        """Starts all directions; `wanted` is the order for a direction that has the whole load, with any tags."""
+    def _give(self, plan: Plan, probes: Sequence[Probe] = (), *, is_patient: bool = False) -> None:
+        """Starts all directions; see `SendOrder`."""
         self._links_may_change = False
         self._ports.mark()
         tag_before = self._tags.last
@@ -168,7 +168,7 @@ class AfPacketGenerator(FlowGenerator[ActiveDirection]):
 
         parts = []
         for number, direction in enumerate(self._directions):
-            tagged = replace(wanted, tag=tag + number, ramp_tag=ramp_tag + number)
+            tagged = SendOrder(plan, tag + number, ramp_tag + number, is_patient)
             part = direction.part_of(tagged, probes[number] if probes else None)
             parts.append((direction, part))
             orders.update(direction.orders(tagged, part))
@@ -247,21 +247,6 @@ class AfPacketGenerator(FlowGenerator[ActiveDirection]):
         except OSError as error:
             raise _socket_error(error) from error
         return probes
-
-
-def _order(plan: Plan) -> SendOrder:
-    """The order for a direction that has the whole load, without its tags."""
-    steps = [(load, duration) for load, duration in plan.steps if duration is not None]
-    # Record: what senders do.
-    return SendOrder(
-        plan.load,
-        None if plan.is_endless else plan.duration,
-        ramp=plan.ramp,
-        steps=tuple(steps) if plan.locates else (),
-        is_logged=plan.locates,
-        is_complete=plan.is_burst,
-        is_watched=plan.is_watched,
-    )
 
 
 def _with_latency_frames(counters: Message, latency: Message | None) -> Message:

@@ -27,7 +27,7 @@ from ..core.passes import (
 )
 from ..core.plan import CONNECTIONS, FRAMES, Answer, Control, Exchange, Plan
 from ..core.protocol import AgentError, Check, Message, unsupported
-from .attachment import attach, check_can_send, is_sending_unknown
+from .attachment import attach, check_can_send
 from .cards import batch_at, described, refused_frames, transmitted
 from .connection_programs import MOST_EARLIER, MOST_PASSES, ArriveProgram, ConnectProgram, ExchangeMemory
 from .frames import FramePlan
@@ -169,9 +169,6 @@ class ConnectingGenerator(KernelGenerator):
             self._make_ends()
             for port in (source, sink):
                 check_can_send(port)
-                if is_sending_unknown(port):
-                    unknown = f"whether the driver of {port.name} sends frames of programs"
-                    raise unsupported(f"The kernel does not say {unknown}. Use 'kind: afpacket'.")
             self._cards = described([source, sink])
 
     def _perform(self, plan: Plan, control: Control) -> Answer:
