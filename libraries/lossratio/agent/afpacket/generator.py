@@ -18,10 +18,9 @@ from ..core.frames_spec import DIRECTIONS
 from ..core.generator import Tags, integrity_of
 from ..core.own_generator import FlowGenerator
 from ..core.pacing import CATCH_UP, COUNTING, Transmission, free_processors, raise_priority
-from ..core.passes import check_openable, established
+from ..core.passes import check_openable, connect
 from ..core.plan import ABILITIES, CONNECTIONS, LATENCY, PLACES, SCHEDULES, Answer, Control, Exchange, Plan
 from ..core.protocol import AgentError, Message, unsupported
-from .connections import answer_again
 from .direction import FAR, MOST_EARLIER, ActiveDirection
 from .examination import MOST_EXAMINED
 from .latency import MOST_FRAMES, NUMBERS, Probe
@@ -107,40 +106,23 @@ class AfPacketGenerator(FlowGenerator[ActiveDirection]):
         """Opens connections in the only direction, and answers over each connection that arrives."""
         check_openable(self._configuration, exchange)
         (direction,) = self._directions
-        load = plan.load
-        count = plan.connections
         try:
-            conversation = direction.conversation()
-            if exchange.answers != "opened":
-                transmit = partial(self._transmit, control=control)
-                return answer_again(direction.name, conversation, load, exchange, transmit, self._tags.next)
-            opening = replace(plan, steps=((load, (count - 0.5) / load),))
-            own_sender = direction.both_ends("Opening connections")[0].sender
-            sender = conversation.opener or own_sender
-            self._flow(partial(self._give, opening, is_patient=exchange.is_complete), control)
-            self._settle(control)
-            report = self._reports[sender]
-            self._reports[own_sender] = report
-            (counters,) = self._counters(None)
-            unsent = 0
-            unseen: int | None = None
-
-            for sender, order in conversation.replies(report.first, load * exchange.answer_ratio, self._tags.next):
-                if unseen is None:
-                    unseen = conversation.overlooked
-                sent = self._transmit(sender, order, control)
-                unsent += max(0, sent.intended - sent.sent)
+            ends = direction.conversation(self._open_first, self._transmit, self._tags.next)
+            return connect(self._configuration.directions[0], ends, plan, exchange, control)
         except (OSError, MemoryError) as error:
             raise _socket_error(error) from error
 
-        counters["late_frames"] += conversation.late_before
-        seen = {
-            "duplicated_frames": conversation.copies,
-            "misdelivered_frames": conversation.strangers,
-            "rejection_frames": conversation.rejections,
-        }
-        overlooked = conversation.overlooked
-        return {**established(counters, conversation.left, unsent, overlooked, unseen or 0), **seen}
+    def _open_first(self, plan: Plan, exchange: Exchange, control: Control) -> tuple[Message, int]:
+        """Sends the frames that open connections; returns their counters, and the number of the first frame."""
+        (direction,) = self._directions
+        plan = replace(plan, steps=((plan.load, (plan.connections - 0.5) / plan.load),))
+        self._flow(partial(self._give, plan, is_patient=exchange.is_complete), control)
+        self._settle(control)
+        own_sender = direction.both_ends("Opening connections")[0].sender
+        report = self._reports[direction.sender_of(plan) or own_sender]
+        self._reports[own_sender] = report
+        (counters,) = self._counters(None)
+        return counters, report.first
 
     def _transmit(self, sender: Sender, order: SendOrder, control: Control) -> Transmission:
         self._flow(partial(self._start, {sender: order}), control)

@@ -12,7 +12,6 @@ from lossratio.bpf import possible_cpus
 
 from ..core.configuration import Configuration
 from ..core.early_verdict import Lookout
-from ..core.links import Link
 from ..core.own_generator import FlowGenerator
 from ..core.pacing import CATCH_UP
 from ..core.plan import ABILITIES, CONNECTIONS, PLACES, Answer, Plan
@@ -116,14 +115,10 @@ class XdpGenerator(KernelGenerator, FlowGenerator[ActiveDirection]):
             if way is not None:
                 ways_to.setdefault(direction.receive, []).append(way)
         for name, ways in ways_to.items():
-            self._attach(self._ports.before[name], ways)
-
-    def _attach(self, port: Link, ways: Sequence[ReceiveWay]) -> None:
-        """Attaches the program that counts the frames of some directions to their receiving port."""
-        program = ReceiveProgram(self._reception, ways)
-        self._opened.callback(program.close)
-        attachment, self._modes[port.name] = attach(program.program, port)
-        self._opened.callback(attachment.close)
+            program = ReceiveProgram(self._reception, ways)
+            self._opened.callback(program.close)
+            attachment, self._modes[name] = attach(program.program, self._ports.before[name])
+            self._opened.callback(attachment.close)
 
     def _open_senders(self, streams: Sequence[Share]) -> None:
         """Starts a sender on each processor, with its share of the directions."""
