@@ -70,7 +70,7 @@ class AfPacketGenerator(FlowGenerator[ActiveDirection]):
         facts: Message = {
             "generator": "afpacket",
             "can": can,
-            "realtime": all(sender.is_realtime for sender in self._senders()),
+            "realtime": all(sender.is_realtime for way in self._directions for sender in way.senders),
             "catch_up": self._catch_up,
             "integrity": integrity_of(self._configuration, examined_per_trial_about=MOST_EXAMINED),
             "ports": self._ports.facts(),
@@ -214,9 +214,6 @@ class AfPacketGenerator(FlowGenerator[ActiveDirection]):
         received = [direction.count() for direction in self._directions]
         after = self._ports.after(may_go_down=self._links_may_change)
         return [direction.counters(self._reports, count, after) for direction, count in zip(self._directions, received)]
-
-    def _senders(self) -> list[Sender]:
-        return [sender for direction in self._directions for sender in direction.senders]
 
     def _open_probes(self, plan: Plan) -> list[Probe]:
         probes = []
