@@ -4,14 +4,7 @@
 Programs on nodes also import this room, so it needs nothing but Python 3.8.
 """
 
-from lossratio.bpf.interfaces import (
-    ask_netlink,
-    attached_program,
-    may_send,
-    netlink_attribute,
-    netlink_attributes,
-    xdp_features,
-)
+from lossratio.bpf.interfaces import ask_netlink, attached_program, may_send, netlink_attribute, netlink_attributes
 from lossratio.bpf.kernel import (
     LEAST_KERNEL,
     Array,

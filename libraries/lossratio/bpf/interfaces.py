@@ -27,8 +27,11 @@ _LINK_HEADER = 16
 _ACTIONS = 3
 
 
-def xdp_features(interface: int) -> int | None:
-    """What the driver of an interface can do with XDP at present, in bits; None: Linux before 6.3 does not say."""
+def may_send(interface: int) -> bool | None:
+    """Whether a driver at present sends frames that XDP programs redirect to it (``ndo_xdp_xmit``).
+
+    None: Linux before 6.3 does not say.
+    """
     with suppress(OSError, KeyError):
         name = netlink_attribute(_CTRL_FAMILY_NAME, b"netdev\0")
         family, *_ = ask_netlink(_NETLINK_GENERIC, _GENL_CONTROL, struct.pack("=BBH", _CTRL_GET_FAMILY, 1, 0) + name)
@@ -36,14 +39,8 @@ def xdp_features(interface: int) -> int | None:
         index = netlink_attribute(_NETDEV_IFINDEX, struct.pack("=I", interface))
         asked = struct.pack("=BBH", _NETDEV_DEV_GET, 1, 0) + index
         answer = netlink_attributes(ask_netlink(_NETLINK_GENERIC, number, asked)[0][_GENL_HEADER:])
-        return int(struct.unpack("=Q", answer[_ACTIONS])[0])
+        return bool(struct.unpack("=Q", answer[_ACTIONS])[0] & _SENDS)
     return None
-
-
-def may_send(interface: int) -> bool:
-    """Whether a driver sends frames that XDP programs redirect to it (``ndo_xdp_xmit``), as far as the kernel says."""
-    features = xdp_features(interface)
-    return features is None or bool(features & _SENDS)
 
 
 def attached_program(interface: int) -> int | None:

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from lossratio.agent.afpacket.arrivals import MOST_OUTAGES, Reception, course
-from lossratio.agent.afpacket.sender import SendLog, SentStep
+from lossratio.agent.afpacket.sender import SendLog
 from lossratio.agent.core.pacing import Transmission
 
 INTERVAL = 1e-3
@@ -92,7 +92,7 @@ def test_a_long_log_stays_small_and_knows_its_error(monkeypatch):
 
 def test_a_course_places_lost_frames_in_their_steps():
     batches = sent_log([1] * 20)
-    steps = [SentStep(100.0, Transmission(12, 12, 0.012, 0.0)), SentStep(100.012, Transmission(8, 8, 0.008, 0.0))]
+    steps = [Transmission(12, 12, 0.012, 0.0, 100.0), Transmission(8, 8, 0.008, 0.0, 100.012)]
     message = course(batches, steps, received([number for number in range(20) if number not in (3, 4, 13)]))
     assert [(step["lost"], step["last_lost"]) for step in message["steps"]] == [
         (2, pytest.approx(0.004)),
@@ -107,5 +107,5 @@ def test_a_course_places_lost_frames_in_their_steps():
 
 
 def test_traffic_of_which_nothing_left_has_a_course():
-    message = course(sent_log([]), [SentStep(7.0, Transmission(10, 0, 0.01, 0.01))], received([]))
+    message = course(sent_log([]), [Transmission(10, 0, 0.01, 0.01, 7.0)], received([]))
     assert (message["began"], message["rate"], message["steps"][0]["lost"]) == (7.0, None, 0)

@@ -216,7 +216,7 @@ def test_frames_of_earlier_exchanges_are_theirs_and_those_of_long_ago_are_foreig
             of_each.append(through_gateway(bench.send()))
         verdicts = bench.arrive(*of_each)
         assert verdicts == [XdpAction.PASS] + [XdpAction.DROP] * 65
-        assert bench.memory.late_of_earlier() == [1] * 64
+        assert list(bench.memory.shared.late_frames) == [1] * 64
         assert bench.counts("arrived", "foreign") == (1, 1)
 
 

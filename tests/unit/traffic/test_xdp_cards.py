@@ -46,34 +46,17 @@ from dataclasses import replace
 from pathlib import Path
 from lossratio.traffic import Plan, PortPair, TrafficPort, load_profile, make_configuration
 from lossratio.agent.core import links, ports
-from lossratio.agent import Control
-from lossratio.agent.xdp import attachment, cards, generator, kernel_generator
+from lossratio.agent import AgentError, Control
+from lossratio.agent.xdp import attachment, cards, generator
 
 names, counted = sys.argv[1].split(","), sys.argv[2]
 if sys.argv[3] == "unknown":
-    attachment.xdp_features = lambda interface: None
-if sys.argv[4] == "stalled":
-    # The first traffic is due long before its sender gets a processor.
-    wake, send = kernel_generator.WAKE_SECONDS, generator.XdpGenerator._send
-    kernel_generator.WAKE_SECONDS = -2.0
-
-    def send_late(self, *arguments):
-        try:
-            return send(self, *arguments)
-        finally:
-            kernel_generator.WAKE_SECONDS = wake
-
-    generator.XdpGenerator._send = send_late
+    attachment.may_send = lambda interface: None
 read_links = links.read_links
-readings = []
 
 def left():
     if counted == "none":
         return 0
-    if counted == "the system's":
-        # A few frames that no program has sent, one now and then.
-        readings.append(None)
-        return min(len(readings) // 8, 3)
     # The stand-in's other end of the wire sends what it has taken.
     return int(Path("/sys/class/net/wire/statistics/tx_packets").read_text())
 
@@ -91,7 +74,7 @@ try:
     for ramp in (0.0, 0.1):
         (way,) = made.run(Plan(((20_000.0, 0.3),), ramp=ramp), Control()).directions
         print(json.dumps({**way, "sent_by": made.facts()["sent_by"]}), flush=True)
-except generator.AgentError as error:
+except AgentError as error:
     print(json.dumps({"kind": error.kind, "message": error.message}), flush=True)
 finally:
     if made is not None:
@@ -114,8 +97,8 @@ def card(netns_lab):
     return netns_lab
 
 
-def trials(lab, counters, counted="all", features="reported", sender="quick"):
-    script = (sys.executable, "-c", TRIALS, counters, counted, features, sender)
+def trials(lab, counters, counted="all", features="reported"):
+    script = (sys.executable, "-c", TRIALS, counters, counted, features)
     process = lab.popen("tg", *script, stdout=subprocess.PIPE, text=True)
     return [json.loads(line) for line in process.communicate(timeout=120)[0].splitlines()]
 
@@ -140,20 +123,11 @@ def test_a_card_that_counts_no_frames_of_programs_is_an_error(card):
     assert "card has counted none of" in answer["message"]
 
 
-@pytest.mark.parametrize(("counted", "sender"), [("none", "quick"), ("the system's", "quick"), ("none", "stalled")])
-def test_a_driver_that_sends_none_is_found_out_before_any_trial_where_the_kernel_does_not_say(card, counted, sender):
-    (answer,) = trials(card, "tx_packets_phy", counted, "unknown", sender)
+def test_a_card_is_refused_if_the_kernel_does_not_say_whether_its_driver_sends_frames_of_programs(card):
+    (answer,) = trials(card, "", "all", "unknown")
     # For errors of this kind the generator 'auto' takes packet sockets.
     assert answer["kind"] in IMPOSSIBLE
-    assert "card accepts frames of XDP programs, but sends none of them. Use 'kind: afpacket'" in answer["message"]
-
-
-def test_a_driver_that_sends_is_measured_where_the_kernel_does_not_say(card):
-    plain, ramped = trials(card, "", "all", "unknown")
-    for way in (plain, ramped):
-        assert way["sent_frames"] + way["unsent_frames"] == way["intended_frames"] == 6_000
-        assert way["received_frames"] == way["sent_frames"]
-        assert way["late_frames"] == 0
+    assert "whether the driver of card sends frames of XDP programs. Use Linux 6.3 or later" in answer["message"]
 
 
 @pytest.mark.parametrize("driver", sorted(DRIVERS))
@@ -202,7 +176,7 @@ def test_the_statistics_of_a_driver_are_those_of_ethtool(netns_lab):
 SHARED_QUEUE = """
 import sys
 from lossratio.traffic import Plan, PortPair, TrafficPort, load_profile, make_configuration
-from lossratio.agent import Control
+from lossratio.agent import AgentError, Control
 from lossratio.agent.xdp import departures, generator
 
 missed, is_begun = int(sys.argv[1]), False
@@ -220,7 +194,7 @@ made = generator.XdpGenerator(configuration, catch_up=10.0, cpus_per_direction=2
 try:
     (way,) = made.run(Plan(((20_000.0, 0.3),)), Control()).directions
     print(way["sent_frames"] - way["received_frames"])
-except generator.AgentError as error:
+except AgentError as error:
     print(error.kind, error.message)
 finally:
     made.close()

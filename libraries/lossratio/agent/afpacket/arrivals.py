@@ -9,13 +9,13 @@ from ..core.arrays import NDArray, np
 from ..core.frames_spec import TAG_BYTES, FramesSpec, TagPlace, tag_bits
 from ..core.generator import check_numbered
 from ..core.links import Link
-from ..core.pacing import NANOSECONDS
+from ..core.pacing import NANOSECONDS, Transmission
 from ..core.protocol import AgentError, Message
 from .filters import let_tag_through
 from .frames import Numbers
 from .latency import ClockWatch
 from .receive import ReceiveRing, ring_slot_bytes, words_at
-from .sender import SentBatches, SentStep
+from .sender import SentBatches
 
 MOST_OUTAGES = 1000
 """The maximum number of outages that are reported (the longest ones), and of silences."""
@@ -133,13 +133,13 @@ class ArrivalLog:
         self._ring.close()
 
 
-def course(batches: SentBatches, steps: Sequence[SentStep], reception: Reception | None) -> Message:
+def course(batches: SentBatches, steps: Sequence[Transmission], reception: Reception | None) -> Message:
     """The course of a direction's traffic in time, as in `Answer.directions`.
 
     Without a reception, frames are only counted.
     """
     began = batches.times[0] if batches.times else steps[0].start
-    sent = sum(step.transmission.sent for step in steps)
+    sent = sum(step.sent for step in steps)
     span = batches.times[-1] - began if batches.times else 0.0
     message: Message = {
         "began": began,
@@ -150,14 +150,13 @@ def course(batches: SentBatches, steps: Sequence[SentStep], reception: Reception
     }
     first = 0
 
-    for step in steps:
-        part = step.transmission
+    for part in steps:
         lost = None if reception is None else reception.lost(first, first + part.sent)
         last_lost = None
         if lost is not None and len(lost):
             last_lost = float(batches.time_of(lost[-1:])[0]) - began
         fields = {
-            "start": step.start - began,
+            "start": part.start - began,
             "elapsed": part.elapsed,
             "intended": part.intended,
             "sent": part.sent,

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import cast
 
-from ..core.frames_spec import TAG_BYTES, FramesSpec, TagPlace, stream_tag
+from ..core.frames_spec import TAG_BYTES, FramesSpec, stream_tag
 from ..core.wire import FCS_BYTES
 from .transmit import MAX_BATCH, FrameSocket, ProbeSocket, SenderSetup
 
@@ -45,7 +45,15 @@ class BareFrames:
         if self._streams:
             tag = stream_tag(tag, self._streams[place])
         frame = bytearray(made)
-        _write_tag(frame, self._place, tag, sequence)
+        start = self._place.offset
+        compensated = self._place.compensation
+        # Without a number, the tag's complement follows it.
+        words = tag << 32 | (sequence & 0xFFFFFFFF if self._place.is_numbered else tag ^ 0xFFFFFFFF)
+        frame[start : start + TAG_BYTES] = words.to_bytes(TAG_BYTES, "big")
+        if self._place.is_numbered and compensated is not None:
+            # A number and the sum of its 16-bit words leave the same remainder (RFC 1071 adds the carries).
+            compensation = -words % 0xFFFF
+            frame[compensated : compensated + 2] = compensation.to_bytes(2, "big")
         return frame
 
     def _made(self, flow: int, size: int) -> bytes:
@@ -57,17 +65,6 @@ class BareFrames:
         for checksum in self._spec.checksums:
             checksum.write(frame)
         return bytes(frame)
-
-
-def _write_tag(frame: bytearray, place: TagPlace, tag: int, sequence: int) -> None:
-    start = place.offset
-    # Without a number, the tag's complement follows it.
-    words = tag << 32 | (sequence & 0xFFFFFFFF if place.is_numbered else tag ^ 0xFFFFFFFF)
-    frame[start : start + TAG_BYTES] = words.to_bytes(TAG_BYTES, "big")
-    if place.is_numbered and place.compensation is not None:
-        # A number and the sum of its 16-bit words leave the same remainder (RFC 1071 adds the carries).
-        compensation = -words % 0xFFFF
-        frame[place.compensation : place.compensation + 2] = compensation.to_bytes(2, "big")
 
 
 class BareOutput(FrameSocket):

@@ -6,19 +6,19 @@ An end has one header for each connection: the header that it received, or sends
 
 from __future__ import annotations
 
-import time
 from dataclasses import replace
-from typing import Callable, Iterator, Sequence
+from typing import Callable, Sequence
 
 from ..core.arrays import np
 from ..core.frames_spec import FramesSpec
 from ..core.links import Link
 from ..core.pacing import Transmission
-from ..core.passes import FIN, LEAST_SILENT, OTHER_PORT, SYN, Pass, answered_again, check_answerable, passes_of, silence
-from ..core.plan import Exchange
+from ..core.passes import FIN, OTHER_PORT, SYN, ExchangeCounts, Pass, check_answerable, passes_of
+from ..core.plan import Control, Exchange, Plan
 from ..core.protocol import Message
 from ..core.wire import FCS_BYTES, MAC_BYTES, PORT_BYTES
 from .ends import End
+from .filters import let_rejections_through
 from .frames import Bytes, Numbers, build_frames, complete, sums_of_payloads, tag_bytes
 from .receive import FrameCounter, words_at
 from .sender import Sender, SendOrder
@@ -30,10 +30,23 @@ _FLAGS = 13
 
 
 class Conversation:
-    """The passes over all connections of a direction, the first of which opens them."""
+    """The passes over all connections of a direction, the first of which opens them: see `Ends`.
 
-    def __init__(self, source: Link, sink: Link, frames: FramesSpec, setup: SenderSetup) -> None:
+    The generator sends the first pass (`open_first`), for which it returns the counters and the number of the first
+    frame, and all others (`transmit`), whose tags it chooses.
+    """
+
+    def __init__(
+        self,
+        ports: tuple[Link, Link],
+        frames: FramesSpec,
+        setup: SenderSetup,
+        open_first: Callable[[Plan, Exchange, Control], tuple[Message, int]],
+        transmit: Callable[[Sender, SendOrder, Control], Transmission],
+        next_tag: Callable[[], int],
+    ) -> None:
         check_answerable(frames)
+        self._open_first, self._transmit, self._next_tag = open_first, transmit, next_tag
         self._frames = frames
         self._tcp = frames.handshake
         self._cycle = setup.cycle
@@ -44,27 +57,26 @@ class Conversation:
             )
             self.opener = Sender(replace(setup, frames=self._cycle))
 
-        self._initiator, self._responder = (End(port, frames, setup) for port in (source, sink))
-        self._rejections = FrameCounter(source, frames.tag_place)
+        self._initiator, self._responder = (End(port, frames, setup) for port in ports)
+        self._rejections = FrameCounter(ports[0])
         self._sums = sums_of_payloads(frames)
         self._passes: list[Pass] = []
-        self._first = 0
+        self._first = self._latest_tag = 0
         self._is_patient = False
         self._late_seen = 0
         self._strangers = 0
-        self.late_before = 0
-        """Connections of earlier exchanges whose answers came late, and that were not reported before this exchange."""
-        self.left: list[int] = []
-        """Number of connections of which all frames had arrived, after each pass."""
-        self._alive = np.empty(0, dtype=np.int64)
+        # Connections of earlier exchanges whose answers came late, and that were not reported before this exchange.
+        self._late_before = 0
+        self._alive = self._opened = np.empty(0, dtype=np.int64)
 
     def begin(self, tag: int, connections: int, exchange: Exchange) -> None:
         """Forgets all connections, and notes those that are opened by frames with a tag."""
         self._passes = passes_of(exchange, is_tcp=self._tcp is not None)
         self._is_patient = exchange.is_complete
-        self.late_before = self.late()
+        self._late_before = self.late()
         self._begin_passes()
-        self._rejections.watch_rejections(self._frames)
+        let_rejections_through(self._rejections.socket, self._frames)
+        self._rejections.begin()
         self._responder.begin(tag, connections, None, self._change(*self._passes[:2]))
 
     def note(self) -> None:
@@ -77,46 +89,59 @@ class Conversation:
         self._initiator.end()
         self._responder.end()
 
-    def replies(self, first: int, load: float, next_tag: Callable[[], int]) -> Iterator[tuple[Sender, SendOrder]]:
-        """Each pass after the first: who sends, and what. Request the next pass when the frames have arrived.
+    @property
+    def counts(self) -> ExchangeCounts:
+        """See `Ends.counts`."""
+        ends = (self._initiator, self._responder)
+        # Record: what both ends have seen.
+        return ExchangeCounts(
+            alive=len(self._alive),
+            overlooked=sum(end.overlooked for end in ends),
+            copies=sum(end.copies for end in ends),
+            strangers=self._strangers,
+            rejections=self._rejections.read(),
+        )
 
-        `first` is the number of the first frame that opened a connection; the load is in frames per second.
-        """
-        self._first = first
-        self._alive = opened = self._responder.arrived()
-        self.left = [len(opened)]
-        self._responder.keep(opened)
-        for number, (before, now) in enumerate(zip(self._passes, self._passes[1:])):
-            if not len(self._alive):
-                return
+    def open(self, plan: Plan, exchange: Exchange, control: Control) -> Message:
+        """See `Ends.open`."""
+        counters, self._first = self._open_first(plan, exchange, control)
+        self._alive = self._opened = self._responder.arrived()
+        self._responder.keep(self._opened)
+        counters["late_frames"] += self._late_before
+        return counters
 
-            sends, receives = self._initiator, self._responder
-            if not now.is_forward:
-                sends, receives = receives, sends
-            # The header that the receiving end has: it sent that header, or received it earlier.
-            expected: Callable[[Numbers], Bytes] = receives.headers
-            if number == 0:
-                expected = self._opened_headers(opened)
-            if before.is_forward != now.is_forward:
-                expected = self._answered(expected)
-            count = len(self._alive)
-            tag = next_tag()
-            length = self._length(now)
-            if before.is_forward == now.is_forward:
-                sends.make_next(count, self._change(before, now))
-            receives.begin(tag, count, expected, self._kept(now, self._passes[number + 2 :]))
-            yield sends.sender, self._order(load, count, tag, length)
-            arrived = receives.arrived()
-            is_silent = number == 0 and not len(arrived) and not receives.overlooked
-            if is_silent and count >= LEAST_SILENT and not receives.are_late(tag):
-                raise silence(receives.name, count, receives.strangers)
+    def send_pass(self, number: int, load: float, control: Control) -> int:
+        """See `Ends.send_pass`."""
+        before, now, *later = self._passes[number - 1 :]
+        sends, receives = self._initiator, self._responder
+        if not now.is_forward:
+            sends, receives = receives, sends
+        # The header that the receiving end has: it sent that header, or received it earlier.
+        expected: Callable[[Numbers], Bytes] = receives.headers
+        if number == 1:
+            expected = self._opened_headers(self._opened)
+        if before.is_forward != now.is_forward:
+            expected = self._answered(expected)
 
-            self._strangers += receives.strangers
-            self._alive = self._alive[arrived]
-            self.left.append(len(arrived))
-            if len(arrived) < count:
-                sends.keep(arrived)
-                receives.keep(arrived)
+        count = len(self._alive)
+        if before.is_forward == now.is_forward:
+            sends.make_next(count, self._change(before, now))
+        order = self._order(load, count, self._length(now))
+        receives.begin(order.tag, count, expected, self._kept(now, later))
+        sent = self._transmit(sends.sender, order, control)
+        arrived = receives.arrived()
+        self._strangers += receives.strangers
+        self._alive = self._alive[arrived]
+        if len(arrived) < count:
+            sends.keep(arrived)
+            receives.keep(arrived)
+        return max(0, sent.intended - sent.sent)
+
+    def are_late(self, control: Control) -> bool:
+        """See `Ends.are_late`."""
+        are_late = self._initiator.are_late(self._latest_tag, control.check)
+        self._strangers = self._initiator.strangers
+        return are_late
 
     def late(self) -> int:
         """Connections whose missing frame came late, unless an earlier call returned them."""
@@ -126,39 +151,19 @@ class Conversation:
         self._late_seen = late
         return new
 
-    @property
-    def strangers(self) -> int:
-        """Connections that ended because a frame over them came with other addresses."""
-        return self._strangers
-
-    @property
-    def rejections(self) -> int:
-        """Frames with which a device has rejected the connections since the first one was opened."""
-        return self._rejections.read()
-
-    @property
-    def copies(self) -> int:
-        """Further copies of frames."""
-        return self._initiator.copies + self._responder.copies
-
     def _begin_passes(self) -> None:
         for end in (self._initiator, self._responder):
             end.overlooked = end.copies = 0
         self._strangers = 0
-        self.left = []
 
-    def answers_again(
-        self, load: float, next_tag: Callable[[], int], *, is_unasked: bool
-    ) -> Iterator[tuple[Sender, SendOrder]]:
-        """Repeats the first answer over all connections of the previous exchange; see `replies`.
+    def send_again(self, load: float, exchange: Exchange, control: Control) -> int:
+        """See `Ends.send_again`.
 
         Unasked answers come from a port other than the one that a connection was opened to; the connections end with
         them.
         """
         count = len(self._alive)
-        if not count:
-            return
-
+        is_unasked = exchange.answers == "unasked"
         asked = self._answered(self._opened_headers(self._alive))
         expected = asked
         if is_unasked:
@@ -169,29 +174,21 @@ class Conversation:
 
             expected = elsewhere
 
-        tag = next_tag()
         self._begin_passes()
-        self._initiator.begin(tag, count, expected, None)
-        yield self._responder.sender, self._order(load, count, tag, self._length(self._passes[1]))
+        order = self._order(load, count, self._length(self._passes[1]))
+        self._initiator.begin(order.tag, count, expected, None)
+        sent = self._transmit(self._responder.sender, order, control).sent
         arrived = self._initiator.arrived()
         if is_unasked or len(arrived) < count:
             self._responder.keep(arrived)
-            self._alive = self._alive[arrived]
+        self._alive = self._alive[arrived]
+        return sent
 
-    def _order(self, load: float, count: int, tag: int, length: int) -> SendOrder:
+    def _order(self, load: float, count: int, length: int) -> SendOrder:
         """The order to answer over the first connections."""
-        duration = (count - 0.5) / load
-        return SendOrder(load, duration, tag=tag, replies=count, length=length, is_patient=self._is_patient)
-
-    @property
-    def alive(self) -> int:
-        """Connections over which all frames have arrived so far."""
-        return len(self._alive)
-
-    @property
-    def overlooked(self) -> int:
-        """The maximum number of connections about which nothing is known, because their frames found a ring full."""
-        return self._initiator.overlooked + self._responder.overlooked
+        self._latest_tag = self._next_tag()
+        plan = Plan(((load, (count - 0.5) / load),))
+        return SendOrder(plan, self._latest_tag, replies=count, length=length, is_patient=self._is_patient)
 
     def close(self) -> None:
         """Ends all its processes."""
@@ -278,25 +275,6 @@ class Conversation:
         changed: Bytes = rows.copy()
         changed[:, place] ^= OTHER_PORT
         return changed
-
-
-def answer_again(
-    name: str,
-    conversation: Conversation,
-    load: float,
-    exchange: Exchange,
-    transmit: Callable[[Sender, SendOrder], Transmission],
-    next_tag: Callable[[], int],
-) -> Message:
-    """Repeats the answers over the previous exchange's connections, and counts those that come back as received."""
-    count = conversation.alive
-    sent = 0
-    began = time.monotonic()
-    for sender, order in conversation.answers_again(load, next_tag, is_unasked=exchange.answers == "unasked"):
-        sent = transmit(sender, order).sent
-
-    elapsed = time.monotonic() - began
-    return answered_again(name, sent, count, conversation.alive, conversation.overlooked, elapsed)
 
 
 def swapped(data: Bytes, start: int, end: int) -> Bytes:

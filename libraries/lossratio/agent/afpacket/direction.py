@@ -15,7 +15,8 @@ from ..core.frames_spec import FramesSpec
 from ..core.links import Link
 from ..core.losses import LossTables
 from ..core.own_generator import OwnDirection
-from ..core.pacing import BATCH
+from ..core.pacing import BATCH, Transmission
+from ..core.plan import Control, Exchange, Plan
 from ..core.ports import Ports
 from ..core.protocol import AgentError, Message, read_record, unsupported
 from ..core.returns import Returns
@@ -23,7 +24,7 @@ from .arrivals import ArrivalLog, Reception, course
 from .bare import BareFrames
 from .connections import Conversation
 from .examination import AT_ONCE, Examiner
-from .filters import TRAFFIC_AT_ONCE
+from .filters import TRAFFIC_AT_ONCE, let_foreign_through
 from .frames import FrameCycle, build_frames
 from .latency import Probe, Stamps, latency_frames, stamps_of
 from .receive import FrameCounter, StackFilter, StreamsCounter, TagCounters, check_countable
@@ -149,7 +150,7 @@ class ReceivingEnd:
         self._arrived_by_stream: list[int] = []
 
         self.returns = Returns(self._begin_counter, MOST_EARLIER)
-        self._foreign = FrameCounter(sink, direction.arriving_tag)
+        self._foreign = FrameCounter(sink)
         self._stack = StackFilter(sink, direction.arriving_tag)
         self._examiner: Examiner | None = None
         if examines and isinstance(frames, FrameCycle):
@@ -167,14 +168,16 @@ class ReceivingEnd:
         self.stop_noting()
         self.returns.watch(order.tag)
         self._stack.watch(order.tag)
-        self._foreign.watch_foreign(tags)
-        self._is_examined = order.exchange is None
-        self._is_endless = order.duration is None
+        let_foreign_through(self._foreign.socket, self._direction.arriving_tag, tags)
+        self._foreign.begin()
+        plan = order.plan
+        self._is_examined = plan.exchange is None
+        self._is_endless = plan.is_endless
         if self._examiner is not None and self._is_examined:
-            self._examiner.watch(order.tag, order.load, order.duration)
-        if order.locates:
+            self._examiner.watch(order.tag, plan.load, plan.duration)
+        if plan.notes_places:
             place = self._direction.arriving_tag
-            loads = [load for load, _ in order.steps] or [order.load]
+            loads = [load for load, _ in plan.steps]
             self._arrivals = ArrivalLog(self.sink, self._frames, place, order.tag, (min(loads), max(loads)))
 
     def note_arrivals(self, first: int, least: int) -> None:
@@ -300,17 +303,19 @@ class ActiveDirection(OwnDirection):
 
     def watch(self, wanted: SendOrder, tags: Mapping[int, Sequence[int]]) -> None:
         """Begins to count the frames of an order (see `orders`). All directions do that before any of them sends."""
-        self._rate = wanted.load
-        if self._conversation is not None:
-            self._conversation.end()
+        plan = wanted.plan
+        self._rate = plan.load
+        conversation = self._conversation
+        if conversation is not None:
+            conversation.end()
         if not wanted.probes:
             self._end_probe()
-        if wanted.locates:
+        if plan.notes_places:
             self.both_ends("Locating losses in time")
         if self.receiving is not None:
             self.receiving.watch(wanted, tags)
-        if wanted.exchange is not None:
-            self.conversation().begin(wanted.tag, wanted.connections, wanted.exchange)
+        if conversation is not None and plan.exchange is not None:
+            conversation.begin(wanted.tag, plan.connections, plan.exchange)
 
     def both_ends(self, purpose: str) -> tuple[SendingEnd, ReceivingEnd]:
         """Both ends, for a purpose that needs them on one node.
@@ -325,8 +330,13 @@ class ActiveDirection(OwnDirection):
             )
         return self.sending, self.receiving
 
-    def conversation(self) -> Conversation:
-        """The connections of this direction.
+    def conversation(
+        self,
+        open_first: Callable[[Plan, Exchange, Control], tuple[Message, int]],
+        transmit: Callable[[Sender, SendOrder, Control], Transmission],
+        next_tag: Callable[[], int],
+    ) -> Conversation:
+        """The connections of this direction; see `Conversation`.
 
         Raises:
             AgentError: If its frames come back with other headers than they were sent with, or one end is elsewhere.
@@ -339,15 +349,18 @@ class ActiveDirection(OwnDirection):
             )
         if self._conversation is None:
             sending, receiving = self.both_ends("Opening connections")
-            self._conversation = Conversation(sending.source, receiving.sink, self._direction.frames, sending.setup)
+            ports = (sending.source, receiving.sink)
+            self._conversation = Conversation(
+                ports, self._direction.frames, sending.setup, open_first, transmit, next_tag
+            )
         return self._conversation
 
-    def sender_of(self, order: SendOrder) -> Sender | None:
-        """The sender for an order, if it is here; TCP connections are opened by a different one."""
-        opener = self.conversation().opener if order.exchange is not None else None
-        if opener is None and self.sending is not None:
-            return self.sending.sender
-        return opener
+    def sender_of(self, plan: Plan) -> Sender | None:
+        """The sender for a plan, if it is here; TCP connections are opened by a different one."""
+        conversation = self._conversation
+        if plan.exchange is not None and conversation is not None and conversation.opener is not None:
+            return conversation.opener
+        return None if self.sending is None else self.sending.sender
 
     def part_of(self, wanted: SendOrder, probe: Probe | None) -> SendOrder:
         """This direction's part of an order: `wanted` has the whole load, with this direction's tags."""
@@ -359,7 +372,7 @@ class ActiveDirection(OwnDirection):
     def orders(self, wanted: SendOrder, own: SendOrder) -> dict[Sender, SendOrder]:
         """The orders to its senders here: see `part_of`."""
         orders: dict[Sender, SendOrder] = {}
-        sender = self.sender_of(wanted)
+        sender = self.sender_of(wanted.plan)
         if sender is not None:
             orders[sender] = own
         if self.sending is not None and self.sending.broadcaster is not None:
@@ -454,8 +467,8 @@ class ActiveDirection(OwnDirection):
         self._end_probe()
 
     def _part_of(self, wanted: SendOrder, load_of: Callable[[float], float]) -> SendOrder:
-        steps = tuple((load_of(load), duration) for load, duration in wanted.steps)
-        return replace(wanted, load=load_of(wanted.load), steps=steps)
+        steps = tuple((load_of(load), duration) for load, duration in wanted.plan.steps)
+        return replace(wanted, plan=replace(wanted.plan, steps=steps))
 
     def _end_probe(self) -> None:
         """Looks for late latency frames of the latest traffic for the last time."""

@@ -11,7 +11,9 @@ from typing import Callable
 from ..core.arrays import np
 from ..core.frames_spec import TAG_BYTES, FramesSpec
 from ..core.links import Link
+from ..core.pacing import pause
 from ..core.passes import LATE_LOOK, LATE_SECONDS
+from ..core.protocol import Check
 from ..core.wire import PORT_BYTES
 from .filters import let_nothing_through, let_tag_through
 from .frames import Bytes, FrameCycle, Numbers, Replies
@@ -121,13 +123,13 @@ class End:
         self.overlooked += min(self._ring.overlooked(), len(self._has_arrived) - len(numbers))
         return numbers
 
-    def are_late(self, tag: int) -> bool:
+    def are_late(self, tag: int, check: Check) -> bool:
         """Waits for late frames with a tag; returns whether any arrive."""
         let_tag_through(self._ring.socket, self._place, tag)
         self._is_over = False
         end = time.monotonic() + LATE_SECONDS
         while not (self._has_arrived.any() or self.strangers) and time.monotonic() < end:
-            time.sleep(LATE_LOOK)
+            pause(LATE_LOOK, check)
             self.note()
         self.end()
         self._is_over = True

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from typing import NamedTuple, Sequence
 
@@ -63,11 +64,11 @@ class Examiner:
         self._looked: list[_Seen] = []
         self._intact: Numbers | None = None
 
-    def watch(self, tag: int, load: float, duration: float | None) -> None:
-        """Chooses frames from now on, for a load in frames per second and its duration; None: not known."""
+    def watch(self, tag: int, load: float, duration: float) -> None:
+        """Chooses frames from now on, for a load in frames per second and its duration; infinite: not known."""
         self.end()
         self._forget()
-        frames = load * (_LONG if duration is None else duration)
+        frames = load * (_LONG if duration == math.inf else duration)
         one_in = 1
         while frames / one_in > self._ring.slots / _ROOM:
             one_in *= 2

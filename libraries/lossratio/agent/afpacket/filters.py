@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import socket
 from dataclasses import dataclass
-from typing import Any, List, Mapping, NamedTuple, Sequence
+from typing import Any, List, Mapping, Sequence
 
 from ..core.classic_bpf import (
     A_TO_X,
@@ -32,7 +32,7 @@ from ..core.classic_bpf import (
     Instruction,
 )
 from ..core.frames_spec import DIRECTIONS, MOST_STREAMS, FramesSpec, TagPlace, stream_tag
-from ..core.headers import IPV4, IPV6, TCP, Header, HeaderField
+from ..core.headers import IPV4, IPV6, TCP
 from ..core.packets import attach_filter
 from ..core.wire import ETHERNET_HEADER_BYTES, VLAN_TAG_BYTES
 
@@ -99,26 +99,8 @@ class Sample:
         return (mixed * _MULTIPLIERS[1] & self.mask) == 0
 
 
-class _Protocols(NamedTuple):
-    """Positions before the addresses of an IP header, in bytes, and the protocol of its errors."""
-
-    ethertype: int
-    ethertype_before: int
-    next_before: int
-    icmp: int
-    unreachable: int
-
-
-def _protocols(header: Header, protocol: HeaderField, icmp: int, unreachable: int) -> _Protocols:
-    next_before = header.addresses - protocol.first
-    return _Protocols(header.number, header.addresses + 2, next_before, icmp, unreachable)
-
-
-# By the bytes of both addresses.
-_PROTOCOLS = {
-    8: _protocols(IPV4, IPV4.field("protocol"), socket.IPPROTO_ICMP, 3),
-    32: _protocols(IPV6, IPV6.field("next header"), socket.IPPROTO_ICMPV6, 1),
-}
+# By the bytes of both addresses: the header, its field for the protocol, and the protocol and type of "unreachable".
+_PROTOCOLS = {8: (IPV4, "protocol", socket.IPPROTO_ICMP, 3), 32: (IPV6, "next header", socket.IPPROTO_ICMPV6, 1)}
 
 
 def let_nothing_through(packets: socket.socket) -> None:
@@ -160,24 +142,25 @@ def let_rejections_through(packets: socket.socket, frames: FramesSpec) -> None:
         frames: The frames that it sends; their answers have headers of the same lengths.
     """
     addresses, ports = frames.addresses[0]
-    protocols = _PROTOCOLS[ports - addresses]
+    header, protocol, icmp, unreachable = _PROTOCOLS[ports - addresses]
     place = frames.tag_place
     ahead = _bytes_ahead(place)
+    start = addresses - header.addresses - ahead
 
     # Table: first IP's protocol, then what distinguishes a rejection from other TCP and ICMP frames.
     program = [
         *_direction(place),
-        (LOAD_HALF_BEHIND_X, 0, 0, addresses - protocols.ethertype_before - ahead),
-        (JUMP_IF_EQUAL, 0, _LEAVE, protocols.ethertype),
-        (LOAD_BYTE_BEHIND_X, 0, 0, addresses - protocols.next_before - ahead),
+        (LOAD_HALF_BEHIND_X, 0, 0, start - 2),
+        (JUMP_IF_EQUAL, 0, _LEAVE, header.number),
+        (LOAD_BYTE_BEHIND_X, 0, 0, start + header.field(protocol).first),
         # Frames that are not TCP continue after the next three instructions.
         (JUMP_IF_EQUAL, 0, 3, socket.IPPROTO_TCP),
         (LOAD_BYTE_BEHIND_X, 0, 0, ports + _TCP_FLAGS - ahead),
         (AND, 0, 0, _RESET),
         (JUMP_IF_EQUAL, _LEAVE, _TAKE, 0),
-        (JUMP_IF_EQUAL, 0, _LEAVE, protocols.icmp),
+        (JUMP_IF_EQUAL, 0, _LEAVE, icmp),
         (LOAD_BYTE_BEHIND_X, 0, 0, ports - ahead),
-        (JUMP_IF_EQUAL, _TAKE, _LEAVE, protocols.unreachable),
+        (JUMP_IF_EQUAL, _TAKE, _LEAVE, unreachable),
     ]
     attach_filter(packets, [*program, *_ENDS])
 

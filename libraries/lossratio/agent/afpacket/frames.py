@@ -28,7 +28,7 @@ from ..core.frames_spec import (
     stream_tag,
 )
 from ..core.protocol import unsupported
-from ..core.wire import FCS_BYTES
+from ..core.wire import FCS_BYTES, MACS_BYTES, word_sum
 
 Bytes = NDArray[np.uint8]
 
@@ -50,17 +50,13 @@ class FrameBuilder:
     """Builds headers of one direction's frames, all with these MAC addresses.
 
     Attributes:
-        payload_shift: See `FramesSpec.payload_shift`.
+        longest: The largest frame, as it is before flows and checksums are written into it.
     """
 
     def __init__(self, spec: FramesSpec, source_mac: bytes, destination_mac: bytes) -> None:
         spec.check_room()
         self._spec = spec
-        self.payload_shift = spec.payload_shift
-        header = bytearray(bytes.fromhex(spec.header))
-        header[:12] = destination_mac + source_mac
-        beginning = (bytes(header) + tag_bytes(0)).ljust(spec.payload_offset, b"\0")
-        self._beginning = np.frombuffer(beginning, dtype=np.uint8)
+        self.longest = np.frombuffer(spec.template(spec.max_size - FCS_BYTES, destination_mac + source_mac), np.uint8)
         self._payload_sums = sums_of_payloads(spec)
         self._values = [_values(field) for field in spec.fields]
 
@@ -70,7 +66,7 @@ class FrameBuilder:
         The place of the tag holds a tag of zero and its complement; any other tag leaves the checksums correct. Sizes
         are in bytes with FCS.
         """
-        data = np.tile(self._beginning, (len(flows), 1))
+        data = np.tile(self.longest[: self._spec.payload_offset], (len(flows), 1))
         for field, values in zip(self._spec.fields, self._values):
             data[:, field.offset : field.offset + field.width] = values[flows % field.count]
         complete(data, sizes - FCS_BYTES, self._spec, self._payload_sums)
@@ -84,15 +80,6 @@ def complete(data: Bytes, lengths: Numbers, spec: FramesSpec, payload_sums: NDAr
     for checksum in spec.checksums:
         payload = None if checksum.end is not None else payload_sums[lengths]
         data[:, checksum.offset : checksum.offset + 2] = _big_endian(_checksums(data, lengths, checksum, payload), 2)
-
-
-def payload(length: int, shift: int = 0) -> Bytes:
-    """Contents of frames of this many bytes without FCS; headers overwrite the beginning.
-
-    Each byte is its own position, modulo 256, or the position from which the payload was shifted.
-    """
-    octets: Bytes = (np.arange(length) - shift).astype(np.uint8)
-    return octets
 
 
 def tag_bytes(tag: int) -> bytes:
@@ -109,8 +96,8 @@ def sums_of_payloads(spec: FramesSpec) -> NDArray[np.uint64]:
     """Sums of the payload's words, by the length of the frame."""
     sums = np.zeros(spec.max_size, dtype=np.uint64)
     for size, _ in spec.sizes:
-        words = payload(size - FCS_BYTES, spec.payload_shift)[spec.payload_offset :]
-        sums[size - FCS_BYTES] = word_sums(np.pad(words, (0, len(words) % 2)).reshape(1, -1))[0]
+        frame = spec.template(size - FCS_BYTES, bytes(MACS_BYTES))
+        sums[size - FCS_BYTES] = word_sum(bytes(frame[spec.payload_offset :]))
     return sums
 
 
@@ -374,7 +361,7 @@ class HeaderPatches:
 def _first_frames(builder: FrameBuilder, order: FrameOrder, count: int) -> tuple[Bytes, NDArray[np.uint32]]:
     sizes = np.resize(order.pattern, count)
     beginnings = builder.beginnings(order.flow_numbers(np.arange(count)), sizes)
-    data = np.tile(payload(int(sizes.max()) - FCS_BYTES, builder.payload_shift), (count, 1))
+    data = np.tile(builder.longest[: int(sizes.max()) - FCS_BYTES], (count, 1))
     data[:, : beginnings.shape[1]] = beginnings
     return data, (sizes - FCS_BYTES).astype(np.uint32)
 

@@ -18,10 +18,9 @@ from ..core.frames_spec import DIRECTIONS
 from ..core.generator import Tags, integrity_of
 from ..core.own_generator import FlowGenerator
 from ..core.pacing import CATCH_UP, COUNTING, Transmission, free_processors, raise_priority
-from ..core.passes import check_openable, established
+from ..core.passes import check_openable, connect
 from ..core.plan import ABILITIES, CONNECTIONS, LATENCY, PLACES, SCHEDULES, Answer, Control, Exchange, Plan
 from ..core.protocol import AgentError, Message, unsupported
-from .connections import answer_again
 from .direction import FAR, MOST_EARLIER, ActiveDirection
 from .examination import MOST_EXAMINED
 from .latency import MOST_FRAMES, NUMBERS, Probe
@@ -71,7 +70,7 @@ class AfPacketGenerator(FlowGenerator[ActiveDirection]):
         facts: Message = {
             "generator": "afpacket",
             "can": can,
-            "realtime": all(sender.is_realtime for sender in self._senders()),
+            "realtime": all(sender.is_realtime for way in self._directions for sender in way.senders),
             "catch_up": self._catch_up,
             "integrity": integrity_of(self._configuration, examined_per_trial_about=MOST_EXAMINED),
             "ports": self._ports.facts(),
@@ -100,47 +99,30 @@ class AfPacketGenerator(FlowGenerator[ActiveDirection]):
 
     def _perform(self, plan: Plan, control: Control) -> Answer:
         if plan.exchange is not None:
-            return Answer(self._connect(plan.load, plan.connections, plan.exchange, control))
+            return Answer([self._connect(plan, plan.exchange, control)])
         return super()._perform(plan, control)
 
-    def _connect(self, load: float, count: int, exchange: Exchange, control: Control) -> list[Message]:
+    def _connect(self, plan: Plan, exchange: Exchange, control: Control) -> Message:
         """Opens connections in the only direction, and answers over each connection that arrives."""
         check_openable(self._configuration, exchange)
         (direction,) = self._directions
         try:
-            conversation = direction.conversation()
-            if exchange.answers != "opened":
-                transmit = partial(self._transmit, control=control)
-                return [answer_again(direction.name, conversation, load, exchange, transmit, self._tags.next)]
-            opening = SendOrder(
-                load, (count - 0.5) / load, connections=count, exchange=exchange, is_patient=exchange.is_complete
-            )
-            own_sender = direction.both_ends("Opening connections")[0].sender
-            sender = conversation.opener or own_sender
-            self._flow(partial(self._give, opening), control)
-            self._settle(control)
-            report = self._reports[sender]
-            self._reports[own_sender] = report
-            (counters,) = self._counters(None)
-            unsent = 0
-            unseen: int | None = None
-
-            for sender, order in conversation.replies(report.first, load * exchange.answer_ratio, self._tags.next):
-                if unseen is None:
-                    unseen = conversation.overlooked
-                sent = self._transmit(sender, order, control)
-                unsent += max(0, sent.intended - sent.sent)
+            ends = direction.conversation(self._open_first, self._transmit, self._tags.next)
+            return connect(self._configuration.directions[0], ends, plan, exchange, control)
         except (OSError, MemoryError) as error:
             raise _socket_error(error) from error
 
-        counters["late_frames"] += conversation.late_before
-        seen = {
-            "duplicated_frames": conversation.copies,
-            "misdelivered_frames": conversation.strangers,
-            "rejection_frames": conversation.rejections,
-        }
-        overlooked = conversation.overlooked
-        return [{**established(counters, conversation.left, unsent, overlooked, unseen or 0), **seen}]
+    def _open_first(self, plan: Plan, exchange: Exchange, control: Control) -> tuple[Message, int]:
+        """Sends the frames that open connections; returns their counters, and the number of the first frame."""
+        (direction,) = self._directions
+        plan = replace(plan, steps=((plan.load, (plan.connections - 0.5) / plan.load),))
+        self._flow(partial(self._give, plan, is_patient=exchange.is_complete), control)
+        self._settle(control)
+        own_sender = direction.both_ends("Opening connections")[0].sender
+        report = self._reports[direction.sender_of(plan) or own_sender]
+        self._reports[own_sender] = report
+        (counters,) = self._counters(None)
+        return counters, report.first
 
     def _transmit(self, sender: Sender, order: SendOrder, control: Control) -> Transmission:
         self._flow(partial(self._start, {sender: order}), control)
@@ -155,11 +137,11 @@ class AfPacketGenerator(FlowGenerator[ActiveDirection]):
 
     def _begin(self, plan: Plan) -> None:
         probes = self._open_probes(plan) if plan.latency else []
-        self._give(_order(plan), probes)
+        self._give(plan, probes)
         self._links_may_change = plan.is_endless and plan.locates
 
-    def _give(self, wanted: SendOrder, probes: Sequence[Probe] = ()) -> None:
-        """Starts all directions; `wanted` is the order for a direction that has the whole load, with any tags."""
+    def _give(self, plan: Plan, probes: Sequence[Probe] = (), *, is_patient: bool = False) -> None:
+        """Starts all directions; see `SendOrder`."""
         self._links_may_change = False
         self._ports.mark()
         tag_before = self._tags.last
@@ -168,7 +150,7 @@ class AfPacketGenerator(FlowGenerator[ActiveDirection]):
 
         parts = []
         for number, direction in enumerate(self._directions):
-            tagged = replace(wanted, tag=tag + number, ramp_tag=ramp_tag + number)
+            tagged = SendOrder(plan, tag + number, ramp_tag + number, is_patient)
             part = direction.part_of(tagged, probes[number] if probes else None)
             parts.append((direction, part))
             orders.update(direction.orders(tagged, part))
@@ -233,9 +215,6 @@ class AfPacketGenerator(FlowGenerator[ActiveDirection]):
         after = self._ports.after(may_go_down=self._links_may_change)
         return [direction.counters(self._reports, count, after) for direction, count in zip(self._directions, received)]
 
-    def _senders(self) -> list[Sender]:
-        return [sender for direction in self._directions for sender in direction.senders]
-
     def _open_probes(self, plan: Plan) -> list[Probe]:
         probes = []
         try:
@@ -247,21 +226,6 @@ class AfPacketGenerator(FlowGenerator[ActiveDirection]):
         except OSError as error:
             raise _socket_error(error) from error
         return probes
-
-
-def _order(plan: Plan) -> SendOrder:
-    """The order for a direction that has the whole load, without its tags."""
-    steps = [(load, duration) for load, duration in plan.steps if duration is not None]
-    # Record: what senders do.
-    return SendOrder(
-        plan.load,
-        None if plan.is_endless else plan.duration,
-        ramp=plan.ramp,
-        steps=tuple(steps) if plan.locates else (),
-        is_logged=plan.locates,
-        is_complete=plan.is_burst,
-        is_watched=plan.is_watched,
-    )
 
 
 def _with_latency_frames(counters: Message, latency: Message | None) -> Message:

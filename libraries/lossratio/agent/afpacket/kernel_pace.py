@@ -231,7 +231,7 @@ def transmit_ahead(
     if elapsed < duration:
         # Only these frames were due.
         intended = min(intended, max(sent, int(elapsed * load) + 1))
-    return Transmission(intended, sent, elapsed, max(abs(off), behind))
+    return Transmission(intended, sent, elapsed, max(abs(off), behind), begin)
 
 
 def _hand_over(output: TransmitRing, sent: int, due: int, places: list[int]) -> int:

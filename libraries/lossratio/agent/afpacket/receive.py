@@ -9,12 +9,12 @@ import socket
 import struct
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, suppress
-from typing import Mapping, Sequence
+from typing import Sequence
 
 from lossratio.bpf import Array, Attachment, BpfError, read_object
 
 from ..core.arrays import NDArray, np
-from ..core.frames_spec import FramesSpec, TagPlace, stream_tag
+from ..core.frames_spec import TagPlace, stream_tag
 from ..core.links import Link
 from ..core.packets import PACKET_STATISTICS, SOL_PACKET, overlooked, ring_socket, share_frames, take_all
 from ..core.protocol import AgentError
@@ -23,9 +23,7 @@ from .filters import (
     TAGS_OF_TRAFFIC_BITS,
     TRAFFIC_AT_ONCE,
     choose_counter,
-    let_foreign_through,
     let_nothing_through,
-    let_rejections_through,
     let_tag_through,
     tag_start,
 )
@@ -189,28 +187,17 @@ class FrameCounter:
     The kernel counts frames that pass the filter, and drops them because the buffer, the smallest possible, is full.
     """
 
-    def __init__(self, link: Link, place: TagPlace) -> None:
-        self._place = place
+    def __init__(self, link: Link) -> None:
         self._count = 0
         self.socket = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, 0)
         self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 0)
         let_nothing_through(self.socket)
         take_all(self.socket, link)
 
-    def watch(self, tag: int) -> None:
-        """Starts to count frames with this tag, from zero."""
-        let_tag_through(self.socket, self._place, tag)
-        self._begin()
-
-    def watch_rejections(self, frames: FramesSpec) -> None:
-        """Starts to count frames with which a device rejects these frames, from zero; see `let_rejections_through`."""
-        let_rejections_through(self.socket, frames)
-        self._begin()
-
-    def watch_foreign(self, tags: Mapping[int, Sequence[int]]) -> None:
-        """Starts to count frames with none of these tags, from zero; see `let_foreign_through`."""
-        let_foreign_through(self.socket, self._place, tags)
-        self._begin()
+    def begin(self) -> None:
+        """Starts to count from zero; the socket has got a filter before."""
+        self.read()
+        self._count = 0
 
     def read(self) -> int:
         """Frames counted since then."""
@@ -223,10 +210,6 @@ class FrameCounter:
         """Closes the socket."""
         self.socket.close()
 
-    def _begin(self) -> None:
-        self.read()
-        self._count = 0
-
 
 class StreamsCounter:
     """Counts the frames of several streams of one run of traffic.
@@ -235,14 +218,16 @@ class StreamsCounter:
         by_stream: Frames of each stream at the last count.
     """
 
-    def __init__(self, counters: Sequence[FrameCounter]) -> None:
+    def __init__(self, counters: Sequence[FrameCounter], place: TagPlace) -> None:
         self._counters = counters
+        self._place = place
         self.by_stream: list[int] = []
 
     def watch(self, tag: int) -> None:
         """Starts to count frames of new traffic with this tag, from zero."""
         for stream, counter in enumerate(self._counters):
-            counter.watch(stream_tag(tag, stream))
+            let_tag_through(counter.socket, self._place, stream_tag(tag, stream))
+            counter.begin()
         self.by_stream = []
 
     def read(self) -> int:
@@ -263,12 +248,12 @@ class TagCounters:
         with ExitStack() as undo:
             undo.callback(self.close)
             for _ in range(TRAFFIC_AT_ONCE * streams):
-                self._counters.append(FrameCounter(link, place))
+                self._counters.append(FrameCounter(link))
             share_frames([counter.socket for counter in self._counters], choose_counter(place, streams))
             undo.pop_all()
 
         firsts = range(0, len(self._counters), streams)
-        self._traffic = [StreamsCounter(self._counters[first : first + streams]) for first in firsts]
+        self._traffic = [StreamsCounter(self._counters[first : first + streams], place) for first in firsts]
 
     def counter_of(self, tag: int) -> StreamsCounter:
         """The counter of new traffic with a tag. It may have counted earlier traffic.

@@ -20,7 +20,7 @@ from typing import Callable, Union, cast
 
 from ..core.arrays import HAS_NUMPY, NDArray, np
 from ..core.pacing import BATCH, Transmission, be_prompt, in_all, raise_priority, ramp_up, transmit
-from ..core.plan import Exchange
+from ..core.plan import Plan
 from ..core.processes import die_with
 from ..core.protocol import AgentError
 from .bare import BareOutput
@@ -44,36 +44,20 @@ _MOST_ENTRIES = 1 << 20
 
 @dataclass(frozen=True)
 class SendOrder:
-    """An order to a sender: load, duration and tags."""
+    """An order to a sender."""
 
-    load: float
-    """Frames per second."""
-    duration: float | None
-    """Seconds; None: until it is stopped."""
-    tag: int = 0
+    plan: Plan
+    """The traffic, with the loads of the sender's direction."""
+    tag: int
     """The tag of all frames that count."""
-    ramp: float = 0.0
-    """Seconds of growing traffic before that, which does not count; 0: none."""
     ramp_tag: int = 0
     """The tag of the growing traffic's frames."""
-    is_watched: bool = False
-    """Whether its progress is shown while it lasts."""
-    steps: tuple[tuple[float, float], ...] = ()
-    """Successive loads and durations to use instead; none: the load and the duration above."""
-    is_logged: bool = False
-    """Whether it notes when frames leave."""
-    is_complete: bool = False
-    """Whether every frame must leave, however late."""
     is_patient: bool = False
     """Whether every frame must leave, with no less time between frames than the load says."""
     probe_tag: int = 0
     """The tag of the first latency frame."""
     probes: tuple[int, ...] = ()
     """Numbers of the frames that measure latency, from 0 on, in their order."""
-    connections: int = 0
-    """How many connections the frames open, one each; 0: they open none that are kept."""
-    exchange: Exchange | None = None
-    """The exchange over these connections."""
     replies: int = 0
     """How many headers from the memory of replies are sent; 0: this is not a reply."""
     length: int = 0
@@ -82,14 +66,9 @@ class SendOrder:
     @property
     def is_steady(self) -> bool:
         """Whether it is one load for a duration, and neither single frames nor the progress matter."""
-        is_special = self.steps or self.ramp or self.probes or self.exchange or self.replies
-        is_watched = self.is_watched or self.is_logged or self.is_complete or self.is_patient
-        return not is_special and not is_watched
-
-    @property
-    def locates(self) -> bool:
-        """Whether lost frames are located in time."""
-        return self.is_logged and not self.is_complete
+        plan = self.plan
+        is_special = plan.ramp or plan.is_burst or plan.exchange or self.probes or self.replies or self.is_patient
+        return not (is_special or plan.is_watched or plan.locates or plan.is_endless)
 
 
 class SendLog:
@@ -146,16 +125,6 @@ class SentBatches:
 
 
 @dataclass(frozen=True)
-class SentStep:
-    """A step that was sent."""
-
-    start: float
-    """When it began, in seconds of the monotonic clock."""
-    transmission: Transmission
-    """What was sent."""
-
-
-@dataclass(frozen=True)
 class SenderReport:
     """A sender's report on one transmission."""
 
@@ -165,8 +134,8 @@ class SenderReport:
     """How many of the sent frames were lost at the far end of the link."""
     first: int
     """Number of the first frame, with sequence number 0, in the order of all frames."""
-    steps: tuple[SentStep, ...]
-    """What it sent in each step; a single one if there are no steps."""
+    steps: tuple[Transmission, ...]
+    """What it sent in each step."""
     batches: SentBatches | None
     """When frames left; None: this was not requested."""
     probes: int
@@ -174,7 +143,11 @@ class SenderReport:
 
 
 class Permit:
-    """How long a sender may run, in memory shared with the agent, because a frozen agent cannot stop its senders."""
+    """How long a sender may run, in memory shared with the agent, because a frozen agent cannot stop its senders.
+
+    Attributes:
+        is_abandoned: Whether it had to stop because the agent did not let it continue.
+    """
 
     def __init__(self) -> None:
         self._until = memoryview(mmap.mmap(-1, 8)).cast("d")
@@ -182,6 +155,7 @@ class Permit:
         self._agent = os.readlink("/proc/self")
         self._looked = 0.0
         self._state = "not looked at"
+        self.is_abandoned = False
 
     def grant(self) -> None:
         """Lets the sender begin."""
@@ -199,11 +173,9 @@ class Permit:
     def is_over(self) -> bool:
         """Whether the sender must stop."""
         # An agent may renew and rest while this process checks it, because the kernel forwards frames in between.
-        return self._has_run_out() and not self._is_agent_starved() and self._has_run_out()
-
-    def was_revoked(self) -> bool:
-        """Whether the sender was stopped."""
-        return self._until[0] == 0.0
+        is_over = self._has_run_out() and not self._is_agent_starved() and self._has_run_out()
+        self.is_abandoned = is_over and self._until[0] != 0.0
+        return is_over
 
     def circumstances(self) -> str:
         """When the sender was last renewed, and what the agent was doing then."""
@@ -357,9 +329,9 @@ def _work(orders: Connection, permit: Permit, progress: Progress, setup: SenderS
     may_queue = HAS_NUMPY and setup.drops_beyond and not is_realtime
     try:
         while (order := orders.recv()) is not None:
-            duration = order.duration if may_queue and order.is_steady else None
-            is_paced = duration is not None and can_be_paced(order.load, duration, setup.catch_up)
-            is_paced = is_paced and queue.begin(order.load)
+            plan = order.plan
+            is_paced = may_queue and order.is_steady and can_be_paced(plan.load, plan.duration, setup.catch_up)
+            is_paced = is_paced and queue.begin(plan.load)
             if not is_paced:
                 queue.remove()
             output.bypass_queue(not is_paced)
@@ -368,55 +340,43 @@ def _work(orders: Connection, permit: Permit, progress: Progress, setup: SenderS
         queue.remove()
 
 
-class _MustStop:
-    """Whether a transmission must stop.
-
-    Attributes:
-        is_abandoned: Whether it had to stop because the agent did not let it continue.
-    """
-
-    def __init__(self, permit: Permit) -> None:
-        self._permit = permit
-        self.is_abandoned = False
-
-    def __call__(self) -> bool:
-        is_over = self._permit.is_over()
-        if is_over and not self._permit.was_revoked():
-            self.is_abandoned = True
-        return is_over
-
-
 def _transmit(
     output: _Output, order: SendOrder, permit: Permit, progress: Progress, catch_up: float, queue: Queue | None
 ) -> _Answer:
-    must_stop = _MustStop(permit)
+    permit.is_abandoned = False
+    plan = order.plan
     probes = output.latency_frames
     dropped_before = output.dropped_beyond + probes.dropped_beyond
-    log = SendLog(output.offer, time.monotonic) if order.is_logged else None
+    log = SendLog(output.offer, time.monotonic) if plan.locates else None
+    offer = output.offer if log is None else log.offer
+    note = progress.note if plan.is_watched else None
+    if plan.is_burst:
+        catch_up = math.inf
+
+    steps = []
     try:
-        _begin(output, order, must_stop)
+        _begin(output, order, permit.is_over)
         progress.first = output.first
-        if order.is_complete:
-            catch_up = math.inf
-        if queue is None or order.duration is None:
-            note = progress.note if order.is_watched else None
-            steps = _sent_steps(output.offer if log is None else log.offer, order, must_stop, catch_up, note)
+        if queue is None:
+            for load, duration in plan.steps:
+                is_patient = order.is_patient
+                steps.append(
+                    transmit(offer, load, duration, permit.is_over, catch_up, is_patient=is_patient, note=note)
+                )
         else:
-            began = time.monotonic()
-            done = transmit_ahead(
-                cast(MixedOutput, output), queue.make_up_for_delays, order.load, order.duration, must_stop, catch_up
-            )
-            steps = [SentStep(began, done)]
+            ring = cast(MixedOutput, output)
+            make_up = queue.make_up_for_delays
+            steps.append(transmit_ahead(ring, make_up, plan.load, plan.duration, permit.is_over, catch_up))
     except AgentError as error:
         return error
-    if must_stop.is_abandoned:
+    if permit.is_abandoned:
         return AgentError(
             "abandoned",
             f"The senders stopped because they heard nothing from their agent {permit.circumstances()}. Stop "
             "other programs on this node, or use a lower load.",
         )
     return SenderReport(
-        transmission=in_all([step.transmission for step in steps]),
+        transmission=in_all(steps),
         dropped_beyond=output.dropped_beyond + probes.dropped_beyond - dropped_before,
         first=output.first,
         steps=tuple(steps),
@@ -425,30 +385,14 @@ def _transmit(
     )
 
 
-def _begin(output: _Output, order: SendOrder, must_stop: _MustStop) -> None:
+def _begin(output: _Output, order: SendOrder, must_stop: Callable[[], bool]) -> None:
     """Sends the ramp, and prepares the frames that count."""
-    if order.ramp:
+    if order.plan.ramp:
         output.tag(order.ramp_tag)
-        ramp_up(output.offer, order.load, order.ramp, must_stop)
+        ramp_up(output.offer, order.plan.load, order.plan.ramp, must_stop)
     output.tag(order.tag, order.probe_tag, order.probes)
     if order.replies:
         cast(MixedOutput, output).reply(order.replies, order.length)
-
-
-def _sent_steps(
-    offer: Callable[[int], int],
-    order: SendOrder,
-    must_stop: _MustStop,
-    catch_up: float,
-    note: Callable[[int, int], None] | None,
-) -> list[SentStep]:
-    """Sends each step, or the only one."""
-    steps = []
-    for load, duration in order.steps or ((order.load, order.duration),):
-        began = time.monotonic()
-        done = transmit(offer, load, duration, must_stop, catch_up, is_patient=order.is_patient, note=note)
-        steps.append(SentStep(began, done))
-    return steps
 
 
 def _prepare(cpus: tuple[int, ...], parent: int) -> bool:

@@ -169,7 +169,12 @@ class TransmitRing:
 
         status[:] = _SEND_REQUEST
         error_number = self._hand_over(self._head, self._head + len(status))
-        left = self._take_back(status) if error_number else len(status)
+        left = len(status)
+        if error_number:
+            # Frames that the kernel did not take are withdrawn.
+            waiting = np.flatnonzero(status == _SEND_REQUEST)
+            status[waiting] = _AVAILABLE
+            left = int(waiting[0]) if len(waiting) else left
         self._head = (self._head + left) % len(self._status)
         self._number += left
         if error_number not in (0, errno.EAGAIN, errno.ENOBUFS):
@@ -207,14 +212,6 @@ class TransmitRing:
             self._lengths[slot] = self._ends[slot + 1] - self._ends[slot] + _VNET_HEADER.size
         self.dropped_beyond += len(dropped)
         return error_number
-
-    def _take_back(self, status: NDArray[np.uint32]) -> int:
-        """Withdraws the frames that the kernel did not take; returns how many it took."""
-        waiting = np.flatnonzero(status == _SEND_REQUEST)
-        status[waiting] = _AVAILABLE
-        if len(waiting):
-            return int(waiting[0])
-        return len(status)
 
 
 def _failure(setup: SenderSetup, error_number: int) -> AgentError:

@@ -148,7 +148,12 @@ def make_generator(
     """
     try:
         if program is None:
-            module = _own_program(name)
+            module = _own_package(name)
+            if module is None or not hasattr(module, "make_generator"):
+                raise unsupported(
+                    f"The agent has no program for a generator {name!r}. If the generator comes from another package, "
+                    "its class must name its program: see 'program' in docs/how-to/add-a-generator.md."
+                )
         else:
             # The code that starts the agent imports its modules from these sources: `lossratio.nodes.program`.
             vars(sys.modules["__main__"])["SOURCES"].update(program)
@@ -174,18 +179,6 @@ def make_generator(
         ) from error
 
     return made
-
-
-def _own_program(name: str) -> ModuleType:
-    """The agent's package with the program of a generator; raises AgentError if none has its name."""
-    package = _own_package(name)
-    if package is None or not hasattr(package, "make_generator"):
-        raise unsupported(
-            f"The agent has no program for a generator {name!r}. If the generator comes from "
-            "another package, its class must name its program: see 'program' in "
-            "docs/how-to/add-a-generator.md."
-        )
-    return package
 
 
 def _own_package(name: str) -> ModuleType | None:

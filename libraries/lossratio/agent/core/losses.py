@@ -24,7 +24,6 @@ MOST_FLOWS = 1024
 """The number of flows, from the first one on, whose lost frames are counted separately."""
 MOST_PLACES = 256
 """How many places of a pattern of sizes are counted separately."""
-"""The maximum number of sizes for which the frames of each flow and size are counted."""
 MOST_CLASSES = 64
 """The maximum number of values of a field that makes classes of flows."""
 BLOCKS = 16

@@ -28,6 +28,7 @@ from .wire import (
     LEAST_LENGTH,
     MAC_BYTES,
     MACS_BYTES,
+    TAG_ETHERTYPES,
     behind_tags,
     folded,
     word_sum,
@@ -35,9 +36,6 @@ from .wire import (
 
 Address = Union[IPv4Address, IPv6Address]
 
-_ETH_P_IPV6 = 0x86DD
-_ETH_P_ARP = 0x0806
-_ETH_P_8021Q = 0x8100
 _ARP_HEADER = b"\0\1\x08\0\6\4"
 _REQUEST, _REPLY = 1, 2
 _SOLICITATION = 135
@@ -60,7 +58,7 @@ _NEIGHBOURS_ONLY: Sequence[Instruction] = (
     (RETURN, 0, 0, 0),
 )
 # By ethertypes behind the first tag. The first socket sends.
-_OF_NEIGHBOURS = ((_ETH_P_ARP, ()), (_ETH_P_IPV6, _NEIGHBOURS_ONLY), (_ETH_P_8021Q, ()))
+_OF_NEIGHBOURS = ((ARP_ETHERTYPE, ()), (IPV6_ETHERTYPE, _NEIGHBOURS_ONLY), (TAG_ETHERTYPES[0], ()))
 
 
 @dataclass(frozen=True)
@@ -86,7 +84,8 @@ def open_wire(ports: Iterable[str], links: Mapping[str, Link]) -> PacketWire:
     sockets: dict[str, list[socket.socket]] = {}
     with ExitStack() as undo:
         for port in dict.fromkeys(ports):
-            sockets[port] = [undo.enter_context(open_packets(links[port], *kind)) for kind in _OF_NEIGHBOURS]
+            opened = (open_packets(links[port], int.from_bytes(kind, "big"), own) for kind, own in _OF_NEIGHBOURS)
+            sockets[port] = [undo.enter_context(each) for each in opened]
         undo.pop_all()
     return PacketWire(links, sockets)
 
@@ -157,7 +156,9 @@ class AnsweringWire:
 
     def __init__(self, wire: Wire, speakers: Sequence[Speaker]) -> None:
         self._wire = wire
-        self._ranges = {each.port: _ranges_of(each) for each in speakers}
+        self._ranges = {}
+        for each in speakers:
+            self._ranges[each.port] = [(ip_address(first), ip_address(last)) for first, last in each.addresses]
         self.mac = wire.mac
         self.send = wire.send
         self.close = wire.close
@@ -199,13 +200,11 @@ def answer_to(frame: bytes, mac: bytes, ranges: Sequence[tuple[Address, Address]
         if not _is_in(wanted, ranges) or body[7] != _HOP_LIMIT:
             return None
 
-        is_probe = not any(source)
-        destination = IPv6Address("ff02::1").packed if is_probe else source
-        flags = _OVERRIDE if is_probe else _OVERRIDE | _SOLICITED
-        message = struct.pack(">BBHB3x", _ADVERTISEMENT, 0, 0, flags) + wanted.packed + _TARGET_OPTION + mac
-        to = bytes.fromhex("333300000001") if is_probe else frame[MAC_BYTES:MACS_BYTES]
-
-        return to + mac + tags + IPV6_ETHERTYPE + _icmpv6(wanted.packed, destination, message)
+        if any(source):
+            answer = _advertisement(wanted, source, mac, _OVERRIDE | _SOLICITED)
+            return frame[MAC_BYTES:MACS_BYTES] + mac + tags + answer
+        everyone = IPv6Address("ff02::1").packed
+        return bytes.fromhex("333300000001") + mac + tags + _advertisement(wanted, everyone, mac, _OVERRIDE)
 
     return None
 
@@ -234,9 +233,7 @@ def reminding_frame(question: Question, mac: bytes, gateway: bytes) -> bytes:
     if isinstance(target, IPv4Address):
         reply = _ARP_HEADER + struct.pack(">H", _REPLY) + mac + source.packed + gateway + target.packed
         return _padded(gateway + mac + tags + ARP_ETHERTYPE + reply)
-    message = struct.pack(">BBHB3x", _ADVERTISEMENT, 0, 0, _OVERRIDE | _SOLICITED) + source.packed
-    message += _TARGET_OPTION + mac
-    return gateway + mac + tags + IPV6_ETHERTYPE + _icmpv6(source.packed, target.packed, message)
+    return gateway + mac + tags + _advertisement(source, target.packed, mac, _OVERRIDE | _SOLICITED)
 
 
 def _answer_in(frame: bytes, target: Address) -> str | None:
@@ -259,16 +256,17 @@ def _answer_in(frame: bytes, target: Address) -> str | None:
     return None
 
 
+def _advertisement(own: Address, destination: bytes, mac: bytes, flags: int) -> bytes:
+    """What follows the tags of a neighbour advertisement: a port's address, and its MAC address."""
+    message = struct.pack(">BBHB3x", _ADVERTISEMENT, 0, 0, flags) + own.packed + _TARGET_OPTION + mac
+    return IPV6_ETHERTYPE + _icmpv6(own.packed, destination, message)
+
+
 def _icmpv6(source: bytes, destination: bytes, message: bytes) -> bytes:
     pseudo_header = source + destination + struct.pack(">I3xB", len(message), ICMPV6_PROTOCOL)
     checksum = struct.pack(">H", 0xFFFF - folded(word_sum(pseudo_header + message)))
     header = struct.pack(">IHBB", 6 << 28, len(message), ICMPV6_PROTOCOL, _HOP_LIMIT) + source + destination
     return header + message[:2] + checksum + message[4:]
-
-
-def _ranges_of(speaker: Speaker) -> list[tuple[Address, Address]]:
-    """The first and the last address of each range for which a port answers."""
-    return [(ip_address(first), ip_address(last)) for first, last in speaker.addresses]
 
 
 def _is_in(address: Address, ranges: Sequence[tuple[Address, Address]]) -> bool:

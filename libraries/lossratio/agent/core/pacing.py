@@ -93,6 +93,8 @@ class Transmission:
     """Seconds from the start to the stop."""
     worst_lateness: float
     """The largest time by which the sender was behind, in seconds, including up to `BATCH` of waiting for a batch."""
+    start: float
+    """When it began, in seconds of the clock."""
 
 
 class _Plan:
@@ -217,7 +219,7 @@ def transmit(
     elapsed = clock() - begin
     # Only a stop ends it sooner.
     intended = sent + skipped if elapsed < plan.end else plan.intended
-    return Transmission(intended, sent, elapsed, worst)
+    return Transmission(intended, sent, elapsed, worst, begin)
 
 
 def in_all(parts: Sequence[Transmission]) -> Transmission:
@@ -227,6 +229,7 @@ def in_all(parts: Sequence[Transmission]) -> Transmission:
         sent=sum(part.sent for part in parts),
         elapsed=sum(part.elapsed for part in parts),
         worst_lateness=max(part.worst_lateness for part in parts),
+        start=parts[0].start,
     )
 
 

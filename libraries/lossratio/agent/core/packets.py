@@ -113,12 +113,6 @@ def take_all(packets: socket.socket, link: Link, protocol: int = ETH_P_ALL) -> N
     packets.setsockopt(SOL_PACKET, _PACKET_ADD_MEMBERSHIP, membership)
 
 
-def receive_whole(packets: socket.socket) -> bytes:
-    """Receives a frame, with its VLAN tag back in place; empty: it is one of the port's own, or there is none."""
-    arrived = _receive(packets)
-    return b"" if arrived is None else arrived.frame
-
-
 class StampedFrame(NamedTuple):
     """A frame that arrived, with all its tags and without FCS; empty: it was one of the port's own."""
 
@@ -208,8 +202,8 @@ class PacketWire:
     def receive(self, seconds: float) -> list[tuple[str, bytes]]:
         """See `Wire.receive`."""
         readable, _, _ = select.select(list(self._ports), [], [], max(0.0, seconds))
-        arrived = [(self._ports[packets], receive_whole(packets)) for packets in readable]
-        return [(port, frame) for port, frame in arrived if frame]
+        arrived = [(self._ports[packets], _receive(packets)) for packets in readable]
+        return [(port, one.frame) for port, one in arrived if one is not None and one.frame]
 
     def close(self) -> None:
         """See `Wire.close`."""

@@ -7,11 +7,13 @@ NAT has changed them. A connection continues only if the next frame comes back t
 
 from __future__ import annotations
 
-from typing import NamedTuple, Sequence
+import time
+from dataclasses import dataclass
+from typing import NamedTuple, Protocol
 
-from .configuration import Configuration
+from .configuration import Configuration, Direction
 from .frames_spec import COMPENSATION_BYTES, TAG_BYTES, FramesSpec
-from .plan import Exchange
+from .plan import Control, Exchange, Plan
 from .protocol import AgentError, Message, unsupported
 from .wire import FCS_BYTES, IPV4_ETHERTYPE, MACS_BYTES, PORT_BYTES
 
@@ -110,7 +112,110 @@ def why_not_in_kernel(configuration: Configuration) -> str | None:
     return None
 
 
-def silence(port: str, sent: int, strangers: int) -> AgentError:
+@dataclass
+class ExchangeCounts:
+    """What the ends have seen of an exchange over connections so far."""
+
+    alive: int = 0
+    """Connections over which all frames have arrived."""
+    overlooked: int = 0
+    """The maximum number of connections about which nothing is known, because this node dropped their frames."""
+    copies: int = 0
+    """Further copies of frames."""
+    strangers: int = 0
+    """Connections that ended because a frame over them came with other addresses."""
+    rejections: int = 0
+    """Frames with which a device has rejected connections."""
+
+
+class Ends(Protocol):
+    """Both ends of the connections of a direction: how frames leave and arrive over them."""
+
+    @property
+    def counts(self) -> ExchangeCounts:
+        """What they have seen of the latest exchange."""
+
+    def open(self, plan: Plan, exchange: Exchange, control: Control) -> Message:
+        """Begins an exchange with the first pass; returns the counters of its frames."""
+
+    def send_pass(self, number: int, load: float, control: Control) -> int:
+        """Sends a later pass over all connections that are alive; returns how many of its frames stayed unsent."""
+
+    def send_again(self, load: float, exchange: Exchange, control: Control) -> int:
+        """Repeats the first answers of the previous exchange over all that are alive; returns how many left."""
+
+    def are_late(self, control: Control) -> bool:
+        """Waits for late answers of the first pass back; returns whether any arrive."""
+
+
+def connect(direction: Direction, ends: Ends, plan: Plan, exchange: Exchange, control: Control) -> Message:
+    """Opens connections, and answers over each connection that arrives; returns their counters.
+
+    Raises:
+        AgentError: If no first answer comes back.
+    """
+    load = plan.load
+    if exchange.answers != "opened":
+        return _connect_again(direction.name, ends, load, exchange, control)
+
+    counters = ends.open(plan, exchange, control)
+    counts = ends.counts
+    unseen = counts.overlooked
+    left = [counts.alive]
+    unsent = 0
+    later = len(passes_of(exchange, is_tcp=direction.frames.handshake is not None)) - 1
+    while counts.alive and len(left) <= later:
+        count = counts.alive
+        unsent += ends.send_pass(len(left), load * exchange.answer_ratio, control)
+        counts = ends.counts
+        left.append(counts.alive)
+        is_silent = len(left) == 2 and not counts.alive and counts.overlooked == unseen
+        if is_silent and count >= LEAST_SILENT and not ends.are_late(control):
+            raise _silence(direction.transmit, count, ends.counts.strangers)
+
+    # A connection over which no answer could be sent, or that this node overlooked, is neither established nor lost.
+    unsent = min(unsent + counts.overlooked, counters["sent_frames"] - counts.alive)
+    # Record: what happened to the connections.
+    return {
+        **counters,
+        "sent_frames": counters["sent_frames"] - unsent,
+        "unsent_frames": counters["unsent_frames"] + unsent,
+        "received_frames": counts.alive,
+        "unanswered_frames": max(0, left[0] + unseen - unsent - counts.alive),
+        "left_frames": left,
+        "duplicated_frames": counts.copies,
+        "misdelivered_frames": counts.strangers,
+        "rejection_frames": counts.rejections,
+    }
+
+
+def _connect_again(name: str, ends: Ends, load: float, exchange: Exchange, control: Control) -> Message:
+    """Repeats the answers over the connections of the previous exchange; see `Exchange.answers`."""
+    count = ends.counts.alive
+    sent = 0
+    began = time.monotonic()
+    if count:
+        sent = ends.send_again(load, exchange, control)
+    elapsed = time.monotonic() - began
+
+    counts = ends.counts
+    overlooked = min(counts.overlooked, sent - counts.alive)
+    # Record: the counters of repeated answers.
+    return {
+        "name": name,
+        "intended_frames": count,
+        "sent_frames": sent - overlooked,
+        "unsent_frames": count - sent + overlooked,
+        "received_frames": counts.alive,
+        "generator_drop_frames": 0,
+        "late_frames": 0,
+        "load_ratio": 1.0,
+        "elapsed_s": elapsed,
+        "examination": None,
+    }
+
+
+def _silence(port: str, sent: int, strangers: int) -> AgentError:
     """The error if none of the first answers came back to a port over its own connection.
 
     `strangers` came with other addresses.
@@ -128,56 +233,6 @@ def silence(port: str, sent: int, strangers: int) -> AgentError:
         "or the device forgets them: its table is full, or its time-out is too short. Look "
         "at the return routes, and at the device's table.",
     )
-
-
-def established(counters: Message, left: Sequence[int], unsent: int, overlooked: int, unseen: int) -> Message:
-    """The counters of connections, from those of the frames that open them.
-
-    A connection over which no answer could be sent, or that this node overlooked, is neither established nor lost.
-
-    Args:
-        counters: The counters of these frames.
-        left: Connections of which all frames had arrived, after each pass.
-        unsent: Later frames that could not be sent.
-        overlooked: The maximum number of connections about which nothing is known.
-        unseen: How many of them were overlooked in the first pass.
-    """
-    alive = left[-1]
-    unsent = min(unsent + overlooked, counters["sent_frames"] - alive)
-    return {
-        **counters,
-        "sent_frames": counters["sent_frames"] - unsent,
-        "unsent_frames": counters["unsent_frames"] + unsent,
-        "received_frames": alive,
-        "unanswered_frames": max(0, left[0] + unseen - unsent - alive),
-        "left_frames": list(left),
-    }
-
-
-def answered_again(name: str, sent: int, count: int, back: int, overlooked: int, elapsed: float) -> Message:
-    """The counters of repeated answers; see `Exchange.answers`.
-
-    Args:
-        name: The direction.
-        sent: Answers that left.
-        count: Connections over which they were due.
-        back: Answers that came back.
-        overlooked: The maximum number of answers about which nothing is known.
-        elapsed: Seconds.
-    """
-    overlooked = min(overlooked, sent - back)
-    return {
-        "name": name,
-        "intended_frames": count,
-        "sent_frames": sent - overlooked,
-        "unsent_frames": count - sent + overlooked,
-        "received_frames": back,
-        "generator_drop_frames": 0,
-        "late_frames": 0,
-        "load_ratio": 1.0,
-        "elapsed_s": elapsed,
-        "examination": None,
-    }
 
 
 def _can_be_answered(frames: FramesSpec) -> bool:

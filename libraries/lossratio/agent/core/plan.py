@@ -122,6 +122,11 @@ class Plan:
         return self.notes or self.above is not None
 
     @property
+    def notes_places(self) -> bool:
+        """Whether lost frames are located in time; those of a burst are only counted."""
+        return self.locates and not self.is_burst
+
+    @property
     def may_note(self) -> bool:
         """Whether its counters can also be reported while it runs."""
         return bool(self.steps) and not (self.latency or self.locates or self.exchange)

@@ -31,17 +31,35 @@ _LONGEST_SECONDS = 3600.0
 _COLOURS = re.compile(r"\x1b\[[0-9;]*m")
 _MODES = {"promiscuous": "prom", "multicast": "mult"}
 """The ports' modes, as TRex reports them."""
-_MISMATCH = ("version mismatch", "mismatch between client and server")
-_TAKEN = ("already taken", "is owned by", "not owned", "acquired by")
-_LOST = (
-    "failed to get server response",
-    "failed to send message",
-    "not connected to server",
-    "while disconnected",
-    "connection to the server had been lost",
-    "connection lost",
-    "timeout",
-    "timed out",
+# Table: words of TRex's errors, and what they mean.
+_FAULTS = (
+    (
+        ("version mismatch", "mismatch between client and server"),
+        "version",
+        "TRex's server and client are of different versions: {text}. The client is {origin}; set the generator's "
+        "'directory' in the topology file to the installation that the server runs from.",
+    ),
+    (
+        ("already taken", "is owned by", "not owned", "acquired by"),
+        "ports_taken",
+        "TRex's ports belong to another client: {text}. Wait until they are released, or stop that program.",
+    ),
+    (
+        (
+            "failed to get server response",
+            "failed to send message",
+            "not connected to server",
+            "while disconnected",
+            "connection to the server had been lost",
+            "connection lost",
+            "timeout",
+            "timed out",
+        ),
+        SERVER_LOST,
+        "The TRex server does not answer the request to {doing}: {text}. If it is still running, it hangs. Kill it; "
+        "its process id is in {pid}.",
+    ),
+    ((), "trex", "The TRex server refused to {doing}: {text}. Look into its log on that node ({log})."),
 )
 
 
@@ -383,27 +401,11 @@ class TrexConnection:
 
     def _fail(self, doing: str, text: str, cause: Exception | None = None) -> NoReturn:
         lowered = text.lower()
-        if any(words in lowered for words in _MISMATCH):
-            raise AgentError(
-                "version",
-                f"TRex's server and client are of different versions: {text}. The client is {self.origin}; set the "
-                "generator's 'directory' in the topology file to the installation that the server runs from.",
-            ) from cause
-        if any(words in lowered for words in _TAKEN):
-            raise AgentError(
-                "ports_taken",
-                f"TRex's ports belong to another client: {text}. Wait until they are released, or stop that program.",
-            ) from cause
-        if any(words in lowered for words in _LOST):
-            raise AgentError(
-                SERVER_LOST,
-                f"The TRex server does not answer the request to {doing}: {text}. If it is still running, it "
-                f"hangs. Kill it; its process id is in {os.path.join(os.path.dirname(self.settings.log), 'pid')}.",
-            ) from cause
-
-        raise AgentError(
-            "trex", f"The TRex server refused to {doing}: {text}. Look into its log on that node ({self.settings.log})."
-        ) from cause
+        faults = ((kind, message) for words, kind, message in _FAULTS if any(word in lowered for word in words))
+        kind, message = next(faults, _FAULTS[-1][1:])
+        log = self.settings.log
+        pid = os.path.join(os.path.dirname(log), "pid")
+        raise AgentError(kind, message.format(text=text, origin=self.origin, doing=doing, pid=pid, log=log)) from cause
 
 
 def _contain_crashes(client: Any) -> None:

@@ -62,9 +62,11 @@ class TrexGenerator:
         with ExitStack() as undo:
             undo.callback(self._connection.close)
             self._info = self._connection.port_info()
-            self._makers = self._stream_makers()
-            for maker in self._makers.values():
-                maker.add_load()
+            self._makers: dict[str, StreamMaker] = {}
+            for number, direction in enumerate(self._directions):
+                macs = direction.macs(self._mac(direction.transmit), self._mac(direction.receive))
+                self._makers[direction.name] = StreamMaker(self._connection, direction, *macs, number)
+                self._makers[direction.name].add_load()
             self._counters = TrexCounters(self._connection, self._directions)
             self._neighbours = Neighbours(self._connection, self._counters.exclude)
             self._runner = TrexRunner(
@@ -102,7 +104,8 @@ class TrexGenerator:
         if not plan.steps:
             return Answer([], late={name: [count] for name, count in self._counters.late().items()})
         if plan.is_endless:
-            return Answer(self._endless(plan.load, control))
+            self._prepare()
+            return Answer(self._read(plan.load, self._runner.flow_on(plan.load, control), check))
         if plan.is_burst:
             return Answer(self._proven_burst(plan.load, plan.duration, check))
         if plan.latency:
@@ -148,10 +151,6 @@ class TrexGenerator:
         groups = self._groups.items()
         latency = [errors.get(name) or latency_answer(name, statistics, group) for name, group in groups]
         return Answer(counters, latency)
-
-    def _endless(self, load: float, control: Control) -> list[Message]:
-        self._prepare()
-        return self._read(load, self._runner.flow_on(load, control), control.check)
 
     def close(self) -> None:
         """See `Generator.close`."""
@@ -246,13 +245,6 @@ class TrexGenerator:
         else:
             self._connection.check_links()
         return counters
-
-    def _stream_makers(self) -> dict[str, StreamMaker]:
-        makers: dict[str, StreamMaker] = {}
-        for number, direction in enumerate(self._directions):
-            macs = direction.macs(self._mac(direction.transmit), self._mac(direction.receive))
-            makers[direction.name] = StreamMaker(self._connection, direction, *macs, number)
-        return makers
 
     def _mac(self, name: str) -> bytes:
         return mac_bytes(str(self._info[self._settings.ports[name]]["src_mac"]))

@@ -54,11 +54,6 @@ class Run:
     ended_by_itself: bool = False
     """Whether it ended by itself, and must still be finished."""
 
-    @property
-    def latest_begin(self) -> float:
-        """The time at which traffic counts as begun."""
-        return min(self.started, self.asked + _REQUEST_SECONDS)
-
 
 class TrexRunner:
     """Starts and stops the streams of some ports.
@@ -87,8 +82,8 @@ class TrexRunner:
         The load is that of the direction with the largest share. `all_sent` says whether each port has sent all frames
         of the duration.
         """
-        run = self._begun(load, duration)
-        end = run.latest_begin + duration
+        run = self.start(load, duration)
+        end = min(run.started, run.asked + _REQUEST_SECONDS) + duration
         transmitting = True
 
         with ExitStack() as undo:
@@ -126,9 +121,11 @@ class TrexRunner:
             undo.pop_all()
         return self.stop(run)
 
-    def start(self, load: float) -> Run:
-        """Begins to send at a load, in frames per second, until `stop`."""
-        return self._begun(load, None)
+    def start(self, load: float, duration: float | None = None) -> Run:
+        """Begins to send at a load, in frames per second, for a duration or until `stop`."""
+        asked = self._clock()
+        self._connection.start(self._ports, load, duration)
+        return Run(asked, self._clock(), math.inf if duration is None else duration)
 
     def stop(self, run: Run) -> Run:
         """Ends the traffic that `start` began, whose duration is then known."""
@@ -160,11 +157,6 @@ class TrexRunner:
                 self._beside()
             self._sleep(min(max(0.0, end - self._clock()), _CHECK_SECONDS))
             check()
-
-    def _begun(self, load: float, duration: float | None) -> Run:
-        asked = self._clock()
-        self._connection.start(self._ports, load, duration)
-        return Run(asked, self._clock(), math.inf if duration is None else duration)
 
     def _stopped(self, run: Run) -> Run:
         stopping = self._clock()

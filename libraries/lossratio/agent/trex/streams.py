@@ -137,10 +137,10 @@ class StreamMaker:
                 "frames."
             )
 
-        # The embedded generator's payload, but with zeros in place of its tag.
-        places = range(len(header), size - FCS_BYTES)
-        data = bytearray(header + bytes(place & 0xFF if place >= spec.payload_offset else 0 for place in places))
-        data[:12] = self._macs
+        # The embedded generator's frame, but with zeros in place of its tag.
+        data = spec.template(size - FCS_BYTES, self._macs)
+        rest = data[len(header) : spec.payload_offset]
+        data[len(header) : spec.payload_offset] = bytes(len(rest))
         program: list[Any] = []
 
         for number, field in enumerate(spec.fields):
@@ -148,8 +148,6 @@ class StreamMaker:
             data[field.offset : field.offset + field.width] = values[0].to_bytes(field.width, "big")
             program += self._variable(f"field{number}", field, values)
 
-        for length in spec.lengths:
-            data[length.offset : length.offset + 2] = (len(data) - length.start).to_bytes(2, "big")
         for checksum in spec.checksums:
             data[checksum.offset : checksum.offset + 2] = checksum.value(checksum.sum_in(bytes(data)))
         changing = [checksum for checksum in spec.checksums if _is_changed(checksum, spec.fields)]

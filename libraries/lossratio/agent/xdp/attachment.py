@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import errno
 
-from lossratio.bpf import Attachment, BpfError, Program, XdpMode, attached_program, may_send, program_info, xdp_features
+from lossratio.bpf import Attachment, BpfError, Program, XdpMode, attached_program, may_send, program_info
 
 from ..core.links import Link
 from ..core.protocol import AgentError
@@ -34,20 +34,24 @@ def check_may_attach(port: Link) -> None:
     )
 
 
-def is_sending_unknown(port: Link) -> bool:
-    """Whether it is unknown if an interface's driver sends redirected frames; Linux 6.3 and later report it."""
-    return port.kind != "veth" and xdp_features(port.index) is None
-
-
 def check_can_send(port: Link) -> None:
-    """Makes sure that an interface's driver sends redirected frames, as far as the kernel reports it.
+    """Makes sure that an interface's driver sends redirected frames; before Linux 6.3, this is known of veth only.
 
     Raises:
-        AgentError: If it does not.
+        AgentError: If it does not, or the kernel does not say.
     """
-    if may_send(port.index):
+    sends = may_send(port.index)
+    is_veth = port.kind == "veth"
+    if sends or (sends is None and is_veth):
         return
-    if port.kind == "veth":
+    if sends is None:
+        raise AgentError(
+            "no_xdp",
+            f"This kernel does not say whether the driver of {port.name} sends frames of XDP programs. Use Linux 6.3 "
+            "or later, or 'kind: afpacket'.",
+        )
+
+    if is_veth:
         way_out = "the other end of this veth link needs GRO (ethtool -K OTHER_END gro on) or an XDP program"
     else:
         way_out = "use a card whose driver has ndo_xdp_xmit; some have it only while the card has an XDP program"

@@ -57,6 +57,7 @@ class ExchangeMemory:
         self.shared.first = self.shared.latest = tag
         self._connections = self._new(room)
         self.room = room
+        self._late: dict[int, int] = {}
 
     def maps(self) -> dict[str, Array]:
         """The memory by its names in the programs."""
@@ -90,6 +91,8 @@ class ExchangeMemory:
         """
         shared = self.shared
         before = shared.first
+        self._late[before] = int(shared.late)
+        self._late.pop(int(shared.first_tags[-1]), None)
         # Programs that run meanwhile briefly know no tag.
         shared.count = 0
         for place in reversed(range(1, MOST_EARLIER)):
@@ -121,9 +124,13 @@ class ExchangeMemory:
         """Ends a pass: its frames are late from now on."""
         self.shared.is_over = True
 
-    def late_of_earlier(self) -> list[int]:
-        """Frames of earlier exchanges that arrived after those exchanges ended, the latest exchange first."""
-        return list(self.shared.late_frames)
+    def late_of(self, tag: int) -> int:
+        """Late frames of an exchange that began with a tag: the latest one, or one of the `MOST_EARLIER` before it."""
+        shared = self.shared
+        if tag == shared.first:
+            return int(shared.late)
+        place = list(shared.first_tags).index(tag)
+        return self._late[tag] + int(shared.late_frames[place])
 
     def close(self) -> None:
         """Gives the memory back."""

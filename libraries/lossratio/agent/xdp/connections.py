@@ -11,23 +11,13 @@ from typing import Sequence
 from lossratio.bpf import Attachment, BpfError
 
 from ..core.configuration import Configuration
-from ..core.generator import late_and_copies
 from ..core.links import Link
 from ..core.pacing import CATCH_UP, LONGEST_STALL, NANOSECONDS, frames_within, grace_after, pause
-from ..core.passes import (
-    LATE_LOOK,
-    LATE_SECONDS,
-    LEAST_SILENT,
-    answered_again,
-    check_openable,
-    established,
-    passes_of,
-    silence,
-    why_not_in_kernel,
-)
+from ..core.passes import LATE_LOOK, LATE_SECONDS, ExchangeCounts, check_openable, connect, passes_of, why_not_in_kernel
 from ..core.plan import CONNECTIONS, FRAMES, Answer, Control, Exchange, Plan
-from ..core.protocol import AgentError, Check, Message, unsupported
-from .attachment import attach, check_can_send, is_sending_unknown
+from ..core.protocol import AgentError, Message, unsupported
+from ..core.returns import Returns
+from .attachment import attach, check_can_send
 from .cards import batch_at, described, refused_frames, transmitted
 from .connection_programs import MOST_EARLIER, MOST_PASSES, ArriveProgram, ConnectProgram, ExchangeMemory
 from .frames import FramePlan
@@ -40,73 +30,31 @@ _LEAST_ROOM = 1 << 17
 
 
 @dataclass
-class _Counts:
-    """The combined counts of several passes of an exchange."""
+class _Counts(ExchangeCounts):
+    """What the ends have seen of an exchange, and what left."""
 
     is_patient: bool = False
     """Whether every frame must leave, however late."""
+    opened: int = 0
+    """Frames that left in the first pass."""
     unsent: int = 0
     """Frames that did not leave."""
     refused: int = 0
     """How many of them a port had no room for."""
-    dropped: int = 0
-    """Frames that ports dropped as they arrived."""
-    copies: int = 0
-    """Further copies of frames."""
-    strangers: int = 0
-    """Connections that ended with a frame from other addresses."""
     lateness: float = 0.0
     """The largest time by which a frame left late, in seconds."""
 
 
-@dataclass
-class _Earlier:
-    """An earlier exchange, whose frames may come late."""
+class _LateCounter:
+    """Counts late frames of an exchange that began with a tag."""
 
-    missing: int
-    """Connections of which a frame is still missing."""
-    seen: int = 0
-    """Frames that came since the next exchange began, as far as they were reported."""
-
-
-class _LateConnections:
-    """Connections of the latest exchange and of earlier ones of which a frame came late."""
-
-    def __init__(self, memory: ExchangeMemory) -> None:
+    def __init__(self, memory: ExchangeMemory, tag: int) -> None:
         self._memory = memory
-        self._told = 0
-        self._earlier: list[_Earlier] = []
+        self._tag = tag
 
-    def begin(self, missing: int) -> None:
-        """Begins a new exchange; of the latest one, a frame of this many connections is missing."""
-        self._told = 0
-        self._earlier = [_Earlier(missing), *self._earlier][:MOST_EARLIER]
-
-    def new(self) -> int:
-        """Connections of the latest exchange that have been late since the last call."""
-        late = int(self._memory.shared.late)
-        new = late - self._told
-        self._told = late
-        return new
-
-    def come(self, check: Check) -> bool:
-        """Waits for late answers of the latest exchange; returns whether any arrive."""
-        end = time.monotonic() + LATE_SECONDS
-        while not self._memory.shared.late and time.monotonic() < end:
-            pause(LATE_LOOK, check)
-        return bool(self._memory.shared.late)
-
-    def of_earlier(self) -> tuple[list[int], int]:
-        """Late frames since the last call, by exchange: the previous one, then earlier ones; and further copies."""
-        late, all_copies = [], 0
-        for earlier, seen in zip(self._earlier, self._memory.late_of_earlier()):
-            came, copies, missing = late_and_copies(seen - earlier.seen, earlier.missing)
-            earlier.seen, earlier.missing = seen, missing or 0
-            late.append(came)
-            all_copies += copies
-        while late and not late[-1]:
-            late.pop()
-        return late, all_copies
+    def read(self) -> int:
+        """Frames that were late so far."""
+        return self._memory.late_of(self._tag)
 
 
 class _End:
@@ -158,67 +106,65 @@ class ConnectingGenerator(KernelGenerator):
         super().__init__(configuration, self._names, catch_up, cpu_share)
         self._attachments: dict[str, Attachment] = {}
         self._ends: list[_End] = []
-        self._opened_connections = self._alive = self._missing = self._passes = 0
+        self.counts = _Counts()
+        self._passes = 0
         with self._opening():
             self._claim(1, None if cpus is None else cpus[:1], device_cpus)
             source, sink = (self._ports.before[name] for name in self._names)
             self._frames = FramePlan(self._direction.frames, *self._direction.macs(source.mac, sink.mac))
             self._memory = ExchangeMemory(self._tags.next(), _LEAST_ROOM)
             self._opened.callback(self._memory.close)
-            self._late_ones = _LateConnections(self._memory)
+            self._returns = Returns(partial(_LateCounter, self._memory), MOST_EARLIER)
             self._make_ends()
             for port in (source, sink):
                 check_can_send(port)
-                if is_sending_unknown(port):
-                    unknown = f"whether the driver of {port.name} sends frames of programs"
-                    raise unsupported(f"The kernel does not say {unknown}. Use 'kind: afpacket'.")
             self._cards = described([source, sink])
 
     def _perform(self, plan: Plan, control: Control) -> Answer:
         """See `Generator.run`; without an exchange, frames open connections, and nobody answers."""
         exchange = plan.exchange
-        if exchange is not None:
-            return Answer([self._connect(plan.load, plan.connections, exchange, control)])
-        return Answer([self._open(plan.load, frames_within(plan.duration, plan.load), _Counts(), control)])
+        if exchange is None:
+            self.counts = _Counts()
+            return Answer([self._open(plan.load, frames_within(plan.duration, plan.load), control)])
 
-    def _connect(self, load: float, count: int, exchange: Exchange, control: Control) -> Message:
-        """Opens connections, and answers over each connection that arrives."""
         check_openable(self._configuration, exchange)
-        passes = passes_of(exchange, is_tcp=False)
-        if len(passes) > MOST_PASSES:
+        if len(passes_of(exchange, is_tcp=False)) > MOST_PASSES:
             raise unsupported(f"At most {MOST_PASSES} frames can go over each connection. Use fewer data_frames.")
-        if exchange.answers != "opened":
-            return self._answer_again(load, exchange, control)
+        counters = connect(self._direction, self, plan, exchange, control)
+        if exchange.answers == "opened":
+            counters["refused_frames"] = self.counts.refused
+            counters["generator_drop_frames"] = self.counts.overlooked
+            counters["lateness_s"] = self.counts.lateness
+        return Answer([counters])
 
-        opening = _Counts(is_patient=exchange.is_complete)
-        later = _Counts(is_patient=exchange.is_complete)
-        counters = self._open(load, count, opening, control)
-        left = [self._alive]
-        for each in passes[1:]:
-            if not self._alive:
-                break
-            answers = self._alive
-            self._pass(load * exchange.answer_ratio, answers, later, control, is_forward=each.is_forward)
-            left.append(self._alive)
-            is_silent = len(left) == 2 and not self._alive and not later.dropped
-            if is_silent and answers >= LEAST_SILENT and not self._late_ones.come(control.check):
-                raise silence(self._direction.transmit, answers, later.strangers)
+    def open(self, plan: Plan, exchange: Exchange, control: Control) -> Message:
+        """See `Ends.open`."""
+        self.counts = _Counts(is_patient=exchange.is_complete)
+        return self._open(plan.load, plan.connections, control)
 
-        overlooked = opening.dropped + later.dropped
-        # Record: what happened to the connections.
-        return {
-            **established(counters, left, later.unsent, overlooked, opening.dropped),
-            "refused_frames": opening.refused + later.refused,
-            "generator_drop_frames": overlooked,
-            "lateness_s": max(opening.lateness, later.lateness),
-            "duplicated_frames": opening.copies + later.copies,
-            "misdelivered_frames": opening.strangers + later.strangers,
-            "rejection_frames": int(self._memory.shared.rejections),
-        }
+    def send_pass(self, number: int, load: float, control: Control) -> int:
+        """See `Ends.send_pass`. The ends take turns."""
+        before = self.counts.unsent
+        self._pass(load, self.counts.alive, control, is_forward=number % 2 == 0)
+        return self.counts.unsent - before
+
+    def send_again(self, load: float, exchange: Exchange, control: Control) -> int:
+        """See `Ends.send_again`."""
+        count = self.counts.alive
+        self.counts = _Counts(alive=count, opened=self.counts.opened, is_patient=exchange.is_complete)
+        self._pass(load, count, control, is_forward=False, is_unasked=exchange.answers == "unasked")
+        return count - self.counts.unsent
+
+    def are_late(self, control: Control) -> bool:
+        """See `Ends.are_late`."""
+        end = time.monotonic() + LATE_SECONDS
+        while not self._memory.shared.late and time.monotonic() < end:
+            pause(LATE_LOOK, control.check)
+        return bool(self._memory.shared.late)
 
     def _late(self) -> dict[str, list[int]]:
         """See `Answer.late`: connections of which a frame came late."""
-        return {self._direction.name: [self._late_ones.new(), *self._late_ones.of_earlier()[0]]}
+        return {self._direction.name: [self._returns.late(), *self._returns.late_of_earlier()[0]]}
 
     def close(self) -> None:
         """See `Generator.close`."""
@@ -243,59 +189,44 @@ class ConnectingGenerator(KernelGenerator):
                 self._attachments[name], self._modes[name] = attach(end.program, link)
                 self._opened.callback(self._attachments[name].close)
 
-    def _open(self, load: float, count: int, counts: _Counts, control: Control) -> Message:
+    def _open(self, load: float, count: int, control: Control) -> Message:
         """Opens connections; the counters are those of their first frames."""
         if count > self._memory.room:
             self._make_room(count)
-        late_before = self._late_ones.new()
-        missing = max(0, self._missing - int(self._memory.shared.late))
+        counts = self.counts
         tag = self._tags.next()
         self._memory.begin(tag, count, self._passes)
         self._passes = 0
-        self._late_ones.begin(missing)
+        self._returns.watch(tag)
+        self._returns.count()
 
-        sent = self._pass(load, count, counts, control, is_forward=True, tag=tag)
+        sent = self._pass(load, count, control, is_forward=True, tag=tag)
         if self._memory.shared.other_macs:
             raise unsupported(
                 f"Connections came to {self._direction.receive} from several MAC addresses, but programs inside "
                 "the kernel send all answers to one. Use 'kind: afpacket'."
             )
 
-        late, copies = self._late_ones.of_earlier()
         # Record: the counters of the first frames.
         return {
             "name": self._direction.name,
             "intended_frames": count,
             "sent_frames": count - counts.unsent,
-            "received_frames": self._alive,
+            "received_frames": counts.alive,
             "unsent_frames": counts.unsent,
             "refused_frames": counts.refused,
-            "generator_drop_frames": counts.dropped,
-            "late_frames": late_before + sum(late[:1]),
-            "earlier_late_frames": late[1:],
-            "foreign_frames": int(self._memory.shared.foreign) + copies,
+            "generator_drop_frames": counts.overlooked,
+            **self._returns.counted(counts.opened, counts.alive, int(self._memory.shared.foreign)),
             "load_ratio": self._direction.load_share,
             "elapsed_s": max((count - 0.5) / load, sent.last),
             "lateness_s": counts.lateness,
             "examination": None,
         }
 
-    def _answer_again(self, load: float, exchange: Exchange, control: Control) -> Message:
-        """Repeats the answers over the connections of the previous exchange; see `Exchange.answers`."""
-        count = self._alive
-        counts = _Counts(is_patient=exchange.is_complete)
-        began = time.monotonic()
-        if count:
-            is_unasked = exchange.answers == "unasked"
-            self._pass(load, count, counts, control, is_forward=False, is_unasked=is_unasked)
-        elapsed = time.monotonic() - began
-        return answered_again(self._direction.name, count - counts.unsent, count, self._alive, counts.dropped, elapsed)
-
     def _pass(
         self,
         load: float,
         count: int,
-        counts: _Counts,
         control: Control,
         *,
         is_forward: bool,
@@ -305,6 +236,7 @@ class ConnectingGenerator(KernelGenerator):
         """Sends a frame over each connection whose frames have all arrived; counts these frames and their fates."""
         if tag is None:
             tag = self._tags.next()
+        counts = self.counts
         sending = self._ends[not is_forward]
         self._ports.mark()
         before = self._ports.before
@@ -339,14 +271,15 @@ class ConnectingGenerator(KernelGenerator):
         refused = refused_frames(before[sending.port], after[sending.port], transmitted_before, sent.sent)
         counts.unsent += count - sent.sent + refused
         counts.refused += refused
-        counts.dropped += sum(after[name].receive_drops - before[name].receive_drops for name in self._names)
+        counts.overlooked += sum(after[name].receive_drops - before[name].receive_drops for name in self._names)
         counts.copies += int(shared.copies)
         counts.strangers += int(shared.strangers)
         counts.lateness = max(counts.lateness, sent.lateness)
+        counts.rejections = int(shared.rejections)
+        counts.alive = int(shared.arrived)
         if self._passes == 1:
-            self._opened_connections = sent.sent - refused
-        self._alive = int(shared.arrived)
-        self._missing = self._opened_connections - self._alive
+            counts.opened = sent.sent - refused
+        self._returns.end(counts.opened, counts.alive)
         return sent
 
     def _make_room(self, count: int) -> None:

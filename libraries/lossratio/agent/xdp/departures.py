@@ -83,15 +83,7 @@ class SendingEnd:
         """When the traffic began, in nanoseconds of its node's clock; `start` is when this node began."""
         return start if self._elsewhere is None else self._elsewhere.start
 
-    def has_counted_few(self, now: Mapping[str, Link]) -> bool:
-        """Whether the port's driver has counted less than half of what it was given; `now` are all interfaces.
-
-        Some of what it has counted may be the system's own, such as IPv6's search for routers.
-        """
-        before, left = self._transmitted, transmitted(now[self.port])
-        return before is not None and left is not None and 2 * (left[1] - before[1]) < self.given()
-
-    def given(self) -> int:
+    def _given(self) -> int:
         """Frames that the port was given since the traffic began, with those of its ramp."""
         segments = range(ramp_segments(self.trial) + len(self.trial.steps))
         return sum(part.sent for one in self.sharing for part in one.parts(segments))
@@ -101,7 +93,7 @@ class SendingEnd:
         if self._elsewhere is not None:
             return self._elsewhere.refused
         before = self._ports.before[self.port]
-        return refused_frames(before, now[self.port], self._transmitted, self.given(), is_over=is_over)
+        return refused_frames(before, now[self.port], self._transmitted, self._given(), is_over=is_over)
 
     def uncounted(self, after: Mapping[str, Link]) -> int:
         """Frames that the port may have refused without counting them."""
@@ -110,7 +102,7 @@ class SendingEnd:
         now = self._handed_over_by(after)
         if now is None or self._handed_over is None:
             return 0
-        return max(0, self.given() - (now - self._handed_over))
+        return max(0, self._given() - (now - self._handed_over))
 
     def check_refused(self, missed: int, given: int) -> None:
         """Makes sure that the port did not refuse the missing frames without counting them.

@@ -12,26 +12,19 @@ from lossratio.bpf import possible_cpus
 
 from ..core.configuration import Configuration
 from ..core.early_verdict import Lookout
-from ..core.links import Link
-from ..core.own_generator import CHECK_SECONDS, FlowGenerator
+from ..core.own_generator import FlowGenerator
 from ..core.pacing import CATCH_UP
-from ..core.plan import ABILITIES, CONNECTIONS, PLACES, Answer, Control, Plan
-from ..core.protocol import AgentError, Message, unsupported
-from .attachment import attach, check_can_send, is_sending_unknown
+from ..core.plan import ABILITIES, CONNECTIONS, PLACES, Answer, Plan
+from ..core.protocol import Message, unsupported
+from .attachment import attach, check_can_send
 from .cards import batch_at, described
 from .direction import ActiveDirection
 from .frames import Share
-from .kernel_generator import WAY_OUT, KernelGenerator
+from .kernel_generator import KernelGenerator
 from .plan import check_schedule
 from .receive_program import ReceiveProgram, ReceiveWay, Reception
 from .send_program import SendProgram
 from .sender import CPU_SHARE, Sender, share_out
-
-_PROOF = Plan(((1000.0, 0.02),), is_burst=True)
-"""A sender that stalls for a moment still sends this burst, because a driver that is given nothing proves nothing."""
-_MOST_PROOFS = 5
-_COUNTING_SECONDS = 2.0
-"""Seconds within which a driver counts what its card has sent."""
 
 
 class XdpGenerator(KernelGenerator, FlowGenerator[ActiveDirection]):
@@ -59,7 +52,6 @@ class XdpGenerator(KernelGenerator, FlowGenerator[ActiveDirection]):
             self._open(cpus, device_cpus, cpus_per_direction)
             used = dict.fromkeys(one.transmit for one in directions if one.sends_here)
             self._cards = described([self._ports.before[name] for name in used])
-            self._prove_that_drivers_send()
 
     def _unseen(self) -> dict[str, Any]:
         has_vlan = any(direction.frames.tag_place.behind_vlan for direction in self._configuration.directions)
@@ -123,14 +115,10 @@ class XdpGenerator(KernelGenerator, FlowGenerator[ActiveDirection]):
             if way is not None:
                 ways_to.setdefault(direction.receive, []).append(way)
         for name, ways in ways_to.items():
-            self._attach(self._ports.before[name], ways)
-
-    def _attach(self, port: Link, ways: Sequence[ReceiveWay]) -> None:
-        """Attaches the program that counts the frames of some directions to their receiving port."""
-        program = ReceiveProgram(self._reception, ways)
-        self._opened.callback(program.close)
-        attachment, self._modes[port.name] = attach(program.program, port)
-        self._opened.callback(attachment.close)
+            program = ReceiveProgram(self._reception, ways)
+            self._opened.callback(program.close)
+            attachment, self._modes[name] = attach(program.program, self._ports.before[name])
+            self._opened.callback(attachment.close)
 
     def _open_senders(self, streams: Sequence[Share]) -> None:
         """Starts a sender on each processor, with its share of the directions."""
@@ -141,46 +129,9 @@ class XdpGenerator(KernelGenerator, FlowGenerator[ActiveDirection]):
             sent = [self._directions[stream.direction].sent_as(stream) for stream in own]
             self._senders.append(Sender(SendProgram(sent, self._reception.times), cpu, self._cpu_share))
 
-    def _prove_that_drivers_send(self) -> None:
-        """Sends some frames if the kernel does not say whether a driver sends what programs redirect to it.
-
-        Raises:
-            AgentError: If a driver takes these frames but sends none, or none could be sent.
-        """
-        ports = self._ports.before
-        here = [active.sending for active in self._directions if active.sends_here]
-        unknown = [end for end in here if is_sending_unknown(ports[end.port])]
-        if not unknown:
-            return
-
-        for _ in range(_MOST_PROOFS):
-            self._send(_PROOF, Control())
-            stalled = [one for one in unknown if not one.given()]
-            if not stalled:
-                break
-        else:
-            raise AgentError(
-                "no_xdp",
-                f"The sender of {stalled[0].port} had no processor when its frames were due, so it is not known "
-                f"whether the driver sends frames of XDP programs. {WAY_OUT}",
-            )
-
-        end = time.monotonic() + _COUNTING_SECONDS
-        silent = unknown
-        while silent and time.monotonic() < end:
-            time.sleep(CHECK_SECONDS)
-            links = self._ports.after()
-            silent = [one for one in unknown if one.has_counted_few(links)]
-
-        if silent:
-            raise AgentError(
-                "no_xdp",
-                f"The driver of {silent[0].port} accepts frames of XDP programs, but sends none of them. {WAY_OUT}",
-            )
-
     def _begin(self, plan: Plan) -> None:
         # Arriving frames leave no times, so courses have no outages and silences.
-        if plan.locates and not plan.is_burst:
+        if plan.notes_places:
             if self._configuration.has_other_end:
                 raise unsupported(
                     "The generator xdp can only tell when frames are lost if both ends of a path "

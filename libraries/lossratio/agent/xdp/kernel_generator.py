@@ -18,7 +18,7 @@ from ..core.plan import Plan
 from ..core.protocol import AgentError, Message
 from .attachment import check_may_attach
 from .send_program import Segment
-from .sender import WAKE_SECONDS, Senders, check_end, claim_cpus
+from .sender import WAKE_SECONDS, Senders, claim_cpus
 
 WAY_OUT = "Use 'kind: afpacket' for this TG, or 'kind: auto', which does so automatically."
 """What a user can do if there can be no programs."""
@@ -27,6 +27,8 @@ PERMIT_SECONDS = 10.0
 traffic has its end in the program. The senders are threads of the agent, so they end or stop with it."""
 POLL_SECONDS = 0.0005
 """Seconds between two questions whether the senders have finished, once everything is due."""
+_LATE_END_SECONDS = 5.0
+"""Seconds after the end of its traffic within which a sender finishes."""
 _AGENT_PRIORITY = 20
 """Priority (SCHED_FIFO) of the agent's own thread, which reads counters in time even if all processors are busy."""
 
@@ -100,7 +102,9 @@ class KernelGenerator(OwnGenerator):
 
     def _wait(self, seconds: float) -> bool:
         left = (self._until - time.monotonic_ns()) / NANOSECONDS
-        check_end((time.monotonic_ns() - max(self._until, self._last_call)) / NANOSECONDS)
+        late = (time.monotonic_ns() - max(self._until, self._last_call)) / NANOSECONDS
+        if late > _LATE_END_SECONDS:
+            raise AgentError("sender_died", "A sender did not finish. Configure the generator again.")
         if seconds and self._flowed is None:
             time.sleep(min(seconds, max(POLL_SECONDS, left)))
         return self._flowed is not None or self._senders.have_finished()
@@ -135,12 +139,11 @@ class KernelGenerator(OwnGenerator):
         """
         try:
             yield
-        except BpfError as error:
-            self.close()
-            raise AgentError("bpf", f"{error} {WAY_OUT}") from error
-        except BaseException:
+        except BaseException as error:
             # Even an interrupt must not leave programs attached and threads alive.
             self.close()
+            if isinstance(error, BpfError):
+                raise AgentError("bpf", f"{error} {WAY_OUT}") from error
             raise
 
     def _claim(
