@@ -6,7 +6,7 @@ import threading
 import pytest
 import snappi
 from otg_parts import STATE, Generator, ask, serving
-from waiting import wait_until
+from waiting import PATIENCE, wait_until
 
 from lossratio.traffic import AgentRefusalError
 from lossratio.traffic.otg import checked
@@ -241,7 +241,7 @@ def test_a_name_moves_nothing_on_the_operators_terminal(server, monkeypatch, cap
 
 def test_of_several_clients_that_start_flows_at_once_one_does(server, monkeypatch):
     running = threading.Event()
-    monkeypatch.setattr("lossratio_otg.runs.Run._send", lambda run: running.wait(20) and [])
+    monkeypatch.setattr("lossratio_otg.runs.Run._send", lambda run: running.wait(PATIENCE) and [])
     assert configure(server, flow())[0] == 200
     found = []
     clients = [

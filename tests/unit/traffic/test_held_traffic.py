@@ -2,7 +2,6 @@
 
 import json
 import os
-import time
 from contextlib import suppress
 from types import SimpleNamespace
 
@@ -33,8 +32,25 @@ class HeldGenerator:
         return Answer([])
 
 
+class Clock:
+    """A clock that goes on only when a test says so: no machine is so busy that it matters."""
+
+    def __init__(self):
+        self.now = 1000.0
+
+    def monotonic(self):
+        return self.now
+
+
 @pytest.fixture
-def controller():
+def clock(monkeypatch):
+    made = Clock()
+    monkeypatch.setattr("lossratio.agent.core.protocol.time", made)
+    return made
+
+
+@pytest.fixture
+def controller(clock):
     """The controller's ends of two pipes, and the agent's channel at the other ends, with an agent."""
     reading, writing = os.pipe()
     answered, answers = os.pipe()
@@ -103,45 +119,44 @@ def test_a_controller_that_is_gone_after_a_fault_in_its_traffic_ends_the_agent(c
         agent.answer(HOLD)
 
 
-def test_a_controller_that_a_busy_machine_keeps_silent_gets_late_frames(controller):
+def test_a_controller_that_a_busy_machine_keeps_silent_gets_late_frames(controller, clock):
     _, channel, agent, _ = controller
-    channel._heard = time.monotonic() - 2 * SILENCE_SECONDS
+    channel._heard = clock.now - 2 * SILENCE_SECONDS
     agent._generator = SimpleNamespace(run=lambda plan, control: Answer([], late={}))
     assert agent.answer({"op": "run", "plan": {"steps": [], "wait": 0.01}})["late"] == {}
 
 
-def test_traffic_of_a_silent_controller_ends_while_it_flows(controller):
+def test_traffic_of_a_silent_controller_ends_while_it_flows(controller, clock):
     writing, channel, agent, _ = controller
-    channel._heard = time.monotonic() - 2 * SILENCE_SECONDS
+    channel._heard = clock.now - 2 * SILENCE_SECONDS
     with pytest.raises(ControllerGoneError, match=f"silent for {SILENCE_SECONDS:g} s"):
         agent.answer(HOLD)
     # It had been heard, and only not been listened to.
-    channel._heard = time.monotonic() - 2 * SILENCE_SECONDS
+    channel._heard = clock.now - 2 * SILENCE_SECONDS
     os.write(writing, b"\n")
     agent.check()
 
 
-def test_time_in_which_the_agent_s_machine_stood_still_is_no_silence_of_the_controller(controller):
+def test_time_in_which_the_agent_s_machine_stood_still_is_no_silence_of_the_controller(controller, clock):
     _, channel, agent, _ = controller
-    channel._heard = channel._looked = time.monotonic() - 2 * SILENCE_SECONDS
+    clock.now += 2 * SILENCE_SECONDS
     agent.check()
-    channel._heard -= SILENCE_SECONDS
+    channel._heard -= SILENCE_SECONDS + 0.1
     with pytest.raises(ControllerGoneError):
         agent.check()
 
 
-def test_an_agent_that_always_stands_still_stops_its_traffic_nevertheless(controller):
-    _, channel, agent, _ = controller
+def test_an_agent_that_always_stands_still_stops_its_traffic_nevertheless(controller, clock):
+    _, _, agent, _ = controller
 
     def stand_still(seconds):
-        channel._heard -= seconds
-        channel._looked = time.monotonic() - seconds
+        clock.now += seconds
         agent.check()
 
     for _ in range(round(MOST_STALLED / (2 * STALL_SECONDS))):
         stand_still(2 * STALL_SECONDS)
     with pytest.raises(ControllerGoneError, match="it was silent"):
-        stand_still(SILENCE_SECONDS)
+        stand_still(SILENCE_SECONDS + 0.1)
 
 
 def test_a_controller_that_has_closed_its_end_is_gone_while_traffic_flows(controller):

@@ -8,6 +8,7 @@ from http.server import BaseHTTPRequestHandler, HTTPServer
 import pytest
 from performed import hold, late, latency, perform
 from ports import refusing_port
+from waiting import PATIENCE
 
 from lossratio.agent.core.protocol import AgentError, ControllerGoneError
 from lossratio.agent.otg import generator as program
@@ -213,7 +214,7 @@ def test_answers_that_are_none_are_errors(status, answer, message):
         thread = threading.Thread(target=server.handle_request)
         thread.start()
         with pytest.raises(AgentError, match=message):
-            program.Tester(f"http://127.0.0.1:{server.server_port}", True, 10.0).version()
+            program.Tester(f"http://127.0.0.1:{server.server_port}", True, PATIENCE).version()
         thread.join()
 
 

@@ -13,6 +13,7 @@ from types import SimpleNamespace
 import pytest
 from bpf_objects import run_once
 from frame_samples import DESTINATION_MAC, SOURCE_MAC, spec
+from waiting import PATIENCE
 from xdp_bench import BURST, TAG, Bench, needs_bpf
 
 from lossratio.agent.core.protocol import AgentError
@@ -176,5 +177,5 @@ def test_a_sender_whose_processor_is_gone_is_an_error_and_can_be_closed(monkeypa
         sending.wait_until_awake()
     closing = threading.Thread(target=sending.close, daemon=True)
     closing.start()
-    closing.join(10.0)
+    closing.join(PATIENCE)
     assert not closing.is_alive()
