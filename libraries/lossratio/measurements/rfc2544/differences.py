@@ -7,10 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 from lossratio.measurements.latency import LatencyAtLoad
 from lossratio.measurements.rfc2544.run import Rfc2544Run, Rfc2544Test, in_words
+from lossratio.measurements.throughput import SearchRequest
+from lossratio.mlrsearch import SearchGoal
 from lossratio.records import Rate
 from lossratio.results import TestResult, integrity_of
 from lossratio.traffic import RFC2544_FRAME_SIZES
@@ -47,10 +49,10 @@ def differences_of(run: Rfc2544Run) -> tuple[Difference, ...]:
     differences = list(_ALWAYS)
     for section, level, text, judge in _RULES:
         differences += [Difference(section, level, text, instead) for instead in judge(run)]
-    for test, field, least, *requirement in _LEAST:
+    for test, field, least, section, level, text in _LEAST:
         used = getattr(run.requests.get(test), field, least)
         if used < least:
-            differences.append(Difference(*requirement, f"{used:g}"))
+            differences.append(Difference(section, level, text, f"{used:g}"))
     for number, test in enumerate(Rfc2544Test, start=1):
         if not run.results_of(test):
             differences.append(Difference(f"26.{number}", "SHOULD", test.value, _LEFT_OUT))
@@ -156,15 +158,19 @@ def _not_found(run: Rfc2544Run) -> Iterator[str]:
 
 
 def _lossy_goal(run: Rfc2544Run) -> Iterator[str]:
-    for goal in run.requests[Rfc2544Test.THROUGHPUT].goals:
-        if goal.exceed_ratio:
-            yield f"goal {goal}: up to {format_ratio(goal.exceed_ratio)} of trials may lose frames (RFC 9971)"
+    goal = _goal_of(run)
+    if goal.exceed_ratio:
+        yield f"goal {goal}: up to {format_ratio(goal.exceed_ratio)} of trials may lose frames (RFC 9971)"
 
 
 def _short_goal(run: Rfc2544Run) -> Iterator[str]:
-    for goal in run.requests[Rfc2544Test.THROUGHPUT].goals:
-        if goal.final_trial_duration < 60.0:
-            yield f"{goal.final_trial_duration:g} s"
+    goal = _goal_of(run)
+    if goal.final_trial_duration < 60.0:
+        yield f"{goal.final_trial_duration:g} s"
+
+
+def _goal_of(run: Rfc2544Run) -> SearchGoal:
+    return cast(SearchRequest, run.requests[Rfc2544Test.THROUGHPUT]).goals[0]
 
 
 def _latencies(run: Rfc2544Run) -> list[LatencyAtLoad]:
