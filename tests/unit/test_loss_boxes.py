@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pytest
 from lossy_devices import MIX, Lab, both, bursts, every, none, red, spec, tail_drop
 
 from lossratio.results.loss_places import loss_places
+from lossratio.trials import read_counts
 
 pytestmark = pytest.mark.whole
 LEAST, MOST = 500.0, 8000.0
@@ -150,3 +153,20 @@ def test_of_a_healthy_or_overloaded_box_nothing_is_said(name, seed):
     for trials in (3, 10):
         places = mrr(*HEALTHY[name], seed, trials)
         assert places is None or places.patterns == ()
+
+
+NEAR = {"a bucket": ([always(limited(7500))] * 2, 0.3), "a queue": ([always(tail_drop(7500, 200, 8, 0.3))] * 2, 0.4)}
+"""Boxes that are hardly overloaded, with the share of a trial after which their bucket or queue is full."""
+
+
+@pytest.mark.parametrize("name", NEAR)
+def test_what_is_said_of_a_bucket_that_empties_holds_in_a_trial_ten_times_as_long(name):
+    makers, moment = NEAR[name]
+    (pattern,) = mrr(spec(254), makers, seed=1).patterns
+    told = re.fullmatch(r"Losses begin after (\S+) s of 1 s: .* that, and (\S+) % after it", pattern.sentence)
+    assert float(told[1]) == pytest.approx(moment, abs=0.1)
+    control = Lab(spec(254), seed=2)
+    control.trial(MOST, 10.0, *(make(control.order) for make in makers))
+    steps = [read_counts(way.losses.steps_lost) for way in control.trials[0].directions]
+    lost = sum(sum(counts[len(counts) // 2 :]) for counts in steps)
+    assert float(told[2]) == pytest.approx(100.0 * lost / (2 * 5.0 * MOST), rel=0.1)

@@ -316,7 +316,7 @@ class BackToBack(
         self, result: BackToBackResult, trials: Sequence[TrialResult]
     ) -> BackToBackValues | None:
         """The bursts of the trials and their buffer times; None if no buffer fills."""
-        if not trials and result.back_to_back is None:
+        if not trials:
             return None
 
         rate = result.max_load.rate.per_interface_fps
@@ -327,8 +327,9 @@ class BackToBack(
             repeats=result.settings.repeats,
             loss_verification=result.settings.loss_verification,
         )
-        bursts = search.all_found(trials, f"The back-to-back value of {result.test.full_name}")
-        return back_to_back_values(bursts, result.throughput.per_interface_fps, rate)
+        return back_to_back_values(
+            search.all_found(trials), result.throughput.per_interface_fps, rate
+        )
 
     def irregular(self, result: BackToBackResult, found: BackToBackValues | None) -> str | None:
         """The reason: no buffer fills, or a value is only a limit."""

@@ -231,9 +231,7 @@ class ConnectionCapacity(
             step=result.settings.step,
             repeats=result.settings.repeats,
         )
-        return capacity_values(
-            search.all_found(trials, f"The table capacity of {result.test.full_name}")
-        )
+        return capacity_values(search.all_found(trials))
 
     def irregular(self, result: ConnectionCapacityResult, found: CapacityValues) -> str | None:
         """The reason: the capacity is larger than all numbers that were tried."""

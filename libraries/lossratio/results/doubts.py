@@ -25,14 +25,6 @@ ORDER_LEAST_TRIALS, DRIFT_LEAST_TRIALS = 3, 8
 """Minimum number of trials at a load to examine their order, and minimum total number of such trials."""
 STOPPED_LEAST_TRIALS = 3
 """Minimum number of trials without any frame, at the end, that show that the SUT no longer forwards."""
-BANDS_LEAST_TRIALS = 8
-"""Minimum number of trials at a load for finding two bands."""
-BANDS_LEAST_SHARE = 0.2
-"""Minimum share of the trials in the smaller band. Fewer trials are outliers."""
-BANDS_LEAST_GAP_RATIO = 0.01
-"""Minimum gap between two bands, relative to the lower edge of the higher band."""
-BANDS_GAP_OVER_RANGE = 3.0
-"""Minimum ratio of the gap between two bands to the width of the wider band."""
 
 _ROUNDING = 1e-6
 """Share by which a change may exceed a resolution by rounding alone."""
@@ -133,46 +125,6 @@ def _time_dependence(
         NoteKind.DRIFT,
         f"the last third of {len(group)} trials at {written(group[0].load_per_interface_fps)} "
         f"forwards {change} {'more' if trend > 0.0 else 'less'} than the first third",
-    )
-
-
-def two_bands_in(
-    trials: Sequence[Trial], written: Callable[[float], str] = per_interface
-) -> str | None:
-    """Finds two bands of forwarding rates at one load: the highest load that shows them.
-
-    The widest gap between neighbouring rates separates the bands; the gap must be wide compared with both bands. Frames
-    that the tester left out can also create bands at a load: see `time_dependence_in`.
-    """
-    # The forwarding rates of trials that ended early are for other lengths of time.
-    whole = (trial for trial in trials if trial.decided_after_s is None)
-    for group in _repeated(whole, BANDS_LEAST_TRIALS):
-        measured = _two_bands(group, written)
-        if measured is None:
-            continue
-        if (
-            not _tester_took_part(group)
-            or _two_bands(list(map(_as_offered, group)), written) is not None
-        ):
-            return measured
-    return None
-
-
-def _two_bands(group: Sequence[Trial], written: Callable[[float], str]) -> str | None:
-    """Two bands of forwarding rates in the trials at one load."""
-    rates = sorted(_rate(trial) for trial in group)
-    cut = max(range(1, len(rates)), key=lambda index: rates[index] - rates[index - 1])
-    low = rates[:cut]
-    high = rates[cut:]
-
-    gap = high[0] - low[-1]
-    widest = max(low[-1] - low[0], high[-1] - high[0])
-    enough = min(len(low), len(high)) >= BANDS_LEAST_SHARE * len(rates)
-    if not enough or gap < BANDS_LEAST_GAP_RATIO * high[0] or gap < BANDS_GAP_OVER_RANGE * widest:
-        return None
-    return (
-        f"at {written(group[0].load_per_interface_fps)}, {len(low)} trials forward at most {written(low[-1])}, "
-        f"and {len(high)} trials at least {written(high[0])}"
     )
 
 
@@ -350,18 +302,6 @@ def spells(result: TestResult) -> Iterator[str]:
     found = time_dependence_in(result.evidence, result.written)
     if found is not None and found.kind is NoteKind.SPELLS:
         yield found.text
-
-
-@doubt(
-    NoteKind.TWO_BANDS,
-    f"The forwarding rates of {BANDS_LEAST_TRIALS} or more trials at a load form two groups. The gap is at least "
-    f"{format_ratio(BANDS_LEAST_GAP_RATIO)} of the rate, and {BANDS_GAP_OVER_RANGE:g} times the width of a group.",
-)
-def two_bands(result: TestResult) -> Iterator[str]:
-    """Forwarding rates at a load are in two groups."""
-    found = two_bands_in(result.evidence, result.written)
-    if found is not None:
-        yield found
 
 
 @doubt(NoteKind.LATE_FRAMES, "Frames that came back after the wait are counted. One is enough.")

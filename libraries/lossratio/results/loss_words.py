@@ -15,7 +15,7 @@ from lossratio.results.loss_tables import Seen
 from lossratio.results.loss_tests import Effect, Flags
 from lossratio.results.losses import LEVEL
 from lossratio.trials import FlowClasses, Losses, read_counts
-from lossratio.units import format_ratio, range_in_words
+from lossratio.units import format_frame_rate, format_ratio, range_in_words
 
 WHOLE = 0.995
 """Flows that lost more than this share of their frames count as having lost all: some at the edges may not be lost."""
@@ -24,6 +24,8 @@ _FIRST_ONES = 3
 """Number of flows that are named one by one."""
 _NONE = 1e-3
 """A share of the lost frames at which words for all of them still hold."""
+_LEAST_LOSSLESS = 1.0 / 16.0
+"""The smallest part of a trial without loss, at its beginning or end, that is told as such."""
 
 
 def of_direction(own: Sequence[Seen], seen: Sequence[Seen]) -> str:
@@ -106,18 +108,27 @@ def moments_in_words(effect: Effect, own: Sequence[Seen], *, is_last: bool) -> s
     edge = _at_the_edge(own, "trailing_frames" if is_last else "leading_frames")
     if edge:
         return edge
-    part = format_ratio(float(np.mean(effect.members)))
-    if effect.explained < 1.0 - 10.0 * _NONE:
+    # The moment depends on the load, as it does where a queue fills.
+    most = max(one.load for one in own)
+    at_most = "" if min(one.load for one in own) == most else f" at {format_frame_rate(most)}"
+    own = [one for one in own if one.load == most]
+    cuts = [_edge_of(one.losses, is_last=is_last) for one in own]
+    times = [one.losses.step_s * cut for one, cut in zip(own, cuts, strict=True)]
+    durations = [one.losses.duration_s for one in own]
+    moment, whole = (float(f"{median(values):.2g}") for values in (times, durations))
+    lossless = moment if is_last else whole - moment
+    if lossless < _LEAST_LOSSLESS * whole:
+        part = format_ratio(float(np.mean(effect.members)))
         return (
             f"The {'last' if is_last else 'first'} {part} of each trial loses {format_ratio(effect.share)} of the "
             f"frames, the rest {format_ratio(effect.others)}{_interval_in_words(effect)}"
         )
-    times = [one.losses.step_s * _edge_of(one.losses, is_last=is_last) for one in own]
-    moment, whole = (
-        float(f"{median(values):.2g}") for values in (times, [one.losses.duration_s for one in own])
-    )
-    what = "begin after" if is_last else "end after"
-    return f"Losses {what} {moment:g} s of {whole:g} s; {'before' if is_last else 'after'} that, no frame is lost"
+
+    share = format_ratio(_share_beside(own, cuts, is_last=is_last))
+    place = f"after {moment:g} s of {whole:g} s{at_most}"
+    if is_last:
+        return f"Losses begin {place}: no frame is lost before that, and {share} after it"
+    return f"Losses end {place}: {share} of the frames are lost until then, and none after it"
 
 
 def _edge_of(losses: Losses, *, is_last: bool) -> int:
@@ -126,6 +137,15 @@ def _edge_of(losses: Losses, *, is_last: bool) -> int:
     if is_last:
         return int(np.searchsorted(lost, _NONE * lost[-1], side="right"))
     return int(np.searchsorted(lost, (1.0 - _NONE) * lost[-1])) + 1
+
+
+def _share_beside(own: Sequence[Seen], cuts: Sequence[int], *, is_last: bool) -> float:
+    """The share of the frames that is lost from a step of each trial on, or before it."""
+    sums = np.zeros(2)
+    for one, cut in zip(own, cuts, strict=True):
+        lossy = slice(cut, None) if is_last else slice(cut)
+        sums += [count[lossy].sum() for count in one.steps()]
+    return float(sums[0] / max(1.0, sums[1]))
 
 
 def _at_the_edge(own: Sequence[Seen], field: str) -> str:

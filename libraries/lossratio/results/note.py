@@ -62,8 +62,6 @@ class NoteKind(str, Enum):
     """Attempts that were measured again, and repairs before them."""
     DRIFT = "drift"
     """Later trials at the same load differ from earlier ones: the SUT throttles, heats up, or fills a table."""
-    TWO_BANDS = "two bands"
-    """Forwarding rates at one load are in two groups, e.g. because workers share the traffic unevenly."""
     SPELLS = "spells"
     """Successive trials at a load are alike: the SUT has slow spells, a changing clock, or a memory."""
     MRR_BELOW_PDR = "MRR below PDR"

@@ -200,7 +200,6 @@ OF_ALL_KINDS = (
     failure,
     declared,
     offered.unsent,
-    doubts.two_bands,
     doubts.late_frames,
     doubts.foreign_frames,
     doubts.full_rings,

@@ -21,16 +21,6 @@ RESULTS = (
         ("report/test_report_page.py::test_bounds_at_the_generators_limit_claim_no_bound_that_there_is_not",),
     ),
     Mutation(
-        "two bands of the generator are a doubt about the SUT",
-        "results/doubts.py",
-        "            not _tester_took_part(group)\n",
-        "            True\n",
-        (
-            "report/test_doubts.py::"
-            "test_bands_of_the_generator_are_none_of_the_sut_although_it_would_have_bands_at_another_load",
-        ),
-    ),
-    Mutation(
         "a server has as many connections as its clients want",
         "../../otg/libraries/lossratio_otg/http_server.py",
         "threading.BoundedSemaphore(MOST_CONNECTIONS)",

@@ -13,7 +13,7 @@ from lossratio import open_testbed
 from lossratio.measurements.connection_mrr import ConnectionMrrResult
 from lossratio.measurements.throughput import ThroughputResult
 from lossratio.results import message
-from lossratio.results.doubts import two_bands
+from lossratio.results.doubts import drift
 from lossratio.results.kinds import built_in_kinds
 from lossratio.results.note import NoteKind, Weight
 from lossratio.results.trials import describe_trials
@@ -107,12 +107,9 @@ def test_a_load_of_connections_is_written_in_connections():
 
 
 def test_doubts_write_loads_as_their_kind_does():
+    slower = [JournalEntry(counted_trial(100_000.0, lost=1_000 * number)) for number in range(12)]
     result = SimpleNamespace(
-        evidence=trials_of_two_bands(), written=partial(ConnectionMrrResult.written, ConnectionMrrResult)
+        evidence=describe_trials(slower), written=partial(ConnectionMrrResult.written, ConnectionMrrResult)
     )
-    (said,) = two_bands(result)
-    assert said.startswith("at 100,000 connections/s, 6 trials forward at most 95,000 connections/s, and 6 trials at ")
-
-
-def trials_of_two_bands():
-    return describe_trials([JournalEntry(counted_trial(100_000.0, lost=lost)) for lost in [10, 5_000] * 6])
+    (said,) = drift(result)
+    assert said.startswith("the last third of 12 trials at 100,000 connections/s forwards")

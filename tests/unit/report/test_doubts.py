@@ -9,7 +9,7 @@ from test_csit_export import telemetry_trial
 from lossratio.measurements.throughput.bounds import bounds_history
 from lossratio.measurements.throughput.search_picture import draw_loss
 from lossratio.mlrsearch import NDR, PDR, TST009
-from lossratio.results.doubts import stopped_forwarding_in, time_dependence_in, two_bands_in
+from lossratio.results.doubts import stopped_forwarding_in, time_dependence_in
 from lossratio.results.findings import doubts_of, message
 from lossratio.results.note import NoteKind
 from lossratio.results.offered import Offered, offered_by, unsent_frames
@@ -76,32 +76,6 @@ def test_a_drift_is_seldom_seen_where_there_is_none():
         for _ in range(500)
     )
     assert seen <= 3
-
-
-def test_uneven_workers_make_two_bands():
-    reason = two_bands_in(trials_losing([10, 5_000, 12, 5_020, 8, 11, 5_010, 9, 5_005, 10]))
-    assert "4 trials forward at most 95.000 kfps per interface, and 6 trials at least 99.988 kfps" in reason
-
-
-def test_an_outlier_is_no_band_and_neither_is_a_gap_that_nobody_would_notice():
-    assert two_bands_in(trials_losing([10] * 9 + [5_000])) is None
-    assert two_bands_in(trials_losing([0] * 5 + [50] * 5)) is None
-
-
-def test_bands_of_the_generator_are_none_of_the_sut_although_it_would_have_bands_at_another_load():
-    # At 100 kfps, the generator leaves 2 % unsent in half of the trials. At 200 kfps, the SUT forwards 190 kfps, and
-    # loses fewer frames when fewer are sent.
-    below = [counted_trial(LOAD), counted_trial(LOAD, unsent=2_000)] * 6
-    above = [counted_trial(2 * LOAD, lost=10_000), counted_trial(2 * LOAD, lost=6_000, unsent=4_000)] * 6
-    assert two_bands_in(describe_trials(map(JournalEntry, [*below, *above]))) is None
-
-
-@pytest.mark.whole
-@pytest.mark.parametrize("spread", [100, 1_000, 3_000])
-def test_bands_are_seldom_seen_in_noise(spread):
-    randomness = random.Random(2)
-    losses = [[min(50_000, abs(randomness.gauss(20_000, spread))) for _ in range(11)] for _ in range(400)]
-    assert sum(two_bands_in(trials_losing(loss)) is not None for loss in losses) <= 2
 
 
 def late_trial(late):
@@ -447,7 +421,6 @@ CHANCE = [counted_trial(load, lost=5 * (one == "h")) for load in (100e3, 102e3) 
 # Results, the last of which has a doubt of the kind.
 DOUBTED = {
     NoteKind.DRIFT: lambda: [throughput_of([*COLD, *WARM])],
-    NoteKind.TWO_BANDS: lambda: [throughput_of([counted_trial(LOAD, lost=lost) for lost in [10, 5_000] * 6])],
     NoteKind.MRR_BELOW_PDR: lambda: [throughput(), mrr(SharpKnee(capacity=200_000.0))],
     NoteKind.LATE_FRAMES: lambda: [throughput_of([late_trial(3)])],
     NoteKind.GENERATOR_DROPS: lambda: [throughput_of([dropping_trial(1000.0, lost=3, dropped=3)])],
@@ -463,7 +436,7 @@ DOUBTED = {
     NoteKind.CHANCE: lambda: [throughput_of([*CHANCE, counted_trial(150e3, lost=5)])],
     NoteKind.FOREIGN_FRAMES: lambda: [throughput_of([foreign_trial(1000)])],
 }
-WITHOUT_REMEDY = (NoteKind.TWO_BANDS, NoteKind.LOSS_AT_ANY_LOAD, NoteKind.GENERATOR_DROPS)
+WITHOUT_REMEDY = (NoteKind.LOSS_AT_ANY_LOAD, NoteKind.GENERATOR_DROPS)
 """Doubts whose causes no counter shows."""
 
 

@@ -22,7 +22,7 @@ from lossratio.mlrsearch import NDR, PDR
 from lossratio.report.comparison import Verdict, compare, comparison_table
 from lossratio.report.run import Run
 from lossratio.results import Ends, LoadOrigin, LossPattern, LossPlaces, agreed_change, at_most
-from lossratio.results.doubts import time_dependence_in, two_bands_in
+from lossratio.results.doubts import time_dependence_in
 from lossratio.results.findings import doubts_of
 from lossratio.results.note import NoteKind
 from lossratio.results.run_directory import RunDirectory
@@ -472,7 +472,7 @@ def test_late_frames_of_a_later_trial_contradict_no_search_and_are_told():
     assert NoteKind.CONTRADICTED in kinds_of(search.model_copy(update={"telemetry": (fewer,)}))
 
 
-def test_a_busy_device_behind_a_generator_that_gets_slower_has_no_drift_and_no_bands():
+def test_a_busy_device_behind_a_generator_that_gets_slower_has_no_drift():
     """The device forwards what it can, however much less the generator sends."""
 
     def slower(number, capacity):
@@ -486,5 +486,3 @@ def test_a_busy_device_behind_a_generator_that_gets_slower_has_no_drift_and_no_b
     for capacity in (300_000, 500_000):
         trials = describe_trials(JournalEntry(slower(number, capacity)) for number in range(12))
         assert time_dependence_in(trials) is None
-        in_two_halves = describe_trials(JournalEntry(slower(10 * (number % 2), capacity)) for number in range(12))
-        assert two_bands_in(in_two_halves) is None

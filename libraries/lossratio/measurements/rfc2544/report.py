@@ -1,4 +1,4 @@
-"""The report that RFC 2544 asks for: its chapters, the conditions, and how the RFC was followed, in three formats."""
+"""The report that RFC 2544 asks for: its chapters, the conditions, and what differs from the RFC, in three formats."""
 
 import csv
 import io
@@ -13,7 +13,7 @@ from lossratio.drawing import html_fragment
 from lossratio.errors import storing
 from lossratio.input_file import parse_json
 from lossratio.measurements.rfc2544.chapters import CHAPTERS
-from lossratio.measurements.rfc2544.compliance import Requirement, requirements_of, verdict_of
+from lossratio.measurements.rfc2544.differences import Difference, differences_of, verdict_of
 from lossratio.measurements.rfc2544.run import Rfc2544Part, Rfc2544Run, Rfc2544Test
 from lossratio.results import (
     Note,
@@ -26,7 +26,7 @@ from lossratio.results import (
 )
 from lossratio.units import format_duration
 
-REPORT_FORMAT = "lossratio-rfc2544/1"
+REPORT_FORMAT = "lossratio-rfc2544/2"
 """Format of the JSON file."""
 NAME = "rfc2544"
 """Name of the files, without their suffix."""
@@ -46,7 +46,7 @@ class Rfc2544Report:
 
 def rfc2544_report(run: Rfc2544Run) -> Rfc2544Report:
     """Makes the report of a run."""
-    requirements = requirements_of(run)
+    differences = differences_of(run)
     results = [part.result for part in run.parts if part.result is not None]
     doubted = doubts_of(results)
     # Record: what the template shows.
@@ -64,8 +64,8 @@ def rfc2544_report(run: Rfc2544Run) -> Rfc2544Report:
             sum(trial.elapsed_s for result in results for trial in result.trials)
         ),
         chapters=[chapter for chapter in CHAPTERS if run.of(chapter.test)],
-        requirements=requirements,
-        verdict=verdict_of(requirements),
+        differences=differences,
+        verdict=verdict_of(differences),
         results=results,
         words=[message(result, results) for result in results],
     )
@@ -80,7 +80,7 @@ def rfc2544_report(run: Rfc2544Run) -> Rfc2544Report:
         rows = list(values_of(part)) or [{"outcome": "failed", "reason": part.problem}]
         writer.writerows({**where, **row} for row in rows)
 
-    return Rfc2544Report(page, _as_json(run, requirements, doubts), text.getvalue())
+    return Rfc2544Report(page, _as_json(run, differences, doubts), text.getvalue())
 
 
 def _doubts_of_parts(run: Rfc2544Run, doubted: Iterable[Sequence[Note]]) -> list[Sequence[Note]]:
@@ -147,7 +147,7 @@ def values_of(part: Rfc2544Part) -> Iterator[dict[str, Any]]:
 
 
 def _as_json(
-    run: Rfc2544Run, requirements: Sequence[Requirement], doubts: Sequence[Sequence[Note]]
+    run: Rfc2544Run, differences: Sequence[Difference], doubts: Sequence[Sequence[Note]]
 ) -> str:
     settings = {
         test.value: request.settings.model_dump(mode="json")
@@ -162,8 +162,8 @@ def _as_json(
         "ended": run.ended.isoformat(),
         "forecast_s": run.forecast.seconds,
         "settings": settings,
-        "compliance": verdict_of(tuple(requirements)),
-        "requirements": [asdict(item) for item in requirements],
+        "compliance": verdict_of(differences),
+        "differences": [asdict(item) for item in differences],
         "parts": [_part_as_json(*part) for part in zip(run.parts, doubts, strict=True)],
     }
     return json.dumps(data, indent=1) + "\n"

@@ -16,7 +16,6 @@ from lossratio.measurements.latency.view import (
 )
 from lossratio.measurements.throughput import doubts, later_trials
 from lossratio.measurements.throughput.bounds import bounds_history
-from lossratio.measurements.throughput.compliance import compliance_of
 from lossratio.measurements.throughput.limits import (
     is_bound_of_others,
     is_generators_limit,
@@ -112,9 +111,8 @@ class ThroughputView(View[GoalsResult]):
                 )
 
     def conditions(self, result: GoalsResult) -> str:
-        """The goals, and their compliance with RFC 2544."""
-        compliance = compliance_of(result)
-        return html_fragment(__package__, "goals.html.jinja", result=result, compliance=compliance)
+        """The goals."""
+        return html_fragment(__package__, "goals.html.jinja", result=result)
 
     def findings(self, result: GoalsResult) -> Iterator[Finding]:
         """A finding for each goal."""
