@@ -37,7 +37,7 @@ TESTBEDS = (
     Mutation(
         "frames that a busy node has no room to note are lost",
         "agent/core/passes.py",
-        "unsent = min(unsent + overlooked,",
+        "unsent = min(unsent + counts.overlooked,",
         "unsent = min(unsent,",
         (
             "traffic/test_connections_of_both_ends.py::"

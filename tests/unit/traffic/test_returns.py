@@ -1,5 +1,6 @@
 """Frames that come back: which traffic's they are, and that late ones are counted apart."""
 
+from functools import partial
 from types import SimpleNamespace
 
 import pytest
@@ -15,14 +16,15 @@ class Counters:
     def __init__(self, number):
         self.tags = [None] * number
         self.counters = [SimpleNamespace(frames=0) for _ in self.tags]
+        for counter in self.counters:
+            counter.read = partial(getattr, counter, "frames")
 
     def counter_of(self, tag):
         place = tag % len(self.tags)
         counter = self.counters[place]
         counter.frames = 0
-        counter.read = lambda: counter.frames
         self.tags[place] = tag
-        return counter
+        return counter.read
 
     def arrive(self, tag, frames):
         if tag in self.tags:

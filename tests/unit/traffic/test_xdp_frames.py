@@ -251,7 +251,7 @@ def test_foreign_frames_pass_and_those_of_other_trials_are_counted_apart():
         stray, ramp = (tagged(mine, TAG + more) for more in (0x205, 0x100))
         assert bench.arrive(late, stray, ramp) == [XdpAction.DROP] * 3
         assert (bench.reception.others(0), bench.counts()) == ((1, 0), {})
-        assert bench.reception.arrived_of(TAG, 0) == 1
+        assert bench.reception.arrived_of([0], TAG) == 1
 
 
 def tagged(frame, tag):
@@ -277,13 +277,13 @@ def test_late_frames_are_of_the_traffic_whose_tag_they_have_however_much_came_af
             ramp = tagged(frame, tag - 0x100 & 0xFFFFFFFF)
             assert bench.arrive(*(tagged(frame, each) for each in seen), ramp) == [XdpAction.DROP] * (len(seen) + 1)
             known = tags[max(0, number - MOST_TRAFFIC + 1) : number + 1]
-            assert {each: bench.reception.arrived_of(each, 0) for each in known} == {
+            assert {each: bench.reception.arrived_of([0], each) for each in known} == {
                 each: expected[each] for each in known
             }
         # A frame of even older traffic is foreign.
         too_old = tagged(frame, tags[-MOST_TRAFFIC - 1])
         assert bench.arrive(too_old) == [XdpAction.PASS]
-        assert bench.reception.arrived_of(tags[-MOST_TRAFFIC - 1], 0) == 0
+        assert bench.reception.arrived_of([0], tags[-MOST_TRAFFIC - 1]) == 0
         assert bench.reception.others(0) == (0, 1)
 
 

@@ -19,7 +19,7 @@ from ..core.pacing import BATCH, Transmission
 from ..core.plan import Control, Exchange, Plan
 from ..core.ports import Ports
 from ..core.protocol import AgentError, Message, read_record, unsupported
-from ..core.returns import Returns
+from ..core.returns import Counter, Returns
 from .arrivals import ArrivalLog, Reception, course
 from .bare import BareFrames
 from .connections import Conversation
@@ -224,9 +224,9 @@ class ReceivingEnd:
             "by_stream": by_stream,
         }
 
-    def _begin_counter(self, tag: int) -> StreamsCounter:
+    def _begin_counter(self, tag: int) -> Counter:
         self._counter = self._counters.counter_of(tag)
-        return self._counter
+        return self._counter.read
 
     def reception(self) -> Reception | None:
         """When frames arrived; None: this was not noted."""

@@ -224,6 +224,7 @@ def transmit(
 
 def in_all(parts: Sequence[Transmission]) -> Transmission:
     """Successive transmissions combined into one."""
+    # Record: all of them.
     return Transmission(
         intended=sum(part.intended for part in parts),
         sent=sum(part.sent for part in parts),

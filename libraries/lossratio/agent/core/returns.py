@@ -4,28 +4,24 @@
 from __future__ import annotations
 
 from itertools import takewhile
-from typing import Callable, Protocol
+from typing import Callable
 
 from .generator import late_and_copies
 from .protocol import Message
 
-
-class FrameCounter(Protocol):
-    """Counts arriving frames with a tag."""
-
-    def read(self) -> int:
-        """Frames that have arrived so far."""
+Counter = Callable[[], int]
+"""Says how many frames with a tag have arrived so far."""
 
 
 class Returns:
     """Counts frames by the tags of their traffic, with a counter for each traffic.
 
     A device may hold frames for longer than the next trials take, so up to `most_earlier` earlier runs of traffic are
-    still counted. `counter_of` is the counter of new traffic with a tag. If it already counts earlier traffic, that
-    traffic and all before it are no longer counted.
+    still counted. `counter_of` gives the counter of new traffic with a tag: a function that says how many frames have
+    arrived. If it already counts earlier traffic, that traffic and all before it are no longer counted.
     """
 
-    def __init__(self, counter_of: Callable[[int], FrameCounter], most_earlier: int) -> None:
+    def __init__(self, counter_of: Callable[[int], Counter], most_earlier: int) -> None:
         self._counter_of = counter_of
         self._most_earlier = most_earlier
         self._traffic: list[_Traffic] = []
@@ -36,12 +32,12 @@ class Returns:
             # The count of a failed trial was not requested.
             self._traffic[0].count()
         counter = self._counter_of(tag)
-        counted_on = takewhile(lambda traffic: traffic.counter is not counter, self._traffic[: self._most_earlier])
+        counted_on = takewhile(lambda traffic: traffic.counter != counter, self._traffic[: self._most_earlier])
         self._traffic = [_Traffic(counter), *counted_on]
 
     def arrived(self) -> int:
         """Frames of the latest traffic that have come back so far."""
-        return self._traffic[0].counter.read()
+        return self._traffic[0].counter()
 
     def count(self) -> int:
         """The same as `arrived`; frames that come from now on are late."""
@@ -84,7 +80,7 @@ class Returns:
 class _Traffic:
     """The frames of one run of traffic."""
 
-    def __init__(self, counter: FrameCounter) -> None:
+    def __init__(self, counter: Counter) -> None:
         self.counter = counter
         self.counted: int | None = None
         """Frames that have been counted so far; None: not requested."""
@@ -92,7 +88,7 @@ class _Traffic:
         """How many of them are still missing; None: not known."""
 
     def count(self) -> int:
-        self.counted = self.counter.read()
+        self.counted = self.counter()
         return self.counted
 
     def late_and_copies(self) -> tuple[int, int]:

@@ -45,39 +45,25 @@ class _Counts(ExchangeCounts):
     """The largest time by which a frame left late, in seconds."""
 
 
-class _LateCounter:
-    """Counts late frames of an exchange that began with a tag."""
-
-    def __init__(self, memory: ExchangeMemory, tag: int) -> None:
-        self._memory = memory
-        self._tag = tag
-
-    def read(self) -> int:
-        """Frames that were late so far."""
-        return self._memory.late_of(self._tag)
-
-
-class _End:
+class _End(ArriveProgram):
     """A port with the programs of one end: the Initiator sends forward, and examines what comes back.
 
     Attributes:
         port: Its interface.
-        program: The program that examines arriving frames.
         sender: The sender of its frames.
     """
 
     def __init__(
         self, port: Link, memory: ExchangeMemory, plan: FramePlan, cpu: int, share: float, *, is_forward: bool
     ) -> None:
+        super().__init__(memory, plan, is_forward=not is_forward)
         self.port = port.name
-        self._arrive = ArriveProgram(memory, plan, is_forward=not is_forward)
-        self.program = self._arrive.program
         self.sender = Sender(ConnectProgram(memory, plan, port.index, is_forward=is_forward), cpu, share)
 
     def close(self) -> None:
         """Ends its sender, and frees the programs."""
         self.sender.close()
-        self._arrive.close()
+        super().close()
 
 
 class ConnectingGenerator(KernelGenerator):
@@ -114,7 +100,8 @@ class ConnectingGenerator(KernelGenerator):
             self._frames = FramePlan(self._direction.frames, *self._direction.macs(source.mac, sink.mac))
             self._memory = ExchangeMemory(self._tags.next(), _LEAST_ROOM)
             self._opened.callback(self._memory.close)
-            self._returns = Returns(partial(_LateCounter, self._memory), MOST_EARLIER)
+            # A counter of frames with a tag is the function with this tag.
+            self._returns = Returns(partial(partial, self._memory.late_of), MOST_EARLIER)
             self._make_ends()
             for port in (source, sink):
                 check_can_send(port)

@@ -21,7 +21,7 @@ from . import latency_answers
 from .departures import SendingEnd
 from .frames import FramePlan, Share
 from .plan import intended, schedule_course, segments
-from .receive_program import MOST_TRAFFIC, ReceivedFrames, ReceiveWay, Reception, StreamCounter
+from .receive_program import MOST_TRAFFIC, ReceivedFrames, ReceiveWay, Reception
 from .send_program import Segment
 from .sender import Senders
 
@@ -72,7 +72,8 @@ class ActiveDirection(OwnDirection):
         """
         self._latencies = range(first_latencies, first_latencies + self.latencies)
         self._reception = reception
-        counter_of = partial(StreamCounter, reception, self._numbers)
+        # A counter of frames with a tag is the function with this tag.
+        counter_of = partial(partial, reception.arrived_of, self._numbers)
         self._returns = Returns(counter_of, MOST_TRAFFIC - 1)
         if not self.receives_here:
             return None

@@ -220,7 +220,7 @@ class Reception:
         """Frames of some streams that arrived since `watch`."""
         return sum(blocks[stream].arrived for blocks in self._blocks for stream in streams)
 
-    def arrived_of(self, tag: int, *streams: int) -> int:
+    def arrived_of(self, streams: Sequence[int], tag: int) -> int:
         """Frames of some streams that arrived of traffic with a tag of `watch`, in time or late."""
         if tag == self._shared.latest:
             return self.arrived(*streams)
@@ -248,21 +248,6 @@ class Reception:
             latencies=_together([*own, *(block for blocks in by_stream for block in blocks)]),
             by_stream=[_together(blocks) for blocks in by_stream],
         )
-
-
-class StreamCounter:
-    """Counts the frames of some streams that arrive, even after the next trial has begun.
-
-    `tag` is that of the traffic: the next one of the reception's `watch`.
-    """
-
-    def __init__(self, reception: Reception, streams: Sequence[int], tag: int) -> None:
-        self._reception, self._streams = reception, streams
-        self._tag = tag
-
-    def read(self) -> int:
-        """Frames that arrived of this traffic."""
-        return self._reception.arrived_of(self._tag, *self._streams)
 
 
 class ReceiveProgram:
