@@ -16,9 +16,9 @@ from waiting import wait_until
 
 from lossratio.commands.main import commands
 from lossratio.errors import TopologyError
+from lossratio_otg.command import server_context
 from lossratio_otg.server import MOST_BYTES, ROUTES, OtgServer
 from lossratio_otg.tester import Tester
-from lossratio_otg.tls import server_context
 
 POST = "POST /config HTTP/1.1\r\nHost: localhost\r\n"
 

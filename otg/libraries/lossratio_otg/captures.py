@@ -49,6 +49,7 @@ def read_captures(config: Mapping[str, Any]) -> dict[str, int | None]:
                 raise FieldError(where, f"there is no port {name[:100]!r}")
             if name in captures:
                 raise FieldError(where, f"the port {name[:100]!r} has two captures; leave one of them out")
+
             captures[name] = model.get("packet_size") or None
     return captures
 

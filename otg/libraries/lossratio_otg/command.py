@@ -4,16 +4,16 @@ import errno
 import logging
 import os
 import socket
+import ssl
 from collections.abc import Iterable
 from importlib.util import find_spec
 from pathlib import Path
-from ssl import SSLContext
 
 import click
 
 from lossratio.commands import DURATION, OneOf, WholeNumber, argument, command, option
 from lossratio.errors import TopologyError
-from lossratio.input_file import shown_name
+from lossratio.input_file import shown_name, way_to_read
 from lossratio_otg.http_server import MOST_CONNECTIONS, is_loopback
 
 
@@ -42,7 +42,7 @@ def otg_serve(
     """Serve the Open Traffic Generator's REST interface, with INTERFACEs of this machine as ports."""
     locations = _locations(ports)
     _check_interfaces(locations.values())
-    context = _tls(certificate, key)
+    context = server_context(certificate, key)
     scheme, usual = ("http", 8080) if context is None else ("https", 8443)
 
     with _listener(address, usual if tcp_port is None else tcp_port) as listener:
@@ -64,15 +64,34 @@ def otg_serve(
             server.serve_forever()
 
 
-def _tls(certificate: Path | None, key: Path | None) -> SSLContext | None:
+def server_context(certificate: Path | None, key: Path | None) -> ssl.SSLContext | None:
+    """The TLS of a server with a certificate and its key; if the key is None, both are in one file.
+
+    Raises:
+        TopologyError: If certificate and key cannot be read, do not belong together, or are encrypted.
+    """
     if certificate is None and key is not None:
         raise TopologyError("--key belongs to a --certificate. Give both.")
     if certificate is None:
         return None
 
-    from lossratio_otg.tls import server_context
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    place = certificate if key is None else key
 
-    return server_context(certificate, key)
+    def refuse_password() -> str:
+        raise TopologyError(f"{place} is encrypted. Give a key without a password.")
+
+    try:
+        context.load_cert_chain(certificate, key, password=refuse_password)
+    except ssl.SSLError as error:
+        raise TopologyError(
+            f"{certificate} is not a certificate (PEM) with its key from {place}. Name the files of both."
+        ) from error
+    except OSError as error:
+        way = way_to_read(certificate, error)
+        files = " or ".join(dict.fromkeys(map(shown_name, (certificate, place))))
+        raise TopologyError(f"Cannot read {files}: {error.strerror}.{way}") from error
+    return context
 
 
 def _listener(address: str, tcp_port: int) -> socket.socket:

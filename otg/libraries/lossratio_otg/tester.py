@@ -118,6 +118,7 @@ class Tester:
             self._problem = None
             self._captures.end()
             self._captures = PortCaptures({}, {}, self._told.tell)
+
             config, warnings = read_request("Config", sent, CONFIG)
             interfaces = interfaces_of(config, self._ports)
             flows = read_flows(config, interfaces)
