@@ -276,7 +276,8 @@ class Lease(AbstractContextManager["Lease"]):
             raise TestbedReservedError(
                 f"Node {session.name}: the testbed is not available: {whose}.{waited} 'lossratio run' can wait for "
                 "it (--wait 2h), or take the first free one of several (--topology for each). 'lossratio lab status' "
-                "shows who uses it. Testbeds that share only the TG need reservations of different names in their topology files.",
+                "shows who uses it. Testbeds that share only the TG need reservations of different names in their "
+                "topology files.",
                 holder,
             )
 
