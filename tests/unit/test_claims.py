@@ -34,7 +34,7 @@ CLAIMS = {
         "local_testbed/test_testbed_nodes.py::test_all_of_this_holds_for_an_ordinary_user"
     ),
     "builds a testbed from network namespaces": (
-        "commands/test_init.py::test_enter_alone_ends_with_a_number_measured_or_else_simulated_with_the_reason"
+        "commands/test_init.py::test_enter_alone_makes_a_lab_that_can_be_measured"
     ),
     "a trial of one second passes 51,000 frames without loss": DEMO,
     "removes the testbed at the end": (

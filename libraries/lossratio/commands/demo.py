@@ -59,7 +59,7 @@ def demo(
     simulated = replace(real, topologies=(Path("simulated"),))
     slower = replace(real, job=_JOB_OF_BUSY_MACHINES)
     limited = replace(real, test_timeout=_LONGEST_DEMO)
-    outcome = measured_or_simulated(limited, simulated, slower=slower)
+    outcome = _measured_or_simulated(limited, simulated, slower)
     show_problems(outcome)
 
     if outcome.directory is not None and outcome.status is ExitStatus.PASSED:
@@ -68,8 +68,8 @@ def demo(
     sys.exit(int(outcome.status))
 
 
-def measured_or_simulated(
-    real: RunRequest, simulated: RunRequest, *, slower: RunRequest | None = None
+def _measured_or_simulated(
+    real: RunRequest, simulated: RunRequest, slower: RunRequest
 ) -> RunOutcome:
     """Measures on a local testbed. If this machine cannot do that, or is too busy, simulates it, and shows the reason.
 
@@ -77,7 +77,7 @@ def measured_or_simulated(
         real: The measurement on a local testbed.
         simulated: The same measurement on a simulated testbed.
         slower: The same measurement with less traffic, to try first if the machine is too busy, or if a goal's result
-            is irregular; None: there is none.
+            is irregular.
     """
     from lossratio.results import in_columns
     from lossratio.runs import run
@@ -88,9 +88,9 @@ def measured_or_simulated(
     if outcome is not None:
         if outcome.status in _OF_THIS_MACHINE:
             reason = outcome.error or _COULD_NOT
-        elif slower is not None and outcome.status is ExitStatus.PASSED:
+        elif outcome.status is ExitStatus.PASSED:
             reason = _irregular_in(outcome.directory)
-        if reason and slower is not None:
+        if reason:
             click.echo(in_columns(f"Measuring again with a lower limit: {reason}"))
             outcome = run(slower)
             is_measured = outcome.status not in _OF_THIS_MACHINE

@@ -1,10 +1,8 @@
 """The command ``lossratio init``: topology, suite and job of a new lab, from answers or from TRex's configuration."""
 
 import re
-import sys
 from collections.abc import Callable, Iterable
-from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -13,7 +11,6 @@ import click
 import yaml
 from pydantic import Field
 
-from lossratio.commands.demo import measured_or_simulated
 from lossratio.commands.parameters import FRAME_RATE, LocalPath, OneOf, argument, command, option
 from lossratio.dut import BLACK_BOX, CABLE, dut_kinds
 from lossratio.errors import TopologyError
@@ -81,9 +78,7 @@ def init(
 ) -> None:
     """Write the topology, a suite and a job for a new lab to DIRECTORY.
 
-    It asks a few questions. Press Enter to accept the answer in brackets. If the lab is made of network namespaces,
-    you get a first result at once. If this machine cannot measure it, or is too busy, the lab is simulated, and you see
-    the reason.
+    It asks a few questions. Press Enter to accept the answer in brackets.
     """
     from lossratio.runs import check_directory
 
@@ -116,15 +111,13 @@ def init(
     for file, text in zip(files_of_lab, texts, strict=True):
         file.write_text(text, encoding="utf-8")
 
-    lab_file, suite_file, job_file = files_of_lab
+    lab_file, _, job_file = files_of_lab
     load_topology(lab_file)
     for remark in lab.remarks:
         click.echo(remark)
     click.echo(f"Written: {', '.join(map(str, files_of_lab))}. Next:")
     click.echo(f"  lossratio check {shell_word(lab_file)}{'' if is_local else ' --connect'}")
     click.echo(f"  lossratio run --job {shell_word(job_file)}")
-    if is_local and _wants_a_result():
-        sys.exit(_measured(lab_file, suite_file, directory / "results"))
 
 
 def _asked_device(is_local: bool) -> tuple[dict[str, Any], str, tuple[dict[str, str], ...]]:
@@ -179,42 +172,6 @@ def _suite(name: str, kind: str, options: str) -> str:
     device = f"{kind}{options}".replace("    ", ", ")
     words = {"NAME": name, "DEVICE": device, "KIND": kind, "OPTIONS": options, "TAG": tag}
     return re.sub("|".join(words), lambda found: words[found[0]], template)
-
-
-def _wants_a_result() -> bool:
-    """Whether the user wants to measure the lab at once."""
-    # If the input ends before the question, there is no answer.
-    with suppress(click.Abort):
-        return click.confirm(
-            "Measure it now at 64 B, with coarse goals (bounds 2 % apart)? It takes a minute.",
-            default=True,
-        )
-    return False
-
-
-def _measured(lab: Path, suite: Path, results: Path) -> int:
-    """Measures a lab, or else simulates it.
-
-    Args:
-        lab: The topology file.
-        suite: The suite.
-        results: The directory of the run.
-
-    Returns:
-        The exit status.
-    """
-    from lossratio.runs import RunRequest
-
-    # These loads are so far apart that short stalls decide nothing, so even a busy machine gets a first number.
-    # Latency and telemetry would take longer than the search.
-    variables = ("GOALS:coarse", "LATENCY:off", "TELEMETRY:off")
-    named = (part for variable in variables for part in ("--variable", variable))
-    robot_options = ("--outputdir", str(results), *named)
-    real = RunRequest((lab,), (suite,), ("ndrpdrAND64b",), robot_options)
-    outcome = measured_or_simulated(real, replace(real, topologies=(Path("simulated"),)))
-    if outcome.error is not None:
-        click.echo(f"Error: {outcome.error}", err=True)
-    return int(outcome.status)
 
 
 def _asked_lab(is_local: bool) -> _Lab:

@@ -127,11 +127,11 @@ def test_a_comparison_that_was_cut_off_goes_on_where_it_was(lab, run_ab):
 
 @pytest.mark.whole
 def test_a_set_up_that_fails_ends_it_with_what_was_printed(lab, run_ab):
-    result = run_ab(lab, set_capacity(lab, 150), "echo no such package; exit 7")
+    result = run_ab(lab, "echo no such package; exit 7", set_capacity(lab, 145))
     assert result.status == 1
-    assert "The set-up of B failed with exit status 7" in result.err
+    assert "The set-up of A failed with exit status 7" in result.err
     assert "no such package" in result.err
-    assert [measurement["build"] for measurement in measurements(lab)] == ["A"]
+    assert [measurement["build"] for measurement in measurements(lab)] == ["B"]
 
 
 @pytest.mark.whole
@@ -159,7 +159,7 @@ def test_ctrl_c_during_a_run_stops_it_and_says_how_to_continue(build, lab, run_a
     assert result.status == 130
     kept = f"The measurements so far are kept in {lab.parent / 'ab'}. To continue, repeat the command."
     assert result.err.splitlines()[-3:] == [kept, "", "Stopped."]
-    assert [one["build"] for one in measurements(lab)] == ["A"] * (build == "B")
+    assert [one["build"] for one in measurements(lab)] == ["B"] * (build == "A")
 
 
 def test_a_file_for_the_directory_of_runs_is_named_before_anything_is_set_up(lab, run_ab):
