@@ -6,7 +6,6 @@ about the same change. An alert that could not be sent is tried again.
 """
 
 import json
-import math
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -25,7 +24,7 @@ from lossratio.input_file import MOST_RECORDED_BYTES, parse_json, read_input_fil
 from lossratio.quantities import FilePath
 from lossratio.records import FileModel
 from lossratio.report import write_report
-from lossratio.units import and_more, counted, format_change_size
+from lossratio.units import counted
 from lossratio.yaml_file import load_yaml_file
 
 FORMAT: Literal["lossratio-alerts/1"] = "lossratio-alerts/1"
@@ -148,29 +147,11 @@ def _problem_of_sending(alert: Alert, trends: Sequence[Trend]) -> str | None:
 
 
 def _as_input(alert: Alert, trends: Sequence[Trend]) -> str:
-    """What the command of an alert reads: the text, or JSON of the text with its subject and of the trends."""
+    """What the command of an alert reads: the text, or JSON with the text and the trends."""
     text = "\n\n".join("\n".join(_paragraph(trend)) for trend in trends)
     if alert.input == "text":
         return text
-    data = {
-        "text": f"{alert_subject(trends)}\n\n{text}",
-        "trends": [trend_as_data(trend) for trend in trends],
-    }
-    return json.dumps(data)
-
-
-def alert_subject(trends: Sequence[Trend]) -> str:
-    """What an alert is about, in one line."""
-    first = trends[0]
-    size = ""
-    if first.change is not None and not math.isinf(first.change.ratio):
-        size = f" of {format_change_size(first.change.ratio)}"
-    if first.verdict is TrendVerdict.TESTER:
-        what = "a change of the tester"
-    else:
-        what = first.verdict.value
-
-    return f"lossratio: {what}{size}: {first.series}{and_more(len(trends) - 1)}"
+    return json.dumps({"text": text, "trends": [trend_as_data(trend) for trend in trends]})
 
 
 def _paragraph(trend: Trend) -> Iterator[str]:

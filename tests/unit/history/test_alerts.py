@@ -169,7 +169,7 @@ def test_curl_as_in_the_how_to_posts_text_and_data(night, webhook, monkeypatch, 
     assert answer.stderr.count("\n") == 1
     ((_, headers, body),) = webhook.posted
     assert headers["Content-Type"] == "application/json"
-    assert body["text"].startswith("lossratio: regression of 9.95 %: Suite.64B-ndrpdr, NDR, on lab-1\n\nWhat: ")
+    assert body["text"].startswith("What: regression: Suite.64B-ndrpdr, NDR, on lab-1: ")
     (changed,) = body["trends"]
     assert (changed["testbed"], changed["verdict"]) == ("lab-1", "regression")
     assert changed["change"]["ratio"] == pytest.approx(-0.0995, abs=1e-4)

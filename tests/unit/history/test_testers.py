@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 from history_examples import START, entry
 
-from lossratio.history.alerts import alert_subject
 from lossratio.history.analysis import TrendRequest, analyse, explain_alarms
 from lossratio.history.store import History
 from lossratio.history.trend import TrendVerdict
@@ -105,11 +104,10 @@ def test_the_twin_is_asked_also_if_only_another_test_is_chosen(history):
     assert f"{TWIN}, NDR, changed by -" in trend_text(analysis)
 
 
-def test_an_alert_tells_it_once_and_an_explanation_ends_it(history):
+def test_it_is_news_once_and_an_explanation_ends_it(history):
     made = history({A: (20, 0.93), TWIN: (20, 0.93), B: (20, 0.93)})
     news = [trend for trend in analyse(made, TrendRequest()).trends if trend.is_news]
     assert [trend.series.key.test for trend in news] == [TWIN]
-    assert alert_subject(news).startswith("lossratio: a change of the tester of ")
     assert len(explain_alarms(made, TrendRequest(), "a new driver", "ann")) == 3
     assert {trend.verdict for trend in analyse(made, TrendRequest()).trends} == {TrendVerdict.EXPLAINED}
 
