@@ -26,7 +26,7 @@ from lossratio.keywords.groups import Keywords
 from lossratio.keywords.live_view import live_view, say
 from lossratio.keywords.measurements import asks, request_of
 from lossratio.keywords.session import Doubts, Session
-from lossratio.measurements import TestPlace, check_warm_up, latency as latencies, throughput
+from lossratio.measurements import check_warm_up, latency as latencies, throughput
 from lossratio.measurements.telemetry import TELEMETRY_DURATION
 from lossratio.mlrsearch import SearchGoal
 
@@ -44,7 +44,6 @@ class ThroughputKeywords(Keywords):
         profile: str = DEFAULT_PROFILE,
         *,
         goals: throughput.GoalSet | None = None,
-        repeat: int = 1,
         latency: bool | None = None,
         telemetry: bool | None = None,
         must_find: bool = True,
@@ -56,9 +55,6 @@ class ThroughputKeywords(Keywords):
 
         ``goals`` are the search goals: ``csit`` (comparable with FD.io CSIT's numbers), ``quick`` (a tenth of the
         evidence), presets, or a file of your own. The default is what the library was imported with.
-
-        ``repeat`` makes the same search several times. Each search has a result of its own. The message has the mean,
-        the standard deviation and the range of the results, and the keyword returns the last result.
 
         With ``telemetry``, one trial at PDR follows in which the devices are read, as with `Collect Telemetry`, if
         there are devices to read. With ``latency``, trials at 100, 90, 50 and 10 % of PDR and at the minimum load
@@ -74,14 +70,14 @@ class ThroughputKeywords(Keywords):
         wanted = self.session.goals if goals is None else goals
         fields = {"goals": wanted.goals, "early_verdict": wanted.early_verdict, **fields}
         request = self._asked_search(frame_size, profile, fields)
-        found = self._search(request, resume, repeat, must_find=must_find)
-        if found[-1].is_as_before:
+        result = self._search(request, resume, must_find=must_find)
+        if result.is_as_before:
             logger.info(
                 "The SUT is as before, so there was no search, and no bounds at which to measure latency. "
                 "To have both, set nightly=search."
             )
-            self.session.judge(found, doubts)
-            return found[-1]
+            self.session.judge([result], doubts)
+            return result
 
         has_telemetry = _chosen(telemetry, self.session.collects_telemetry)
         if has_telemetry and self.session.ready_testbed().duts:
@@ -100,10 +96,10 @@ class ThroughputKeywords(Keywords):
 
         if self.session.last_search is not None:
             # The message includes everything that was measured after the search, or why that failed.
-            found[-1] = self.session.last_search.result
+            result = self.session.last_search.result
 
-        self.session.judge(found, doubts)
-        return found[-1]
+        self.session.judge([result], doubts)
+        return result
 
     @asks(throughput.SearchRequest, without="goals warm_up_duration fail_fast")
     @typed_keyword()
@@ -125,7 +121,7 @@ class ThroughputKeywords(Keywords):
         | `Find Conditional Throughput`    NDR    {"loss_ratio": "0.1 %", "width": "2 %"}    frame_size=64B
         """
         request = self._asked_search(frame_size, profile, {"goals": goals, **fields})
-        (result,) = self._search(request, resume, must_find=must_find)
+        result = self._search(request, resume, must_find=must_find)
         self.session.judge([result], doubts)
         return result
 
@@ -226,35 +222,21 @@ class ThroughputKeywords(Keywords):
                 )
 
     def _search(
-        self,
-        request: throughput.SearchRequest,
-        resume: Path | None,
-        times: int = 1,
-        *,
-        must_find: bool,
-    ) -> list[throughput.ThroughputResult]:
-        results: list[throughput.ThroughputResult] = []
-
-        def begin() -> TestPlace:
-            announce(
-                f"Searching for {', '.join(map(str, request.goals))}: {describe_profile(request.profile)}; "
-                "~ marks bounds that are not proved yet"
-            )
-            return self.session.place(resume)
-
-        def keep(result: throughput.ThroughputResult, place: TestPlace) -> None:
-            self.session.remember_search(result, request, place)
-            show_result(self.session, result, place.directory)
-            results.append(result)
-
+        self, request: throughput.SearchRequest, resume: Path | None, *, must_find: bool
+    ) -> throughput.ThroughputResult:
         testbed = self.session.ready_testbed()
+        announce(
+            f"Searching for {', '.join(map(str, request.goals))}: {describe_profile(request.profile)}; "
+            "~ marks bounds that are not proved yet"
+        )
+        place = self.session.place(resume)
         with live_view(testbed) as show:
-            throughput.repeat_search(
-                testbed, request, begin, times, on_progress=show, on_result=keep
-            )
-        for result in results if must_find else ():
+            result = throughput.find_conditional_throughput(testbed, request, place, show)
+        self.session.remember_search(result, request, place)
+        show_result(self.session, result, place.directory)
+        if must_find:
             throughput.require_lower_bounds(result)
-        return results
+        return result
 
 
 def _chosen(by_keyword: bool | None, by_import: bool) -> bool:

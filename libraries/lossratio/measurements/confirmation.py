@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import numpy as np
 from pydantic import Field
 
-from lossratio.drawing import BOTTOM, LEFT, MARKS, RIGHT, TOP, Axis, Plot
 from lossratio.errors import SearchError
 from lossratio.measurements import (
     NOT_IN_FILES,
@@ -28,7 +27,6 @@ from lossratio.results import (
     USUAL,
     Conditions,
     MaxLoad,
-    Picture,
     View,
     frames_in_words,
     headline,
@@ -359,45 +357,3 @@ class ConfirmationView(View[ConfirmationResult]):
 
     quantity = "confirmation"
     rules = (_found, _numbers, *USUAL)
-
-    def pictures(self, result: ConfirmationResult) -> Iterator[Picture]:
-        """The loss ratio of each trial with error bars, and the loss ratio of all."""
-        asked, statement = result.loss_ratio, result.statement
-        if statement is None:
-            return
-
-        evidence = (trial for trial in result.trials if trial.is_evidence and trial.sent_frames)
-        counts = [
-            (float(trial.sent_frames or 0), float(trial.missing.lost_by_sut), trial.missing.late)
-            for trial in evidence
-        ]
-        bounds = [LossBounds.of(np.full(1, sent), np.full(1, lost)) for sent, lost, _ in counts]
-        floor = 0.1 * min(asked, statement.most_loss_ratio)
-        highest = min(
-            1.0, 2.0 * max([asked, statement.most_loss_ratio, *(one.most for one in bounds)])
-        )
-        x = Axis(0.0, len(counts) + 1.0, LEFT, RIGHT)
-        plot = Plot(x, Axis(floor, highest, BOTTOM, TOP, is_logarithmic=True))
-        plot.frame(x.ticks(8, whole=True), plot.y.ticks(6), "{:.0f}".format, format_target)
-        low, high = max(statement.least_loss_ratio, floor), max(statement.most_loss_ratio, floor)
-        plot.bands([(x.low, x.high, low, high)], MARKS[0].colour, 0.15)
-        plot.line([(x.low, asked), (x.high, asked)], "#777777", dash="6 3")
-        marks = []
-
-        for number, ((sent, lost, late), one) in enumerate(
-            zip(counts, bounds, strict=True), start=1
-        ):
-            plot.line(
-                [(float(number), max(one.least, floor)), (float(number), one.most)], MARKS[0].colour
-            )
-            seen = f"{lost:,.0f} lost, {late:,} late" if late else f"{lost:,.0f} lost"
-            marks.append((float(number), max(lost / sent, floor), seen))
-
-        plot.marks(MARKS[0], marks)
-        about = f"Loss ratio at one load, {result.test.name}."
-        yield Picture(
-            "Loss ratio at the load",
-            plot.finished(("trial", "loss ratio"), about),
-            "Each trial has the 95 % interval of its own count. The band is the interval of all trials together, "
-            "and the dashed line is the target loss ratio.",
-        )

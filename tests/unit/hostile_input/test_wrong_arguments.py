@@ -19,8 +19,12 @@ NDR_PDR = ("Find NDR And PDR", "64B")
 KEYWORDS = {
     "a word for a truth value that has a default": (*NDR_PDR, "must_find=maybe", "must_find.* neither yes nor no"),
     "the same of a kind's own argument": ("Find Critical Load", "64B", "warm_start=maybe", "warm_start.* neither yes"),
-    "a fraction for a whole number": (*NDR_PDR, "repeat=1.5", "repeat.*'1.5' is not a whole number; write it like"),
-    "a comma in a whole number": (*NDR_PDR, "repeat=1,000", "'1,000' is not a whole number.* without commas"),
+    "a fraction for a whole number": (
+        *NDR_PDR,
+        "search_every=1.5",
+        "search_every.*'1.5' is not a whole number; write it like",
+    ),
+    "a comma in a whole number": (*NDR_PDR, "search_every=1,000", "'1,000' is not a whole number.* without commas"),
     "a number that no counter has": ("Measure MRR", "64B", "trials=1e308", "trials.* is too large; the largest number"),
     "repetitions without end": (
         "Measure MRR",

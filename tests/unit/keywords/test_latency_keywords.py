@@ -130,4 +130,3 @@ def test_the_log_and_the_page_have_the_picture(run):
     assert sum("Latency by percentile of" in message for message in run.messages) == 4
     page = (run.directory / "lossratio.html").read_text()
     assert page.count("<h3>Latency</h3>") == 4
-    assert page.count("<h3>Latency over load</h3>") == 4

@@ -106,7 +106,6 @@ def test_the_page_has_a_chapter_for_each_test_and_needs_no_network(report):
     assert titles == [
         "Throughput (section 26.1)",
         "Latency (section 26.2)",
-        "Delay variation (RFC 5481, RFC 8239)",
         "Frame loss rate (section 26.3)",
         "Back-to-back frames (section 26.4, RFC 9004)",
         "System recovery (section 26.5)",
@@ -125,21 +124,15 @@ def test_the_tables_have_a_row_for_each_frame_size(report):
     for cell in ("1,488,095", "81,274", "Ethernet", "300.02 ms", "software reset of the devices"):
         assert f">{cell}</td>" in report.html, cell
     rows = re.findall(r"<tr><td>(64B|1518B)</td>", report.html)
-    assert rows.count("64B") > rows.count("1518B") >= 5
+    assert rows.count("64B") > rows.count("1518B") >= 4
 
 
-def test_the_single_frame_and_the_delay_variation_are_those_of_the_tagged_frames(whole, report):
+def test_the_single_frame_is_one_of_the_tagged_frames(whole, report):
     run, _ = whole
     directions = [one for at_load in result_of(run, Rfc2544Test.LATENCY).latency for one in at_load.directions]
     assert all(one.least_us <= one.middle_us <= one.most_us for one in directions)
     middle = sum(one.middle_us for one in directions) / len(directions)
     assert f'<td class="number">{middle:,.1f}</td>' in report.html
-    spread = max(one.most_us - one.least_us for one in directions)
-    high = max(one.percentiles_us["99"] - one.least_us for one in directions)
-    average = max(one.mean_us - one.least_us for one in directions)
-    between = max(one.jitter_us for one in directions)
-    cells = "".join(f'<td class="number">{value:,.1f}</td>' for value in (spread, high, average, between))
-    assert f"<td>64B</td>{cells}" in report.html
 
 
 def test_the_graphs_have_the_lines_and_the_axes_of_the_rfc(report):

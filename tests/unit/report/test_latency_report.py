@@ -20,11 +20,11 @@ from lossratio.measurements.latency import LatencyPoint
 from lossratio.measurements.latency.histogram import Histogram
 from lossratio.measurements.latency.measure import Measured
 from lossratio.measurements.latency.result import LatencyAtLoad, direction_latency, latency_lines
-from lossratio.measurements.latency.view import latency_over_load_picture, latency_picture
+from lossratio.measurements.latency.view import latency_picture
 from lossratio.report.csit import csit_export
 from lossratio.report.page import report_page
 from lossratio.report.run import Run
-from lossratio.results import doubts_of, view_of
+from lossratio.results import doubts_of
 from lossratio.results.findings import findings_of, message
 from lossratio.results.model import Outcome
 from lossratio.results.trials import describe_trials
@@ -209,31 +209,6 @@ def test_the_picture_has_a_line_for_each_load_and_direction():
 
 def test_there_is_no_picture_of_nothing():
     assert latency_picture([failed(1e3), at(1e3, dead())], "a test").svg == ""
-    assert latency_over_load_picture([failed(1e3), at(1e3, dead()), at(2e3, counters())], [], "a test").svg == ""
-
-
-def lines_of(picture):
-    """The heights, in pixels, that each line of the picture goes through from left to right, by its name."""
-    found = re.findall(r'<title>([^<]*)</title><path d="M([^"HV]*)" fill="none" stroke="#', picture)
-    return {name: [float(point.split()[1]) for point in path.split("L")] for name, path in found}
-
-
-def test_latency_over_load_has_a_line_for_each_percentile_and_direction_and_repeats_count_once():
-    histogram = ((20.0, 900), (80.0, 99), (1000.0, 1))
-    slow = counters(histogram=histogram)
-    latency = [
-        at(90e3, slow, counters(REVERSE, histogram)),
-        at(10e3, counters(), counters(REVERSE)),
-        at(10e3, slow, counters(REVERSE)),
-    ]
-    lines = lines_of(latency_over_load_picture(latency, [], "a test").svg)
-    assert list(lines) == [
-        f"{percent} %, {way}" for percent in (50, 90, 99, 99.9) for way in ("port0&gt;port1", "port1&gt;port0")
-    ]
-    median, of_reverse = lines["50 %, port0&gt;port1"], lines["50 %, port1&gt;port0"]
-    # The axis is logarithmic: from 15 (the mean of 10 and 20) to 20 is less than from 10 to 20.
-    assert 0 < median[0] - median[1] < of_reverse[0] - of_reverse[1]
-    assert median[1] == of_reverse[1]
 
 
 def with_latencies(trial, median, of_99):
@@ -242,14 +217,9 @@ def with_latencies(trial, median, of_99):
     return trial.model_copy(update={"directions": tuple(replace(one, **known) for one in trial.directions)})
 
 
-def test_trials_whose_every_frame_has_a_latency_are_in_the_picture_and_in_the_message():
+def test_trials_whose_every_frame_has_a_latency_are_in_the_message():
     search = throughput()
-    assert latency_over_load_picture((), search.trials, "a test").svg == ""
     known = search.model_copy(update={"trials": tuple(with_latencies(trial, 12.0, 40.0) for trial in search.trials)})
-    picture = latency_over_load_picture((), known.trials, "a test").svg
-    assert picture.count("<circle") == 1 + len(known.trials)
-    assert "50 % of a trial" in picture
-    assert [entry.title for entry in view_of(known).pictures(known)][-1] == "Latency over load"
     bound = known.goals[1].result.relevant_lower_bound.per_interface_fps
     count = sum(trial.load_per_interface_fps == bound for trial in known.trials)
     assert (

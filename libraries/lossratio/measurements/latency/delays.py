@@ -1,6 +1,6 @@
 """Latency as RFC 2544 reports it: all repeats and directions of a frame size together."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from statistics import fmean, stdev
 
 from lossratio.measurements.latency.result import DirectionLatency, LatencyResult
@@ -23,12 +23,10 @@ class Delays:
         self.least = min(one.least_us or 0.0 for one in ways)
         self.most = max(one.most_us or 0.0 for one in ways)
         self.spread = stdev(means) if len(means) > 1 else 0.0
-        self.middle = _of_all([one.middle_us for one in ways], fmean)
-
-        self.range = _of_all([_above_least(one, one.most_us) for one in ways], max)
-        self.high = _of_all([_above_least(one, one.percentiles_us.get("99")) for one in ways], max)
-        self.mean = _of_all([_above_least(one, one.mean_us) for one in ways], max)
-        self.between = _of_all([one.jitter_us for one in ways], max)
+        middles = [one.middle_us for one in ways if one.middle_us is not None]
+        self.middle: float | None = None
+        if len(middles) == len(ways):
+            self.middle = fmean(middles)
 
     def rows(self) -> Iterator[Rfc2544Row]:
         """All quantities, each with its name in tables."""
@@ -36,10 +34,6 @@ class Delays:
         yield Rfc2544Row("latency, least", self.least, "us")
         yield Rfc2544Row("latency, most", self.most, "us")
         yield Rfc2544Row("latency, frame in the middle", self.middle, "us")
-        yield Rfc2544Row("PDV, range", self.range, "us")
-        yield Rfc2544Row("PDV, 99 %", self.high, "us")
-        yield Rfc2544Row("PDV, average", self.mean, "us")
-        yield Rfc2544Row("IPDV, average", self.between, "us")
 
 
 def delays_of(result: LatencyResult) -> tuple[Delays, ...]:
@@ -57,20 +51,3 @@ def _measured(directions: Sequence[DirectionLatency]) -> list[DirectionLatency]:
 def _mean(directions: Sequence[DirectionLatency]) -> float:
     """The mean latency of directions, microseconds."""
     return fmean(one.mean_us or 0.0 for one in directions)
-
-
-def _above_least(direction: DirectionLatency, value: float | None) -> float | None:
-    """How far a latency is above the smallest latency of its direction, microseconds; None: not known."""
-    if value is None:
-        return None
-    return value - (direction.least_us or 0.0)
-
-
-def _of_all(
-    values: Sequence[float | None], combine: Callable[[list[float]], float]
-) -> float | None:
-    """The function of all values; None if a value is not known."""
-    known = [value for value in values if value is not None]
-    if known and len(known) == len(values):
-        return combine(known)
-    return None

@@ -1,4 +1,4 @@
-"""The view of latency: over percentile, with a line per load and direction; over load, with a line per percentile.
+"""The view of latency: over percentile, with a line per load and direction.
 
 CSIT has latency at 90, 50 and 10 % of PDR and at the minimum load, in whole microseconds, for each direction. If there
 are several links, CSIT's latency covers all frames in this direction.
@@ -6,30 +6,14 @@ are several links, CSIT's latency covers all frames in this direction.
 
 import math
 from collections.abc import Iterator, Sequence
-from itertools import chain, product
 from operator import mul
-from statistics import fmean
 from typing import Any
 
-from lossratio.drawing import (
-    BOTTOM,
-    LEFT,
-    RIGHT,
-    TOP,
-    Axis,
-    Curve,
-    Mark,
-    Plot,
-    html_fragment,
-    rates_axis,
-    series_colour,
-    trial_hint,
-)
+from lossratio.drawing import BOTTOM, LEFT, RIGHT, TOP, Axis, Curve, Plot, html_fragment
 from lossratio.measurements import CsitExportError
 from lossratio.measurements.latency.delays import delays_of
 from lossratio.measurements.latency.histogram import Histogram
 from lossratio.measurements.latency.result import (
-    PERCENTILES,
     DirectionLatency,
     LatencyAtLoad,
     LatencyResult,
@@ -46,7 +30,6 @@ from lossratio.results import (
     LatencyPoint,
     Picture,
     Rfc2544Row,
-    Trial,
     View,
     frames_in_words,
     headline,
@@ -59,12 +42,6 @@ _ROOM = 1.2
 _LATENCY = "latency, µs"
 _STEPS = 400
 _ABOUT = "One-way latency of frames that are part of the load. The percentile axis is logarithmic."
-_ABOUT_LOAD = (
-    "One-way latency. Lines are percentiles measured at the loads shown. If the generator knows the latency of "
-    "every frame, marks are the median and the 99th percentile of the slower direction in each trial."
-)
-_MEDIAN = Mark("median", "50 % of a trial", "circle", series_colour(0), is_filled=False)
-_OF_99 = Mark("of-99", "99 % of a trial", "square", series_colour(2), is_filled=False)
 _SHARES = {"pdr_90": 0.9, "pdr_50": 0.5, "pdr_10": 0.1, "pdr_0": 0.0}
 
 
@@ -111,9 +88,8 @@ class LatencyView(View[LatencyResult]):
     rules = (_found, _numbers, *USUAL)
 
     def pictures(self, result: LatencyResult) -> Iterator[Picture]:
-        """Latency over percentile and over load."""
+        """Latency over percentile."""
         yield latency_picture(result.latency, result.test.name)
-        yield latency_over_load_picture(result.latency, result.trials, result.test.name)
 
     def findings(self, result: LatencyResult) -> Iterator[Finding]:
         """Only the outcome, because a latency is not a rate."""
@@ -176,63 +152,6 @@ def latency_picture(latency: Sequence[LatencyAtLoad], test_name: str) -> Picture
     about = f"Latency by percentile of {test_name}."
     drawn = plot.finished(("percentile", _LATENCY), about, curves)
     return Picture("Latency", drawn, _ABOUT, table)
-
-
-def latency_over_load_picture(
-    latency: Sequence[LatencyAtLoad], trials: Sequence[Trial], test_name: str
-) -> Picture:
-    """Percentiles of the latency over the load; the drawing is empty if there are fewer than two loads.
-
-    If a load was measured several times, the line goes through the mean. Marks show trials that measured the latency of
-    every frame.
-    """
-    curves: list[Curve] = []
-    ways = dict.fromkeys(
-        direction.direction for at_load in latency for direction in at_load.directions
-    )
-    for (index, percent), (way, name) in product(enumerate(PERCENTILES), enumerate(ways)):
-        by_load: dict[float, list[float]] = {}
-        for at_load in latency:
-            for direction in at_load.directions:
-                value = direction.percentiles_us.get(f"{percent:g}")
-                if direction.direction == name and value is not None:
-                    by_load.setdefault(at_load.load.per_interface_fps, []).append(value)
-
-        means = [(load, fmean(values)) for load, values in sorted(by_load.items())]
-        if len(means) > 1:
-            curves.append(Curve(f"{percent:g} %, {name}", means, index, way))
-
-    marks: dict[Mark, list[tuple[float, float, str]]] = {}
-    for (mark, field), trial in product(
-        ((_MEDIAN, "latency_median_us"), (_OF_99, "latency_99_us")), trials
-    ):
-        known = [value for one in trial.directions if (value := getattr(one, field)) is not None]
-        if known and trial.is_evidence:
-            # The slower direction.
-            marks.setdefault(mark, []).append(
-                (trial.load_per_interface_fps, max(known), trial_hint(trial))
-            )
-
-    loads = {load for curve in curves for load, _ in curve.points} | {
-        load for load, *_ in chain(*marks.values())
-    }
-    if len(loads) < 2:
-        return Picture("Latency over load", "", _ABOUT_LOAD)
-
-    heights = [height for curve in curves for _, height in curve.points]
-    heights += [height for _, height, _ in chain(*marks.values())]
-    about, in_words = rates_axis("load per interface", max(loads))
-    low = max(min(heights), 1e-3) / _ROOM
-    high = max(heights) * _ROOM
-    plot = Plot(
-        Axis(0.0, max(loads) * 1.02, LEFT, RIGHT), Axis(low, high, BOTTOM, TOP, is_logarithmic=True)
-    )
-    plot.frame(plot.x.ticks(9), plot.y.ticks(8), in_words, "{:g}".format)
-    for mark, points in marks.items():
-        plot.marks(mark, points)
-    described = f"Latency by load of {test_name}."
-    drawn = plot.finished((about, _LATENCY), described, curves, marks)
-    return Picture("Latency over load", drawn, _ABOUT_LOAD)
 
 
 def _points(direction: DirectionLatency) -> list[tuple[float, float]]:

@@ -165,22 +165,6 @@ CHAPTERS = (
         delays_of,
     ),
     Chapter(
-        "Delay variation (RFC 5481, RFC 8239)",
-        "These are values of the tagged frames of the latency test. PDV is a frame's delay minus the smallest delay of "
-        "its repeat (RFC 5481, section 4.2; in RFC 8239, jitter is its range and its 99th percentile). IPDV is the "
-        "absolute difference between the delays of successive frames (RFC 5481, section 4.1). The largest value of all "
-        "repeats and directions counts.",
-        Rfc2544Test.LATENCY,
-        {
-            "PDV, range, µs": lambda one: _microseconds(one.range),
-            "PDV, 99 %, µs": lambda one: _microseconds(one.high),
-            "PDV, average, µs": lambda one: _microseconds(one.mean),
-            "IPDV, average, µs": lambda one: _microseconds(one.between),
-            "state": lambda one: "measured",
-        },
-        delays_of,
-    ),
-    Chapter(
         "Frame loss rate (section 26.3)",
         "The load goes down from the maximum until two loads in a row lose nothing.",
         Rfc2544Test.FRAME_LOSS,

@@ -16,7 +16,6 @@ from lossratio.measurements.throughput.measure import (
     Throughput as Throughput,
     add_telemetry as add_telemetry,
     find_conditional_throughput as find_conditional_throughput,
-    repeat_search as repeat_search,
 )
 from lossratio.measurements.throughput.nightly import Nightly as Nightly
 from lossratio.measurements.throughput.replay import replayed as replayed

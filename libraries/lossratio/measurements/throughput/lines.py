@@ -1,14 +1,13 @@
-"""The lines of a result's text: goals with their bounds, what was tried after the search, and the spread."""
+"""The lines of a result's text: goals with their bounds, and what was tried after the search."""
 
 import statistics
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from operator import attrgetter
 
 from lossratio.measurements.latency.result import format_microseconds, latency_lines
 from lossratio.measurements.throughput.result import (
     GoalOutcome,
     GoalReport,
-    GoalSpread,
     GoalsResult,
     ZoneOfChance,
     format_regularity,
@@ -33,11 +32,10 @@ from lossratio.units import FRAMES_PER_SECOND, format_ratio, trials_counted
 
 @numbers
 def search_lines(result: GoalsResult) -> Iterator[str]:
-    """Each goal, with its bounds; latency and spread, if they were added."""
+    """Each goal, with its bounds; latency, if it was added."""
     for report in result.goals:
         yield from goal_lines(report, result)
     yield from latency_lines(result.latency)
-    yield from spread_lines(result.spread)
 
 
 _TERMS = {
@@ -148,27 +146,3 @@ def tried(result: GoalsResult) -> Iterator[str]:
     """What was tried after a search in which no load passed."""
     if result.smaller_load is not None:
         yield f"Tried after the search: {result.smaller_load.sentence}."
-
-
-def spread_lines(spread: Sequence[GoalSpread]) -> Iterator[str]:
-    """The spread in words: some lines for each goal."""
-    for goal_spread in spread:
-        searches = len(goal_spread.values_fps)
-        yield f"spread of {goal_spread.goal} over {searches} searches, {goal_spread.regular} of them regular"
-        if goal_spread.mean is not None:
-            yield value_line("mean", f"{goal_spread.mean:>12,.0f} fps per interface")
-        if goal_spread.stdev is not None and goal_spread.mean:
-            share = format_ratio(goal_spread.stdev / goal_spread.mean)
-            yield value_line(
-                "standard deviation", f"{goal_spread.stdev:>12,.1f} fps per interface, {share}"
-            )
-
-        if goal_spread.relative_range is not None:
-            yield value_line(
-                "largest to smallest", f"{format_ratio(goal_spread.relative_range)} of the mean"
-            )
-
-        values = " ".join(
-            "none" if value is None else f"{value:,.0f}" for value in goal_spread.values_fps
-        )
-        yield value_line("values", f"{values} fps per interface")

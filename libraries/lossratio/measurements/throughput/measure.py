@@ -29,8 +29,6 @@ from lossratio.measurements.throughput.limits import check_generator, is_disturb
 from lossratio.measurements.throughput.nightly import Nightly, Tonight, ask
 from lossratio.measurements.throughput.request import SearchRequest
 from lossratio.measurements.throughput.result import (
-    GoalReport,
-    GoalSpread,
     GoalsResult,
     QuestionAsked,
     ThroughputResult,
@@ -306,50 +304,6 @@ def find_conditional_throughput(
     An irregular goal result is not an error.
     """
     return Throughput().perform(testbed, request, place, on_progress)
-
-
-def repeat_search(
-    testbed: Testbed,
-    request: SearchRequest,
-    next_place: Callable[[], TestPlace],
-    times: int,
-    *,
-    on_progress: OnProgress | None = None,
-    on_result: Callable[[ThroughputResult, TestPlace], None] | None = None,
-) -> ThroughputResult:
-    """Repeats a search and returns the last result.
-
-    Each search has its own files. From the second on, they have the spread.
-
-    Raises:
-        SearchError: If the number of searches is 0.
-        LossRatioError: If one of the searches fails.
-    """
-    if times < 1:
-        raise SearchError(f"A search cannot be made {times} times. Give 1 or more.")
-
-    results: list[ThroughputResult] = []
-    for _ in range(times):
-        place = next_place()
-        result = find_conditional_throughput(testbed, request, place, on_progress)
-        results.append(result)
-        if len(results) > 1:
-            by_goal = zip(*(one.goals for one in results), strict=True)
-            spread = tuple(map(_spread_of, by_goal))
-            result = result.model_copy(update={"spread": spread})
-            place.directory.write(result)
-
-        if on_result is not None:
-            on_result(result, place)
-
-    return result
-
-
-def _spread_of(reports: Sequence[GoalReport]) -> GoalSpread:
-    """The spread of a goal over its reports of all searches."""
-    values = [report.throughput and report.throughput.per_interface_fps for report in reports]
-    regular = [report.result is not None and report.result.regular for report in reports]
-    return GoalSpread(goal=reports[0].goal.name, values_fps=tuple(values), regular=sum(regular))
 
 
 def add_telemetry(

@@ -1,6 +1,5 @@
 """The result of a search for conditional throughput: goals, bounds, and additions after the search."""
 
-import statistics
 import warnings
 from typing import ClassVar, Literal
 
@@ -193,43 +192,6 @@ class QuestionAsked(Record):
     """How often the question is answered wrongly; empty: it was not asked."""
 
 
-class GoalSpread(Record):
-    """The conditional throughputs that repeated searches found for one goal."""
-
-    goal: str
-    """Name of the goal."""
-    values_fps: tuple[float | None, ...] = Field(min_length=2)
-    """Conditional throughput per interface of each search, in the searches' order; null: the search found none."""
-    regular: int = Field(ge=0)
-    """Number of searches with a regular result."""
-
-    @property
-    def known_values(self) -> tuple[float, ...]:
-        """The values of the searches that have one, in frames per second per interface."""
-        return tuple(value for value in self.values_fps if value is not None)
-
-    @property
-    def mean(self) -> float | None:
-        """Mean of the values, in frames per second per interface; None: there are no values."""
-        if self.known_values:
-            return statistics.fmean(self.known_values)
-        return None
-
-    @property
-    def stdev(self) -> float | None:
-        """Sample standard deviation of the values; None: there are fewer than two."""
-        if len(self.known_values) > 1:
-            return statistics.stdev(self.known_values)
-        return None
-
-    @property
-    def relative_range(self) -> float | None:
-        """Difference between the largest and the smallest value, divided by the mean; None: there are no values."""
-        if self.mean:
-            return (max(self.known_values) - min(self.known_values)) / self.mean
-        return None
-
-
 class GoalsResult(TestResult):
     """The result of a search with goals, over loads of any unit."""
 
@@ -250,9 +212,8 @@ class GoalsResult(TestResult):
     """Latency at shares of a relevant lower bound; empty: it was not measured."""
     telemetry: tuple[TelemetryTrial, ...] = ()
     """Trials after the search, with the DUTs' counters before and after them; empty: there were none."""
-    spread: tuple[GoalSpread, ...] = ()
-    """Spread of this result and the results before it; empty: the search was not repeated, or this result is the
-    first."""
+    spread: tuple[JsonValue, ...] = ()
+    """In results of earlier versions: the spread of this result and those of the same search before it."""
     experiments: dict[str, JsonValue] | None = None
     """In results of earlier versions: the experiments after a search in which no load passed."""
     smaller_load: SmallerLoad | None = None
@@ -262,7 +223,9 @@ class GoalsResult(TestResult):
     question: QuestionAsked | None = None
     """The question that was asked before the search; left out: there was no question."""
 
-    _leave_out = left_out_if_empty("question", "experiments", "smaller_load", "longer_trial")
+    _leave_out = left_out_if_empty(
+        "spread", "question", "experiments", "smaller_load", "longer_trial"
+    )
 
     @property
     def is_as_before(self) -> bool:

@@ -9,11 +9,7 @@ from lossratio import mlrsearch
 from lossratio.drawing import html_fragment
 from lossratio.measurements import CsitExportError, csit_rate
 from lossratio.measurements.latency.result import latency_points
-from lossratio.measurements.latency.view import (
-    csit_latencies,
-    latency_over_load_picture,
-    latency_picture,
-)
+from lossratio.measurements.latency.view import csit_latencies, latency_picture
 from lossratio.measurements.throughput import doubts, later_trials
 from lossratio.measurements.throughput.bounds import bounds_history
 from lossratio.measurements.throughput.limits import (
@@ -86,14 +82,15 @@ class ThroughputView(View[GoalsResult]):
     rules: ClassVar[tuple[Rule, ...]] = (sentences, search_lines, *rules_beside)
 
     def pictures(self, result: GoalsResult) -> Iterator[Picture]:
-        """The search, loss over load, latency over load if it is known, and latency if it was added."""
+        """The search, loss over load, and latency if it was added."""
         yield from self._of_search(result)
-        yield from self._of_latency(result)
+        if result.latency:
+            yield latency_picture(result.latency, result.test.name)
 
     def log(self, result: GoalsResult) -> Iterator[Picture | str]:
         """The search; if latency was added to the result, the latency."""
         if result.latency:
-            yield from self._of_latency(result)
+            yield latency_picture(result.latency, result.test.name)
         else:
             yield trials_in_words(result.trials, result.unit)
             yield from self._of_search(result)
@@ -181,11 +178,6 @@ class ThroughputView(View[GoalsResult]):
         history = bounds_history(result)
         yield Picture("Search", draw_search(result, history))
         yield Picture("Loss over load", draw_loss(result, history), _ABOUT_LOSS)
-
-    def _of_latency(self, result: GoalsResult) -> Iterator[Picture]:
-        if result.latency:
-            yield latency_picture(result.latency, result.test.name)
-        yield latency_over_load_picture(result.latency, result.trials, result.test.name)
 
 
 def _finding(result: GoalsResult, report: GoalReport, found: GoalOutcome) -> Finding:
