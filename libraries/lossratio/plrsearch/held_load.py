@@ -58,7 +58,8 @@ class HeldLoad:
             freedom = len(rates) - 1
             squares = freedom * float(np.var(rates, ddof=1))
             deviation = math.sqrt(squares / scipy.special.chdtri(freedom, 1.0 - _DOUBT))
-            limit = self.clamped(float(np.mean(rates)) - _TAIL * deviation)
+            mean = float(np.mean(rates))
+            limit = self.clamped(max(mean - _TAIL * deviation, (1.0 - NEAR) * mean))
             self.highest = min(self.highest, limit)
             self.load = min(self.load, limit)
 
