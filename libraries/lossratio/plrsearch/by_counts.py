@@ -237,7 +237,8 @@ class SearchByCounts:
         """Compares what a long trial lost with short trials at loads that lose a little."""
         counts = self._evidence.counts
         most = _ONCE_ROOM * float(counts.lost[counts.is_little].max())
-        self._once = _ONCE_ROOM * most if row[2] <= most else 0.0
+        here = float(counts.lost[counts.load == row[0]].max(initial=0.0))
+        self._once = _ONCE_ROOM * most if row[2] <= _ONCE_ROOM * here else 0.0
 
     def _compare(self) -> None:
         """Compares a trial in overload with earlier ones. If the device has changed, the past is forgotten."""

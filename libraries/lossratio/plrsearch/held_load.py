@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
+import scipy
 
 from lossratio.plrsearch.bracketing import HALF, bracket
 from lossratio.plrsearch.counting import FINE, NEAR, Evidence
@@ -16,9 +17,9 @@ _STEP = 0.02
 """The first step down, as a share of the load. Each further step is twice as long."""
 _FEW = 5
 """Short trials at a load before a long one."""
-_TAIL = 8.0
-"""At most this many standard deviations below the mean rate in overload is held. A normal capacity with a mean loss
-of 1e-7 is about 5 of them above the load, and three trials estimate them with an error of half."""
+_TAIL, _DOUBT = 5.0, 0.1
+"""At most this many standard deviations below the mean rate in overload is held, as a normal capacity there has a mean
+loss of about 1e-7. The deviation is larger than the one that is held against it with this probability."""
 
 
 @dataclass
@@ -46,12 +47,27 @@ class HeldLoad:
         """Holds the highest load that passed."""
         floor, ceiling = bracket(evidence)
         self.ceiling = ceiling or math.inf
+        self._keep_below_scatter(evidence)
+        self._keep_below_pauses(evidence)
+        self.load = min(self.clamped(floor or 0.0), self.highest)
+
+    def _keep_below_scatter(self, evidence: Evidence) -> None:
+        """Keeps the load below the rates of a capacity that varies."""
         rates = evidence.goodputs
         if evidence.has_scatter:
-            self.highest = self.clamped(
-                max(float(np.mean(rates)), floor or 0.0) - _TAIL * float(np.std(rates, ddof=1))
-            )
-        self.load = min(self.clamped(floor or 0.0), self.highest)
+            freedom = len(rates) - 1
+            squares = freedom * float(np.var(rates, ddof=1))
+            deviation = math.sqrt(squares / scipy.special.chdtri(freedom, 1.0 - _DOUBT))
+            mean = float(np.mean(rates))
+            limit = self.clamped(max(mean - _TAIL * deviation, (1.0 - NEAR) * mean))
+            self.highest = min(self.highest, limit)
+            self.load = min(self.load, limit)
+
+    def _keep_below_pauses(self, evidence: Evidence) -> None:
+        """Keeps the load below the rates at which pauses lose frames."""
+        self.pause = fixed_pause(evidence.counts) or self.pause
+        if self.pause is not None:
+            self.highest = min(self.highest, self.clamped(self.pause.free_load))
 
     def wants_long(self, evidence: Evidence) -> bool:
         """Whether a long trial at the load is due: after a few short ones, and again if it loses frames."""
@@ -66,6 +82,7 @@ class HeldLoad:
             evidence: The trials.
             left: How many more trials there is time for.
         """
+        self._keep_below_scatter(evidence)
         here = evidence.at(self.load)
         is_hopeless = here.trials * (here.most / evidence.target - 1.0) > HALF * left
         if here.least > evidence.target or (here.ratio > evidence.target and is_hopeless):
@@ -79,10 +96,9 @@ class HeldLoad:
         """Goes down: to what a bucket or pauses leave, to a verified load, or by a step."""
         self.ceiling = self.load
         self.bucket = seen_bucket(evidence, self.load, self.lengths) or self.bucket
-        self.pause = fixed_pause(evidence.counts) or self.pause
-        for seen in (self.bucket, self.pause):
-            if seen is not None:
-                self.highest = min(self.highest, self.clamped(seen.free_load))
+        if self.bucket is not None:
+            self.highest = min(self.highest, self.clamped(self.bucket.free_load))
+        self._keep_below_pauses(evidence)
         if self.highest < self.load:
             self.load = self.highest
             return

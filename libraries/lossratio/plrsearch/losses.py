@@ -23,6 +23,7 @@ twice as large."""
 _EVENTS, _SHARE_ON_LINE, _PAUSE_ERROR, _APART = 3, 0.65, 0.003, 1.03
 """Pauses are known from this many losses on a line, or this share of them, with this relative error, at loads of which
 one is at least this many times another."""
+_MOST_PAUSES = 4.0
 _FREE = 0.998
 """At this share of the load that fills the ring in a pause, pauses lose nothing."""
 _PAUSE_FRAMES = 16.0
@@ -113,34 +114,35 @@ def changed(before: Sequence[float], goodput: float) -> float | None:
     return change if abs(change) > max(_CHANGE, scatter) else None
 
 
+def _weight(times: Array) -> float:
+    return float(np.sum(1.0 / times[times > 0.0]))
+
+
 def fixed_pause(counts: TrialCounts) -> FixedPause | None:
     """The pauses that explain the events: their losses grow with the load along a line. None: they do not."""
-    is_usual = counts.duration <= np.median(counts.duration)
     forwarded = counts.forwarding_rate[counts.is_overload].min(initial=math.inf)
     is_below = counts.load < _BELOW_KNEE * forwarded
-    is_possible = ~counts.is_overload & is_usual & is_below
-    events = is_possible & (counts.lost > _PAUSE_FRAMES)
-    is_possible &= counts.load >= counts.load[events].min(initial=math.inf)
-    if 2 * np.count_nonzero(events) > np.count_nonzero(is_possible):
-        # Most trials see pauses, and perhaps several, whose number is not known.
-        return None
-    lowest = np.argsort(counts.load[events], kind="stable")[: 3 * _EVENTS]
+    events = ~counts.is_overload & is_below & (counts.lost > _PAUSE_FRAMES)
+    lowest = np.argsort(counts.load[events], kind="stable")[: 4 * _EVENTS]
     load, lost = counts.load[events][lowest], counts.lost[events][lowest]
-    # The line through two losses that has the most others on it: some trials see two pauses, or lose more frames.
-    on_line = np.zeros(len(load), dtype=bool)
+    best = np.zeros(len(load))
     for first, second in combinations(range(len(load)), 2):
         if load[second] < _APART * load[first]:
             continue
         slope = (lost[second] - lost[first]) / (load[second] - load[first])
-        near = (
-            np.abs(lost - lost[first] - slope * (load - load[first])) <= _PAUSE_ERROR * lost.mean()
-        )
-        if near.sum() > on_line.sum():
-            on_line = near
-    if on_line.sum() < max(_EVENTS, _SHARE_ON_LINE * len(load)):
+        line = lost[first] + slope * (load - load[first])
+        if line.min(initial=math.inf) <= 0.0 or slope*load[first] <= lost[first]:
+            continue
+        times = np.clip(np.round(lost / line), 1.0, _MOST_PAUSES)
+        times[np.abs(lost - times * line) > _PAUSE_ERROR * lost.mean()] = 0.0
+        if _weight(times) > _weight(best):
+            best = times
+    on_line = best > 0.0
+    if _weight(best) < max(_EVENTS, _SHARE_ON_LINE * len(load)):
         return None
+    load, lost = load[on_line], lost[on_line] / best[on_line]
 
-    length, negative_ring = np.polyfit(load[on_line], lost[on_line], 1)
+    length, negative_ring = np.polyfit(load, lost, 1)
     if length <= 0.0 or negative_ring >= 0.0:
         return None
     return FixedPause(float(length), -float(negative_ring))
