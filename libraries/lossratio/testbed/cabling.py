@@ -78,6 +78,7 @@ def probe_cabling(
         agent = undo.enter_context(traffic.start_agent(generator, tg))
         paths = tuple(with_names(path, states, takes_cards=takes_cards(tester)) for path in paths)
         tg_ports = [port for path in paths for port in (path.west, path.east)]
+
         node = traffic.GeneratorNode(tg, agent.facts.interfaces, agent.facts.cpus)
         opened = traffic.open_generator(generator, node, tg_ports)
         if takes_cards(tester):
@@ -86,6 +87,7 @@ def probe_cabling(
         interfaces = {str(port): opened.port_name(port) for port in tg_ports}
         macs = {str(state.port): state.state.mac_address for state in states}
         macs |= {str(port): opened.mac_address(port) for port in tg_ports}
+
         ends = _ends(paths, interfaces, macs)
         traffics = [
             traffic.load_profile(profile, frame_size=size, bidirectional=True)

@@ -197,6 +197,7 @@ def unanswered(
     if not output.lost_frames and not output.unsent_frames:
         changes = [change for change in changes if not change.is_counted]
     changes = list(_explaining(changes, trial, output))
+
     is_reported = all(
         each.lateness_s is not None and each.stretch_s is None for each in output.directions
     )

@@ -52,7 +52,7 @@ _NO_PAUSE = (
 )
 FOUND_DOWN = "found down"
 """The change of an interface that is down, where nobody knows whether it was ever up."""
-# What is said of each change, and what helps.
+# Table: what is said of each change, and what helps.
 _WORDS: Mapping[str, tuple[str, str]] = {
     "rebooted": ("{node} was rebooted", _FIND),
     "gone": ("interface {name} of {node} no longer exists", _FIND),

@@ -111,8 +111,8 @@ TESTBEDS = (
     Mutation(
         "drops before an attempt count as the attempt's",
         "testbed/queues.py",
-        "        self._is_begun = True\n        self._is_newest = False\n",
-        "        self._is_begun = True\n",
+        "        self._is_newest = False\n\n    def read(self)",
+        "\n    def read(self)",
         ("test_queue_drops.py",),
     ),
     Mutation(

@@ -184,6 +184,7 @@ class _Keeper:
                 f"Node {session.name}: there is no Python {claim.python!r} to keep the reservation ({said}). Set the "
                 "generator's 'python' in the topology file to the path of a Python of that node."
             )
+
         start = partial(session.start, plain=True)
         self._process: NodeProcess = pack_keeper().start(start, claim.python, "-I", "-S")
 
@@ -368,6 +369,7 @@ class Lease(AbstractContextManager["Lease"]):
                 self.session.restore()
             if self._keeper is None or self._lost is not None:
                 return
+
             try:
                 event = self._keeper.ask(self._claim.request("renew"))
             except NodeError:
