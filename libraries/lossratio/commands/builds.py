@@ -58,7 +58,7 @@ class _Measured:
     )
     limit: int | None = option(
         "Measure at most this many times. Default: 40; with --in-place: 2,000.",
-        type=WholeNumber(min=16),
+        type=WholeNumber(min=8),
         default=None,
     )
     in_place: str | None = option(

@@ -43,7 +43,7 @@ def test_two_devices_are_no_two_builds(lossratio, lab):
     on_a_bridge(lab)
     done = ab(lossratio, lab, policed(50), policed(47))
     assert done.status == 2
-    assert f"{NAME} was measured on two devices: A on {BRIDGE.format(50_000)}, and B on {BRIDGE.format(47_000)}" in (
+    assert f"{NAME} was measured on two devices: B on {BRIDGE.format(47_000)}, and A on {BRIDGE.format(50_000)}" in (
         done.err
     )
     assert "Keep the options of the device" in done.err
@@ -52,11 +52,11 @@ def test_two_devices_are_no_two_builds(lossratio, lab):
 @pytest.mark.whole
 def test_a_comparison_goes_on_when_the_device_is_the_same_again(lossratio, lab):
     on_a_bridge(lab)
-    script = lab.parent / "set_up_b.sh"
+    script = lab.parent / "set_up_a.sh"
     script.write_text(policed(47))
-    assert ab(lossratio, lab, policed(50), f"sh {script}").status == 2
+    assert ab(lossratio, lab, f"sh {script}", policed(50)).status == 2
     script.write_text(policed(50))
-    done = ab(lossratio, lab, policed(50), f"sh {script}")
+    done = ab(lossratio, lab, f"sh {script}", policed(50))
     assert done.status == 0, done.err
     assert "B is the same as A" in done.out
     lines = (lab.parent / "ab" / "measurements.jsonl").read_text().splitlines()[1:]
