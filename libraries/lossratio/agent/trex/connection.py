@@ -59,7 +59,6 @@ _FAULTS = (
         "The TRex server does not answer the request to {doing}: {text}. If it is still running, it hangs. Kill it; "
         "its process id is in {pid}.",
     ),
-    ((), "trex", "The TRex server refused to {doing}: {text}. Look into its log on that node ({log})."),
 )
 
 
@@ -401,11 +400,16 @@ class TrexConnection:
 
     def _fail(self, doing: str, text: str, cause: Exception | None = None) -> NoReturn:
         lowered = text.lower()
-        faults = ((kind, message) for words, kind, message in _FAULTS if any(word in lowered for word in words))
-        kind, message = next(faults, _FAULTS[-1][1:])
         log = self.settings.log
         pid = os.path.join(os.path.dirname(log), "pid")
-        raise AgentError(kind, message.format(text=text, origin=self.origin, doing=doing, pid=pid, log=log)) from cause
+        for words, kind, message in _FAULTS:
+            if any(word in lowered for word in words):
+                text = message.format(text=text, origin=self.origin, doing=doing, pid=pid)
+                raise AgentError(kind, text) from cause
+
+        raise AgentError(
+            "trex", f"The TRex server refused to {doing}: {text}. Look into its log on that node ({log})."
+        ) from cause
 
 
 def _contain_crashes(client: Any) -> None:
