@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from lossratio.errors import NodeError, TrafficError
-from lossratio.nodes import LIVES, BackgroundProgram, NodeSession
+from lossratio.nodes import LIVES, BackgroundProgram, NodeSession, before_ordinary
 from lossratio.topology import TrexGenerator
 
 PROGRAM = "_t-rex-64"
@@ -42,6 +42,9 @@ elif grep -qi " [0-9A-F]*:$2 [0-9A-F]*:0000 0A " /proc/net/tcp; then
 fi
 """
 
+_PRIORITY = 10
+"""Its priority if it sleeps between frames: it must get a CPU at once when it wakes up."""
+
 _RUN = """
 LD_LIBRARY_PATH=.:./so/$(uname -m)${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH} exec "$@"
 """
@@ -61,6 +64,8 @@ class ServerPlan:
     """The server's own directory on the node."""
     settings: TrexGenerator
     """The generator's settings in the topology file."""
+    sleeps: bool
+    """Whether the server sleeps between its frames, so that realtime priority does no harm to other programs."""
 
     @property
     def described(self) -> str:
@@ -100,6 +105,8 @@ class TrexServer:
         self._plan = plan
         self._settings = plan.settings
         command = ("sh", "-c", _RUN, "run", f"./{PROGRAM}", *plan.arguments)
+        if plan.sleeps:
+            command = before_ordinary(_PRIORITY, command)
         self.program = BackgroundProgram(f"{plan.state}/", plan.directory, command)
 
     def ensure(self) -> None:

@@ -98,6 +98,7 @@ def plan(tmp_path):
         arguments=("-i", "--stl", "--cfg", configuration_path(state)),
         state=state,
         settings=TrexGenerator(kind="trex", rpc_port=port, software=True, start_timeout=240.0),
+        sleeps=True,
     )
     if (pid := pid_of(state)) is not None:
         os.kill(pid, signal.SIGKILL)

@@ -358,3 +358,25 @@ def test_a_trial_that_is_shown_at_a_terminal_is_the_same_with_cards_and_with_flo
 
 def test_nothing_ends_early_because_cards_may_count_late():
     assert VERDICTS not in generator(Server()).facts()["can"]
+
+
+@pytest.mark.parametrize("ahead", [0.0, 0.0067, 0.0499])
+def test_a_server_in_software_mode_that_is_ahead_of_its_clock_sends_no_frames_at_once(no_links, ahead):
+    """Its streams wait until none of their frames can be due already."""
+    server = Server(ahead=ahead)
+    west, east = trial(server, uses_linux=True)
+    assert (west.unsent_frames, east.unsent_frames) == (0, 0)
+    assert west.received_frames == west.sent_frames
+    assert west.lateness_s < 1e-3
+
+
+@pytest.mark.parametrize(("ahead", "least"), [(0.08, 0.003), (0.12, 0.04)])
+def test_frames_that_a_server_in_software_mode_sends_at_once_are_reported(no_links, ahead, least):
+    """The trial's frames then take less time than its duration, so that its load was higher."""
+    west, _ = trial(Server(ahead=ahead), uses_linux=True)
+    assert least <= west.lateness_s <= ahead
+
+
+def test_cards_may_count_late_so_that_nothing_is_known_about_stalls():
+    west, _ = trial(Server(ahead=0.12))
+    assert west.lateness_s is None

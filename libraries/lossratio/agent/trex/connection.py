@@ -29,6 +29,7 @@ _SERVER = "_t-rex-64"
 _RETRY_SECONDS = 0.25
 _LONGEST_SECONDS = 3600.0
 _COLOURS = re.compile(r"\x1b\[[0-9;]*m")
+_LEAD = 0.07
 _MODES = {"promiscuous": "prom", "multicast": "mult"}
 """The ports' modes, as TRex reports them."""
 # Table: words of TRex's errors, and what they mean.
@@ -103,6 +104,15 @@ class TrexSettings:
     must know and for which nobody answers, because the ports are not the kernel's."""
     most_connections: int = 1 << 20
     """Connections that the server has memory for."""
+
+    @property
+    def lead(self) -> float:
+        """Seconds from the start of streams to their first frames.
+
+        In software mode, the server's clock may be up to 50 ms behind when it starts a port. It would send at once all
+        frames that are due by then, and so a trial's frames in less time than the trial's duration.
+        """
+        return _LEAD if self.uses_linux else 0.0
 
 
 @dataclass(frozen=True)
@@ -283,10 +293,10 @@ class TrexConnection:
     def start(self, ports: Sequence[int], factor: float, duration: float | None) -> None:
         """Starts the ports' streams. This sets no counters to zero: other ports may already have traffic.
 
-        Without a duration in seconds, they run until they are stopped, or for an hour, because a killed agent cannot
-        stop them.
+        Without a duration in seconds, which begins with the first frames, they run until they are stopped, or for an
+        hour, because a killed agent cannot stop them.
         """
-        seconds = _LONGEST_SECONDS if duration is None else duration
+        seconds = _LONGEST_SECONDS if duration is None else self.settings.lead + duration
         options: dict[str, Any] = {"force": True} if self.settings.force else {}
         if self.settings.pin_cores:
             options["core_mask"] = self._client.CORE_MASK_PIN

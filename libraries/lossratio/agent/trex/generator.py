@@ -9,6 +9,7 @@ from typing import Any, Callable, Mapping
 
 from ..core.configuration import Configuration, mac_bytes
 from ..core.generator import counted_course
+from ..core.pacing import COUNTING, raise_priority
 from ..core.plan import BURSTS, FRAMES, HOLDS, LATENCY, Answer, Control, Plan
 from ..core.ports import Ports
 from ..core.protocol import AgentError, Check, Message, unsupported
@@ -57,6 +58,8 @@ class TrexGenerator:
         # The numbers of the counters of each direction's latency frames.
         self._groups = {direction.name: group for group, direction in enumerate(self._directions, start=1)}
         self._control: Control | None = None
+        # A trial must not be judged by looks at counters that had to wait behind other programs.
+        raise_priority(COUNTING)
         self._connection = TrexConnection(library, settings, clock, sleep)
 
         with ExitStack() as undo:
@@ -73,6 +76,7 @@ class TrexGenerator:
                 self._connection,
                 sorted(settings.ports[direction.transmit] for direction in self._directions),
                 configuration.settle_time,
+                self._counters.have_begun,
                 self._tend,
             )
             undo.pop_all()

@@ -42,7 +42,7 @@ class StreamMaker:
         self._port = connection.settings.ports[direction.transmit]
         self._load: list[int] = []
         self._direction = direction
-        self._gap = 1e6 * GAP * number
+        self._gap = 1e6 * (connection.settings.lead + GAP * number)
         self._counts_streams = connection.settings.flow_statistics
         self._first_group = _GROUPS_OF_DIRECTION * (number + 1)
         self._macs = destination_mac + source_mac

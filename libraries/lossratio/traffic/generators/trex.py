@@ -61,6 +61,7 @@ class Trex(Generator[TrexGenerator]):
             arguments=server_arguments(settings, configuration_path(state), self._choice, "--stl"),
             state=state,
             settings=settings,
+            sleeps=self._choice.low_end,
         )
         self._server = TrexServer(node.session, self._plan)
         self._has_started = False
