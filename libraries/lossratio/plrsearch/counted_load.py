@@ -128,7 +128,7 @@ class CountedLoad:
                 f"in short trials, about {format_about(self.bucket.frames)} frames more pass than in the long run, "
                 f"which passes {format_frame_rate(self.bucket.long_run)}"
             )
-        if self.pause is not None:
+        if self.pause is not None and self.pause.is_single:
             yield (
                 f"frames are lost in pauses of about {1e6 * self.pause.length_s:.0f} us, which overflow a ring of "
                 f"about {self.pause.ring_frames:,.0f} frames"

@@ -18,8 +18,8 @@ _STEP = 0.02
 _FEW = 5
 """Short trials at a load before a long one."""
 _TAIL, _DOUBT = 5.0, 0.1
-"""At most this many standard deviations below the mean rate in overload is held, as a normal capacity there has a mean
-loss of about 1e-7. The deviation is larger than the one that is held against it with this probability."""
+"""At most this many standard deviations below the mean rate in overload is held: there, a normal capacity has a mean
+loss of about 1e-7. The deviation is an upper bound of the one that is seen, but for this probability."""
 
 
 @dataclass
@@ -52,16 +52,17 @@ class HeldLoad:
         self.load = min(self.clamped(floor or 0.0), self.highest)
 
     def _keep_below_scatter(self, evidence: Evidence) -> None:
-        """Keeps the load below the rates of a capacity that varies."""
+        """Keeps the load below what a capacity that varies forwards at its slowest, but at most 10 % below the mean."""
+        if not evidence.has_scatter:
+            return
         rates = evidence.goodputs
-        if evidence.has_scatter:
-            freedom = len(rates) - 1
-            squares = freedom * float(np.var(rates, ddof=1))
-            deviation = math.sqrt(squares / scipy.special.chdtri(freedom, 1.0 - _DOUBT))
-            mean = float(np.mean(rates))
-            limit = self.clamped(max(mean - _TAIL * deviation, (1.0 - NEAR) * mean))
-            self.highest = min(self.highest, limit)
-            self.load = min(self.load, limit)
+        mean = float(np.mean(rates))
+        freedom = len(rates) - 1
+        squares = freedom * float(np.var(rates, ddof=1))
+        deviation = math.sqrt(squares / scipy.special.chdtri(freedom, 1.0 - _DOUBT))
+        lowest = max(mean - _TAIL * deviation, (1.0 - NEAR) * mean)
+        self.highest = min(self.highest, self.clamped(lowest))
+        self.load = min(self.load, self.highest)
 
     def _keep_below_pauses(self, evidence: Evidence) -> None:
         """Keeps the load below the rates at which pauses lose frames."""

@@ -22,8 +22,9 @@ _ALIKE = 6
 twice as large."""
 _EVENTS, _SHARE_ON_LINE, _PAUSE_ERROR, _APART = 3, 0.65, 0.003, 1.03
 """Pauses are known from this many losses on a line, or this share of them, with this relative error, at loads of which
-one is at least this many times another."""
+one is at least this many times another. Several pauses in a trial count as a share of one."""
 _MOST_PAUSES = 4.0
+"""The most pauses of a trial that is on the line."""
 _FREE = 0.998
 """At this share of the load that fills the ring in a pause, pauses lose nothing."""
 _PAUSE_FRAMES = 16.0
@@ -63,6 +64,9 @@ class FixedPause:
     """Seconds of a pause."""
     ring_frames: float
     """Frames that wait in the meantime; the others are lost."""
+    is_single: bool
+    """Whether most trials saw none, so that length and ring are those of one pause and not of several together. The
+    load up to which nothing is lost is the same."""
 
     @property
     def free_load(self) -> float:
@@ -114,38 +118,46 @@ def changed(before: Sequence[float], goodput: float) -> float | None:
     return change if abs(change) > max(_CHANGE, scatter) else None
 
 
-def _weight(times: Array) -> float:
-    return float(np.sum(1.0 / times[times > 0.0]))
-
-
 def fixed_pause(counts: TrialCounts) -> FixedPause | None:
     """The pauses that explain the events: their losses grow with the load along a line. None: they do not."""
     forwarded = counts.forwarding_rate[counts.is_overload].min(initial=math.inf)
-    is_below = counts.load < _BELOW_KNEE * forwarded
-    events = ~counts.is_overload & is_below & (counts.lost > _PAUSE_FRAMES)
+    is_possible = ~counts.is_overload & (counts.load < _BELOW_KNEE * forwarded)
+    events = is_possible & (counts.lost > _PAUSE_FRAMES)
     lowest = np.argsort(counts.load[events], kind="stable")[: 4 * _EVENTS]
     load, lost = counts.load[events][lowest], counts.lost[events][lowest]
+    pauses = _pauses_on_a_line(load, lost)
+    if _weight(pauses) < max(_EVENTS, _SHARE_ON_LINE * len(load)):
+        return None
+
+    on_line = pauses > 0.0
+    length, negative_ring = np.polyfit(load[on_line], lost[on_line] / pauses[on_line], 1)
+    if length <= 0.0 or negative_ring >= 0.0:
+        return None
+    is_possible &= counts.load >= load.min()
+    is_single = 2 * np.count_nonzero(events) <= np.count_nonzero(is_possible)
+    return FixedPause(float(length), -float(negative_ring), is_single)
+
+
+def _pauses_on_a_line(load: Array, lost: Array) -> Array:
+    """How many pauses each trial saw, by the line through two losses that explains the most; 0: it is not on it."""
     best = np.zeros(len(load))
     for first, second in combinations(range(len(load)), 2):
         if load[second] < _APART * load[first]:
             continue
         slope = (lost[second] - lost[first]) / (load[second] - load[first])
         line = lost[first] + slope * (load - load[first])
-        if line.min(initial=math.inf) <= 0.0 or slope*load[first] <= lost[first]:
+        if line.min() <= 0.0:
             continue
-        times = np.clip(np.round(lost / line), 1.0, _MOST_PAUSES)
-        times[np.abs(lost - times * line) > _PAUSE_ERROR * lost.mean()] = 0.0
-        if _weight(times) > _weight(best):
-            best = times
-    on_line = best > 0.0
-    if _weight(best) < max(_EVENTS, _SHARE_ON_LINE * len(load)):
-        return None
-    load, lost = load[on_line], lost[on_line] / best[on_line]
+        pauses = np.clip(np.round(lost / line), 1.0, _MOST_PAUSES)
+        pauses[np.abs(lost - pauses * line) > _PAUSE_ERROR * np.median(lost)] = 0.0
+        if _weight(pauses) > _weight(best):
+            best = pauses
+    return best
 
-    length, negative_ring = np.polyfit(load, lost, 1)
-    if length <= 0.0 or negative_ring >= 0.0:
-        return None
-    return FixedPause(float(length), -float(negative_ring))
+
+def _weight(pauses: Array) -> float:
+    """How many losses of one pause weigh as much as these."""
+    return float(np.sum(1.0 / pauses[pauses > 0.0]))
 
 
 def crossing(counts: TrialCounts, ratio: float) -> float | None:

@@ -63,7 +63,7 @@ def _bucket(found: CountedLoad, conditions: Conditions) -> SeenBucket | None:
 
 
 def _pauses(found: CountedLoad) -> SeenPauses | None:
-    if found.pause is None:
+    if found.pause is None or not found.pause.is_single:
         return None
     return SeenPauses(length_s=found.pause.length_s, ring_frames=found.pause.ring_frames)
 
