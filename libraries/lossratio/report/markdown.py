@@ -7,7 +7,7 @@ from lossratio.report.formats import ReportFormat
 from lossratio.report.overview import COLUMNS, methods_in_words, terms_in_words, value_or_sentence
 from lossratio.report.run import Run
 from lossratio.results import Finding, view_of
-from lossratio.units import printable
+from lossratio.units import printable, trials_counted
 
 _VALUE = "conditional throughput (or other value)"
 _LEFT_OUT = ("number to quote", "stream", "latency")
@@ -25,8 +25,8 @@ def markdown_report(runs: Sequence[Run]) -> str:
 def _lines(run: Run) -> Iterator[str]:
     yield f"# {markdown_cell(run.path.resolve().name)}"
     yield ""
-    lacks = (f"- **missing**: {markdown_cell(lack)}" for lack in run.lacks)
-    remarks = [*lacks, *_skipped(run), *_doubts(run)]
+    unreadable = (f"- **not readable**: {markdown_cell(problem)}" for problem in run.problems)
+    remarks = [*_without_result(run), *unreadable, *_doubts(run)]
     yield from remarks
     if remarks:
         yield ""
@@ -36,7 +36,20 @@ def _lines(run: Run) -> Iterator[str]:
     yield _below(run)
 
 
-def _skipped(run: Run) -> Iterator[str]:
+def _without_result(run: Run) -> Iterator[str]:
+    """The tests that have no result: those that were cut off, that failed, or that were skipped."""
+    for test in run.cut_off:
+        if test.last is None:
+            last = ""
+        else:
+            last = f"; the last one: {test.last}"
+
+        yield f"- **cut off**: {markdown_cell(test.name)} after {trials_counted(test.trials)}{last}"
+        yield from (f"  - {bounds}" for bounds in test.bounds)
+
+    for failed in run.unmeasured:
+        yield f"- **failed** before it measured anything: {markdown_cell(f'{failed.name}: {failed.error}')}"
+
     for skipped in run.skipped:
         tests = ", ".join(test.full_name for test in skipped.tests)
         yield f"- **{skipped.what}**: {markdown_cell(f'{skipped.reason} Tests: {tests}')}"
