@@ -316,7 +316,7 @@ class BackToBack(
         self, result: BackToBackResult, trials: Sequence[TrialResult]
     ) -> BackToBackValues | None:
         """The bursts of the trials and their buffer times; None if no buffer fills."""
-        if not trials:
+        if not trials and result.back_to_back is None:
             return None
 
         rate = result.max_load.rate.per_interface_fps

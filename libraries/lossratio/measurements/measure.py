@@ -23,6 +23,7 @@ from lossratio.results import (
     MaxLoad,
     Outcome,
     TestResult,
+    differences,
     loss_places_in,
     noted,
     queue_drops_in,
@@ -356,8 +357,21 @@ class MeasuredKind(
         return lambda _: None
 
     def found_in(self, result: ResultT, trials: Sequence[TrialResult]) -> Record | None:
-        """The numbers of a `FoundResult`, from its trials and other fields; None: there are none."""
+        """The numbers of a `FoundResult`, from its trials and other fields, both when it is made and when it is read.
+
+        None: there are none.
+        """
         return None
+
+    def contradictions(self, result: ResultT, trials: Sequence[TrialResult]) -> Iterator[str]:
+        """Numbers that do not follow from the trials, and a number of times that differs from the number of trials."""
+        said: Any = None if result.found is None else getattr(result, result.found)
+        made = None if said is None else self.found_in(result, trials)
+        if made is not None:
+            times = getattr(said, "times", trials)
+            if len(times) != len(trials):
+                yield f"{result.found}: there are {len(times)} times and {len(trials)} trials"
+            yield from differences(said, made, str(result.found))
 
 
 class PlannedTrials:

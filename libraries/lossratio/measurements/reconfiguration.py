@@ -24,6 +24,7 @@ from lossratio.results import (
     USUAL,
     TestRun,
     View,
+    differences,
     frames_in_words,
     headline,
     noted,
@@ -32,7 +33,7 @@ from lossratio.results import (
     search_name,
     value_line,
 )
-from lossratio.trials import MissingFrames, read_journal
+from lossratio.trials import MissingFrames, TrialResult, read_journal
 from lossratio.units import counted, format_precise_time, format_ratio
 
 if TYPE_CHECKING:
@@ -114,6 +115,15 @@ class Reconfiguration(measurements.RequestedKind[ReconfigurationRequest, Reconfi
     ) -> ReconfigurationResult:
         """Measures as `measure_reconfiguration_loss` does."""
         return measure_reconfiguration_loss(testbed, request, place, on_progress)
+
+    def contradictions(
+        self, result: ReconfigurationResult, trials: Sequence[TrialResult]
+    ) -> Iterator[str]:
+        """A lost time that does not follow from the lost frames."""
+        if result.loss is not None:
+            yield from differences(
+                result.loss, reconfiguration_loss(result.loss.load, result.loss.lost_frames), "loss"
+            )
 
 
 def _ours(testbed: Testbed) -> Sequence[Dut[DutOptions]]:

@@ -222,8 +222,13 @@ class Recovery(PlannedKind[RecoveryRequest, RecoveryResult]):
     def found_in(
         self, result: RecoveryResult, trials: Sequence[TrialResult]
     ) -> RecoveryValues | None:
-        """The times of the trials, with their averages; none if there is no overload."""
-        times = tuple(_repetition(trial.output) for trial in trials)
+        """The times of the trials, or of a result that was read, with their averages; none if there is no overload."""
+        read = result.recovery
+        if read:
+            times = read.times
+        else:
+            times = tuple(_repetition(trial.output) for trial in trials)
+
         if times:
             return RecoveryValues(times=times, **Spread.of([time.recovery_s for time in times]))
         return None

@@ -350,8 +350,13 @@ class Reset(measurements.PlannedKind[ResetRequest, ResetResult]):
         return {"load": measured.run.conditions.rate(load), "resolution_s": measured.resolution}
 
     def found_in(self, result: ResetResult, trials: Sequence[TrialResult]) -> ResetValues:
-        """The reset times of the trials, with their averages."""
-        times = tuple(reset_time(trial.output.timelines) for trial in trials)
+        """The reset times of the trials, or of a result that was read, with their averages."""
+        read = result.reset
+        if read:
+            times = read.times
+        else:
+            times = tuple(reset_time(trial.output.timelines) for trial in trials)
+
         return ResetValues(
             times=times,
             average_by_loss_s=statistics.fmean(time.loss_method_s for time in times),

@@ -10,7 +10,11 @@ from lossratio.results.conditions import (
     describe_testbed as describe_testbed,
     load_semantics as load_semantics,
 )
-from lossratio.results.contradictions import ROUNDING as ROUNDING
+from lossratio.results.contradictions import (
+    ROUNDING as ROUNDING,
+    differences as differences,
+    same_value as same_value,
+)
 from lossratio.results.device import (
     Device as Device,
     Role as Role,

@@ -7,7 +7,7 @@ measured or shown.
 """
 
 from abc import ABC
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cache, partial
 from importlib import import_module
 from importlib.util import find_spec
@@ -22,6 +22,7 @@ from lossratio.plugins import plugin_group
 from lossratio.results.model import TestResult
 from lossratio.results.view import ResultT, View
 from lossratio.trials import JournalContents, TrialResult
+from lossratio.units import trials_counted
 
 GROUP = "lossratio.measurement"
 """Group of the entry points."""
@@ -133,9 +134,30 @@ class Kind(ABC, Generic[ResultT]):
         made: View[ResultT] = getattr(import_module(home), name, View)()
         return made
 
+    def warm_ups(self, settings: Mapping[str, Any]) -> int:
+        """Number of warm-up trials at the beginning (no evidence), from the settings of a result or a journal."""
+        return 0
+
     def why_set_aside(self, trial: TrialResult) -> str | None:
         """Why a trial that is not a warm-up is no evidence about the SUT; None: it is evidence."""
         return None
+
+    def wrong_evidence(self, result: ResultT, trials: Sequence[TrialResult]) -> Iterator[str]:
+        """Finds trials of a result that count but must not, or do not count but must. Yields them in words."""
+        warm_ups = self.warm_ups(getattr(result, "settings", {}))
+        for trial, known in zip(result.trials, trials, strict=True):
+            made = self.why_set_aside(known)
+            if trial.set_aside != made or trial.is_evidence != (
+                made is None and trial.number > warm_ups
+            ):
+                wrong = (
+                    f"is_evidence or set_aside is wrong: the warm-up has {trials_counted(warm_ups)}"
+                )
+                yield f"trials: {wrong}: those of trial {trial.number}, whose counters make {made!r}"
+
+    def contradictions(self, result: ResultT, trials: Sequence[TrialResult]) -> Iterator[str]:
+        """Finds contradictions in the fields that only results of this kind have. Yields them in words."""
+        yield from ()
 
     def known_so_far(self, journal: JournalContents) -> Iterator[str]:
         """The findings so far from the trials of an interrupted test, in words."""

@@ -11,6 +11,8 @@ from lossratio.errors import SearchError
 from lossratio.measurements.back_to_back import (
     NO_BUFFER_FILLS,
     BackToBackRequest,
+    BufferTime,
+    BurstFound,
     back_to_back_values,
     burst_search,
     measure_back_to_back,
@@ -18,6 +20,7 @@ from lossratio.measurements.back_to_back import (
 from lossratio.measurements.repeated_search import SizeFound
 from lossratio.report import read_run, render
 from lossratio.results import Outcome, caveats_of, findings_of, message, read_result
+from lossratio.results.contradictions import contradictions_of
 from lossratio.testbed import open_testbed
 from lossratio.trials import TrialOutput, TrialResult, read_journal
 
@@ -163,6 +166,22 @@ def test_the_result_is_kept_and_shown(measured):
     assert "corrected buffer time   9.995 ms (999.5 frames)" in text
     page = render("html", [read_run(where.directory.path)])
     assert "corrected buffer time" in page
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"average_frames": 2000.0},
+        {"stdev_frames": 1.0},
+        {"searches": (BurstFound(longest_frames=1998, shortest_lossy_frames=1999, trials=18),) * 3},
+        {"buffer_time": BufferTime(implied_s=0.02, corrected_s=0.01, buffer_frames=1000.0)},
+    ],
+)
+def test_a_result_whose_numbers_do_not_follow_from_its_trials_is_refused(measured, change):
+    result, _ = measured
+    assert list(contradictions_of(result)) == []
+    changed = result.model_copy(update={"back_to_back": result.back_to_back.model_copy(update=change)})
+    assert list(contradictions_of(changed)) != []
 
 
 @pytest.mark.parametrize(("settle", "waited"), [(0.0, 0.0), (2.0, 2.0), (0.1, 2.0)])

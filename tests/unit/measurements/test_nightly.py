@@ -20,6 +20,7 @@ from lossratio.mlrsearch import NDR, PDR
 from lossratio.report import Run
 from lossratio.report.metrics import openmetrics_report
 from lossratio.results import RunDirectory, read_result
+from lossratio.results.contradictions import contradictions_of
 from lossratio.trials import read_journal
 from lossratio.trials.counters import output_from_counters
 
@@ -87,11 +88,12 @@ def test_its_sentence_says_since_when_what_tonights_trials_show_and_how_often_ch
     assert "a change of 5 % is missed in 0 of " in sentence
 
 
-def test_its_file_is_read_again(as_before):
+def test_its_file_is_read_again_and_has_no_contradictions(as_before):
     result, folder = as_before
     directory = RunDirectory(folder)
     read = read_result(directory.result_of(result.test))
     assert read == result
+    assert [*contradictions_of(read)] == []
     setting = read_journal(directory.journal_of(result.test)).search["settings"]
     assert setting["nightly"] == "as_before"
 

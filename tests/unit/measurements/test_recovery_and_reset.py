@@ -22,6 +22,7 @@ from lossratio.measurements.reset_times import reset_time
 from lossratio.measurements.rfc2544.chapters import CHAPTERS
 from lossratio.report import read_run, render
 from lossratio.results import NoteKind, Outcome, doubts_of, findings_of, message, read_result
+from lossratio.results.contradictions import contradictions_of
 from lossratio.testbed import open_testbed
 from lossratio.traffic import load_profile
 from lossratio.trials import DirectionCounters, Outage, Silence, StepCounters, Timeline, TrialInput
@@ -74,6 +75,17 @@ def test_a_recovery_is_kept_and_shown(testbed_of, tmp_path):
     assert "system recovery (RFC 2544, section 26.5), 3 repetitions" in text
     assert "overload for 1 s" in text
     assert "system recovery" in render("html", [read_run(tmp_path)])
+
+
+def test_averages_that_do_not_follow_from_the_repetitions_are_refused(testbed_of, tmp_path):
+    recovery = measure_recovery(testbed_of(**slow()), RECOVERY, place(tmp_path, "recovery"))
+    reset = measure_reset(testbed_of(**restarting()), RESET, place(tmp_path, "reset"))
+    for result, values in ((recovery, {"recovery": recovery.recovery}), (reset, {"reset": reset.reset})):
+        assert list(contradictions_of(result)) == []
+        ((name, said),) = values.items()
+        for change in ({"average_s": 0.1}, {"times": said.times[:2]}):
+            changed = result.model_copy(update={name: said.model_copy(update=change)})
+            assert list(contradictions_of(changed)) != []
 
 
 def test_a_sut_without_memory_recovers_at_once(testbed_of, tmp_path):

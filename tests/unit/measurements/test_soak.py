@@ -13,6 +13,7 @@ from lossratio.measurements.throughput.measure import find_conditional_throughpu
 from lossratio.measurements.throughput.request import SearchRequest
 from lossratio.plrsearch import LikelihoodName, LimitReached
 from lossratio.results.conditions import LoadOrigin
+from lossratio.results.contradictions import contradictions_of
 from lossratio.results.findings import message
 from lossratio.results.model import Outcome
 from lossratio.results.run_directory import read_result
@@ -52,6 +53,7 @@ def test_a_sharp_knee_is_verified_within_a_hundredth_below_it(soak):
 def test_the_result_file_is_read_as_it_was_written(soak):
     result, where, _ = soak
     assert read_result(where.directory.result_path(where.test.full_name)) == result
+    assert not list(contradictions_of(result))
 
 
 def test_progress_has_a_bracket_and_a_time_left_that_shrinks(soak):

@@ -79,8 +79,80 @@ def drop_a_trial(data):
     del data["trials"][1]
 
 
+def begin_later(data):
+    del data["trials"][-1]
+
+
+def double_the_lower_bound(data):
+    for name in data["goals"][0]["result"]["relevant_lower_bound"]:
+        data["goals"][0]["result"]["relevant_lower_bound"][name] *= 2
+
+
+def double_the_throughput(data):
+    for name in data["goals"][1]["result"]["conditional_throughput"]:
+        data["goals"][1]["result"]["conditional_throughput"][name] *= 2
+
+
+def be_regular(data):
+    data["goals"][0]["result"].update(regular=False, reason="the time ran out")
+    data["outcome"] = "irregular"
+
+
 def change_a_unit(data):
     data["goals"][0]["result"]["relevant_upper_bound"]["aggregate_l1_bps"] *= 10
+
+
+def double_the_mean(data):
+    for name in data["mrr"]["mean"]:
+        data["mrr"]["mean"][name] *= 2
+
+
+def spread_more(data):
+    for name in data["mrr"]["stdev"]:
+        data["mrr"]["stdev"][name] = 5.0
+
+
+def lose_no_time(data):
+    data["loss"]["lost_frames"] = 1000
+
+
+def lose_at_no_load(data):
+    for name in data["loss"]["load"]:
+        data["loss"]["load"][name] = 0.0
+
+
+def lose_less(data):
+    data["frame_loss"]["loads"][0]["frame_loss_ratio"] = 0.0
+
+
+def be_quicker(data):
+    data["latency"][0]["directions"][0]["mean_us"] = 0.5
+
+
+def carry_more(data):
+    for load in ("stated", "verified"):
+        for name in data["critical_load"][load]:
+            data["critical_load"][load][name] *= 1.001
+
+
+def repeat_better(data):
+    data["spread"][0]["values_fps"][-1] *= 2
+
+
+def begin_with_long_trials(data):
+    data["goals"][0]["goal"]["initial_trial_duration_s"] = 99.0
+
+
+def blame_nobody(data):
+    data["goals"][0]["result"]["reason"] = "the time ran out"
+
+
+def count_nothing(data):
+    data["trials"][0]["is_evidence"] = False
+
+
+def set_aside(data):
+    data["trials"][1].update(is_evidence=False, set_aside="the generator was stalled for 99 ms")
 
 
 LIES = [
@@ -92,7 +164,29 @@ LIES = [
     ("Sim.Throughput", forward_all, "trial 1: forwarding_rate_per_interface_fps is 400000.0, but load"),
     ("Sim.Throughput", double_a_trial, "trials: number 1 is in place 2"),
     ("Sim.Throughput", drop_a_trial, "trials: number 3 is in place 2"),
+    ("Sim.Throughput", begin_later, "goal QUICK_NDR: relevant_upper_bound.per_interface_fps is"),
+    ("Sim.Throughput", double_the_lower_bound, "goal QUICK_NDR: relevant_lower_bound.per_interface_fps is"),
+    ("Sim.Throughput", double_the_throughput, "goal QUICK_PDR: conditional_throughput.per_interface_fps is"),
+    ("Sim.Throughput", be_regular, "goal QUICK_NDR: regular is False, but the trials give True"),
+    ("Sim.At_The_Maximum", blame_nobody, "reason is 'the time ran out', but the trials give"),
+    ("Sim.Throughput", set_aside, "trials: is_evidence or set_aside is wrong: the warm-up has 1 trial"),
+    ("Sim.MRR", count_nothing, "trials: is_evidence or set_aside is wrong: the warm-up has 0 trials"),
+    ("Sim.Frame_Loss", set_aside, "trials: is_evidence or set_aside is wrong"),
+    ("Real.Reconfiguration", count_nothing, "trials: is_evidence or set_aside is wrong"),
+    ("Real.Reconfiguration", lose_at_no_load, "division by zero"),
+    ("Real.Reconfiguration", lose_no_time, "loss.lost_time_s is"),
     ("Sim.Throughput", change_a_unit, "relevant_upper_bound.aggregate_l1_bps is"),
+    ("Sim.Throughput", begin_with_long_trials, "initial_trial_duration must be"),
+    ("Sim.MRR", double_the_mean, "mrr.mean.per_interface_fps is"),
+    ("Sim.MRR", spread_more, "mrr.stdev.per_interface_fps is 5.0"),
+    ("Sim.Frame_Loss", lose_less, "frame_loss.loads[0].frame_loss_ratio is 0.0"),
+    ("Sim.Throughput", be_quicker, "latency[0] of port0>port1: least, mean and largest latency are out of order"),
+    ("Sim.Soak", carry_more, "critical_load.verified is"),
+    (
+        "Sim.Repeated_2~b45ba24230fc",
+        repeat_better,
+        "spread of QUICK_NDR: its last value is not the conditional throughput",
+    ),
 ]
 
 
@@ -107,9 +201,27 @@ def test_a_result_that_lies_is_refused_although_its_digest_fits(sample, lie, pro
         read_result(path)
 
 
+def test_trials_of_a_soak_test_are_set_aside_for_their_counters_only():
+    result = read_result(RUN / "results" / "Sim.Soak.json")
+    assert list(contradictions_of(result)) == []
+    reason = "the generator was stalled for 99 ms"
+    aside = result.trials[1].model_copy(update={"is_evidence": False, "set_aside": reason})
+    lying = result.model_copy(update={"trials": (result.trials[0], aside, *result.trials[2:])})
+    wrong = "trials: is_evidence or set_aside is wrong: the warm-up has 0 trials"
+    assert list(contradictions_of(lying)) == [f"{wrong}: those of trial 2, whose counters make None"]
+
+
+def test_a_search_may_end_early_for_any_reason():
+    result = throughput(trials=5)
+    first, *rest = result.goals
+    late = first.result.model_copy(update={"reason": "the time ran out"})
+    lying = result.model_copy(update={"goals": (first.model_copy(update={"result": late}), *rest)})
+    assert list(contradictions_of(lying)) == []
+
+
 def test_a_lie_is_refused_and_the_version_is_named(tmp_path):
     data = json.loads(RunDirectory(tmp_path).write(mrr()).read_text())
-    data["mrr"]["mean"]["aggregate_fps"] *= 2
+    double_the_mean(data)
     path = tmp_path / "lie.json"
     path.write_bytes(with_digest(data))
     with pytest.raises(ReportError, match=r"lie\.json is damaged: mrr\.mean.*measured by lossratio 0\.1\.0"):

@@ -36,6 +36,7 @@ from lossratio.mlrsearch import NDR, PDR, IrregularReason, goal_result
 from lossratio.report import render
 from lossratio.report.run import Run
 from lossratio.results.conditions import LoadOrigin
+from lossratio.results.contradictions import contradictions_of
 from lossratio.results.findings import doubts_of, findings_of, message
 from lossratio.results.model import Outcome
 from lossratio.results.note import NoteKind
@@ -168,6 +169,7 @@ def test_a_bound_of_nothing_but_frames_that_came_while_a_dut_had_no_cpu_is_not_t
     at_upper = [starved_trial(100_400.0, lost=lost, explained=explained, done=done)] * 21
     assert judged([*BELOW, *at_upper]) == limit
     result = throughput_of([*BELOW, *at_upper])
+    assert list(contradictions_of(result)) == []
     assert result.goals[0].result.reason == limit
 
 
@@ -278,8 +280,17 @@ def test_no_loss_at_the_generators_maximum_load_says_only_that_more_was_not_offe
     assert judged(trials, origin=LoadOrigin.GENERATOR) == MAX_LOAD_OF_GENERATOR
     result = throughput_of(trials)
     assert [finding.is_at_limit for finding in findings_of([result])] == [True]
+    assert list(contradictions_of(result)) == []
     with pytest.raises(TesterError, match="says nothing about the device"):
         require_throughput(result, 2 * MAX_LOAD)
+    (contradiction,) = contradictions_of(with_reason(result, LATE_LIMIT))
+    assert contradiction.endswith(f"but the trials give {MAX_LOAD_OF_GENERATOR!r}")
+
+
+def with_reason(result, reason):
+    (goal,) = result.goals
+    told = goal.model_copy(update={"result": goal.result.model_copy(update={"reason": reason})})
+    return result.model_copy(update={"goals": (told,)})
 
 
 @pytest.mark.parametrize("origin", [LoadOrigin.GIVEN, LoadOrigin.LINK])
@@ -295,6 +306,7 @@ def test_another_reason_is_not_hidden_by_the_generators_limit():
 def test_unsent_frames_are_stated_as_seen_because_a_device_may_have_held_them_back_by_pause_frames():
     result = throughput_of([*BELOW, *[counted_trial(100_400.0, unsent=3)] * 21])
     assert result.goals[0].result.reason == "unsent frames, not lost ones, made the upper bound"
+    assert list(contradictions_of(result)) == []
     assert is_least(UNSENT_LIMIT)
     assert [finding.is_at_limit for finding in findings_of([result])] == [True]
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -25,12 +25,13 @@ from lossratio.measurements.latency.result import (
     LatencyAtLoad,
     LatencyResult,
     direction_latency,
+    latency_contradictions,
     latency_result,
     stream_latencies,
 )
 from lossratio.mlrsearch import Forecast
 from lossratio.quantities import Duration, Repeats
-from lossratio.results import Conditions, Outcome, TestRun, read_result
+from lossratio.results import Conditions, Outcome, TestRun, read_result, same_value
 from lossratio.trials import (
     Integrity,
     LatencyOutput,
@@ -138,6 +139,19 @@ class Latency(RequestedKind[LatencyRequest, LatencyResult]):
     ) -> LatencyResult:
         """Measures as `measure_latency` does."""
         return measure_latency(testbed, request, place, on_progress)
+
+    def contradictions(self, result: LatencyResult, trials: Sequence[TrialResult]) -> Iterator[str]:
+        """Latencies that differ from those of the trials, or contradict each other."""
+        measured = [at_load for at_load in result.latency if at_load.error is None]
+        if len(measured) != len(trials):
+            yield f"latency: there are {len(measured)} loads and {len(trials)} trials"
+            return
+        for index, (at_load, trial) in enumerate(zip(measured, trials, strict=True)):
+            if at_load.loss_ratio != trial.loss_ratio or not same_value(
+                at_load.load.per_interface_fps, trial.load
+            ):
+                yield f"latency[{index}]: load or loss ratio differ from trial {index + 1}"
+            yield from latency_contradictions(at_load, f"latency[{index}]")
 
 
 def points_of(

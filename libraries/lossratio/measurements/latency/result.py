@@ -3,6 +3,7 @@
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, fields, replace
+from itertools import pairwise
 from typing import Annotated, Any, Literal
 
 from pydantic import Field, model_validator
@@ -10,6 +11,7 @@ from pydantic import Field, model_validator
 from lossratio.measurements.latency.histogram import DIGITS, Histogram
 from lossratio.records import FrameCount, Rate, Ratio, Record, Seconds, left_out_if_empty
 from lossratio.results import (
+    ROUNDING,
     LatencyPoint,
     MaxLoad,
     Offered,
@@ -396,3 +398,16 @@ def _cells(direction: DirectionLatency, columns: Sequence[str]) -> str:
     }
     notes = [f"  {count:,} {what}" for what, count in counts.items() if count]
     return "".join(cells + notes)
+
+
+def latency_contradictions(latency: LatencyAtLoad, name: str) -> Iterator[str]:
+    """Numbers at one load that contradict each other."""
+    for direction in (*latency.directions, *latency.by_stream):
+        place = f"{name} of {direction.name}"
+        known = [
+            value
+            for value in [direction.least_us, direction.mean_us, direction.most_us]
+            if value is not None
+        ]
+        if any(value > larger * (1.0 + ROUNDING) for value, larger in pairwise(known)):
+            yield f"{place}: least, mean and largest latency are out of order: {known}"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 from functools import partial
@@ -23,7 +23,7 @@ from lossratio.measurements import (
     trial_in_words,
 )
 from lossratio.measurements.soak.description import describe_critical_load
-from lossratio.measurements.soak.result import SoakResult
+from lossratio.measurements.soak.result import SoakResult, critical_load_contradictions
 from lossratio.measurements.trusted_trials import OnTrustedTrials
 from lossratio.plrsearch import (
     TIME_FOR_RARE,
@@ -231,6 +231,11 @@ class SoakSearch(OnTrustedTrials, MeasuredKind[SoakRequestT, _Search, SoakProgre
             min_load=run.conditions.rate(inputs["min_load_fps"]),
             critical_load=found,
         )
+
+    def contradictions(self, result: SoakResult, trials: Sequence[TrialResult]) -> Iterator[str]:
+        """Compares the loads and counts with those of the trials."""
+        if result.critical_load is not None:
+            yield from critical_load_contradictions(result.critical_load, trials)
 
 
 class Soak(SoakSearch[SoakRequest]):

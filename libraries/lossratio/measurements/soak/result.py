@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Iterator, Sequence
 from typing import Literal
 
 from pydantic import Field, JsonValue, model_validator
@@ -9,7 +11,10 @@ from pydantic import Field, JsonValue, model_validator
 from lossratio.plrsearch import CountedStatement, CsitEstimate, LimitReached
 from lossratio.records import Rate, Ratio, Record
 from lossratio.results import MaxLoad, Outcome, TestResult
-from lossratio.trials import Seconds
+from lossratio.trials import Seconds, TrialResult
+
+_ROUNDING = 1e-9
+"""A smaller relative difference of loads counts as rounding."""
 
 
 class CurvePoint(Record):
@@ -154,3 +159,25 @@ class SoakResult(TestResult):
                     "an irregular soak test has a reason in its critical load, and a measured one has none"
                 )
         return self
+
+
+def critical_load_contradictions(
+    said: CriticalLoad, trials: Sequence[TrialResult]
+) -> Iterator[str]:
+    """Loads that no trial had, and loads and counts that cannot be together."""
+    tried = [trial.load for trial in trials]
+    for name, rate in (("verified", said.verified), ("contradicted", said.contradicted)):
+        load = None if rate is None else rate.per_interface_fps
+        if load is not None and not any(
+            math.isclose(load, other, rel_tol=_ROUNDING) for other in tried
+        ):
+            yield f"critical_load.{name} is {load!r}, and no trial had this load"
+
+    stated = said.stated.per_interface_fps
+    if said.verified is not None and said.verified != said.stated:
+        yield f"critical_load.stated is {stated!r}, and not the verified load"
+    if said.contradicted is not None and said.contradicted.per_interface_fps <= stated:
+        yield f"critical_load.stated is {stated!r}, and a lower load is contradicted"
+    most = sum(trial.output.sent_frames or 0 for trial in trials)
+    if said.statement.frames > most:
+        yield f"critical_load.statement has {said.statement.frames:,} frames, and {most:,} were sent"

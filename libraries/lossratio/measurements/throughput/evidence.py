@@ -1,4 +1,4 @@
-"""The results of searches from their trials, and what the trials of an interrupted search show."""
+"""The results of searches and their proof from the trials: fields, and contradictions."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -9,6 +9,7 @@ from pydantic import ValidationError
 
 from lossratio import results
 from lossratio.errors import SearchError
+from lossratio.measurements.latency.result import latency_contradictions
 from lossratio.measurements.throughput.bounds import BoundsSoFar
 from lossratio.measurements.throughput.limits import judge
 from lossratio.measurements.throughput.result import (
@@ -23,7 +24,15 @@ from lossratio.measurements.throughput.result import (
     search_goal,
 )
 from lossratio.measurements.throughput.settings import ALGORITHM, EARLY_VERDICT, warm_ups_in
-from lossratio.mlrsearch import GoalBounds, GoalResult, SearchGoal, zone_in
+from lossratio.mlrsearch import (
+    GoalBounds,
+    GoalResult,
+    IrregularReason,
+    SearchGoal,
+    Zone,
+    goal_result,
+    zone_in,
+)
 from lossratio.records import Rate
 from lossratio.trials import JournalContents, JournalEntry, TrialResult
 
@@ -109,6 +118,21 @@ def _outcome(
 class SearchKind(results.Kind[ResultT]):
     """What all searches with goals share: their journals and results."""
 
+    def warm_ups(self, settings: Mapping[str, Any]) -> int:
+        """1 if the settings have a warm-up, otherwise 0."""
+        return warm_ups_in(settings)
+
+    def contradictions(self, result: ResultT, trials: Sequence[TrialResult]) -> Iterator[str]:
+        """Contradictions in the result of a search: its bounds and verdicts must follow from its trials."""
+        yield from _loads_outside(result, trials)
+        if result.algorithm == ALGORITHM:
+            evidence = trials[warm_ups_in(result.settings) :]
+            for report in result.goals:
+                yield from _contradictions_of_goal(result, report, evidence)
+        yield from _contradictions_of_spread(result)
+        for place, at_load in enumerate(result.latency):
+            yield from latency_contradictions(at_load, f"latency[{place}]")
+
     def known_so_far(self, journal: JournalContents) -> Iterator[str]:
         """The bounds of each goal."""
         try:
@@ -127,3 +151,82 @@ class SearchKind(results.Kind[ResultT]):
         for goal_bounds in bounds:
             interval = results.format_interval(goal_bounds.leaning.lower, goal_bounds.leaning.upper)
             yield f"{goal_bounds.goal}: so far {interval} per interface, not proved"
+
+
+def _loads_outside(result: GoalsResult, trials: Sequence[TrialResult]) -> Iterator[str]:
+    """The trials whose loads are outside of the search's range."""
+    least = result.min_load.per_interface_fps
+    most = result.max_load.rate.per_interface_fps
+    lowest = least * (1.0 - results.ROUNDING)
+    highest = most * (1.0 + results.ROUNDING)
+    for place, trial in enumerate(trials, start=1):
+        if not lowest <= trial.load <= highest:
+            yield f"trial {place}: its load of {trial.load!r} is outside of the search's {least!r} to {most!r}"
+
+
+def _contradictions_of_goal(
+    result: GoalsResult, report: GoalReport, evidence: Sequence[TrialResult]
+) -> Iterator[str]:
+    """Contradictions between the result of a goal and the trials that count."""
+    searched = search_goal(report.goal)
+    said = report.result
+    name = report.goal.name
+    if said is None:
+        return
+    if report.is_as_before:
+        # The result follows from earlier results.
+        found = [field for field in _RATES if getattr(said, field) is not None]
+        yield from (f"goal {name}: has {field}, although there was no search" for field in found)
+        return
+
+    least = result.min_load.per_interface_fps
+    most = result.max_load.rate.per_interface_fps
+    made = goal_result(searched, evidence, min_load=least, max_load=most)
+    for field in _RATES:
+        given = results.number_of(getattr(said, field))
+        load = getattr(made, field)
+        if not results.same_value(given, load):
+            yield f"goal {name}: {field}.per_interface_fps is {given!r}, but its trials give {load!r}"
+
+    if said.zone is not None:
+        zone = zone_in(searched, evidence, least, most)
+        if _shares_of(said.zone) != _shares_of(zone):
+            yield f"goal {name}: its zone of chance does not follow from the trials"
+
+    yield from _contradictions_of_reason(name, said, made, evidence, result.max_load.origin)
+
+
+def _shares_of(zone: ZoneOfChance | Zone | None) -> list[tuple[int, int, int]]:
+    """The counts of each load of a zone of chance; none without a zone."""
+    if zone is None:
+        return []
+    return [(share.trials, share.lossy, share.longest_run) for share in zone.shares]
+
+
+def _contradictions_of_reason(
+    name: str,
+    said: GoalOutcome,
+    made: GoalResult,
+    evidence: Sequence[TrialResult],
+    max_load_origin: results.LoadOrigin,
+) -> Iterator[str]:
+    """Contradictions between the trials and the result of a goal: in the reason, or in whether it is regular."""
+    reason = judge(made, evidence, max_load_origin=max_load_origin)
+    if said.regular != (reason is None):
+        yield f"goal {name}: regular is {said.regular}, but the trials give {not said.regular}"
+    # The trials do not show why a search ended early.
+    elif made.reason is not IrregularReason.STOPPED_EARLY and said.reason != reason:
+        yield f"goal {name}: reason is {said.reason!r}, but the trials give {reason!r}"
+
+
+def _contradictions_of_spread(result: GoalsResult) -> Iterator[str]:
+    """The spreads whose last value is not the value of the result."""
+    for spread in result.spread:
+        throughput = results.number_of(_throughput_of(result, spread.goal))
+        if not results.same_value(spread.values_fps[-1], throughput):
+            yield f"spread of {spread.goal}: its last value is not the conditional throughput that was found"
+
+
+def _throughput_of(result: GoalsResult, goal: str) -> Rate | None:
+    """The conditional throughput at a goal; None: the search found none, or has no such goal."""
+    return next((one.throughput for one in result.goals if one.goal.name == goal), None)
