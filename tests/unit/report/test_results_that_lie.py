@@ -135,10 +135,6 @@ def carry_more(data):
             data["critical_load"][load][name] *= 1.001
 
 
-def repeat_better(data):
-    data["spread"][0]["values_fps"][-1] *= 2
-
-
 def begin_with_long_trials(data):
     data["goals"][0]["goal"]["initial_trial_duration_s"] = 99.0
 
@@ -182,11 +178,6 @@ LIES = [
     ("Sim.Frame_Loss", lose_less, "frame_loss.loads[0].frame_loss_ratio is 0.0"),
     ("Sim.Throughput", be_quicker, "latency[0] of port0>port1: least, mean and largest latency are out of order"),
     ("Sim.Soak", carry_more, "critical_load.verified is"),
-    (
-        "Sim.Repeated_2~b45ba24230fc",
-        repeat_better,
-        "spread of QUICK_NDR: its last value is not the conditional throughput",
-    ),
 ]
 
 

@@ -129,7 +129,6 @@ class SearchKind(results.Kind[ResultT]):
             evidence = trials[warm_ups_in(result.settings) :]
             for report in result.goals:
                 yield from _contradictions_of_goal(result, report, evidence)
-        yield from _contradictions_of_spread(result)
         for place, at_load in enumerate(result.latency):
             yield from latency_contradictions(at_load, f"latency[{place}]")
 
@@ -217,16 +216,3 @@ def _contradictions_of_reason(
     # The trials do not show why a search ended early.
     elif made.reason is not IrregularReason.STOPPED_EARLY and said.reason != reason:
         yield f"goal {name}: reason is {said.reason!r}, but the trials give {reason!r}"
-
-
-def _contradictions_of_spread(result: GoalsResult) -> Iterator[str]:
-    """The spreads whose last value is not the value of the result."""
-    for spread in result.spread:
-        throughput = results.number_of(_throughput_of(result, spread.goal))
-        if not results.same_value(spread.values_fps[-1], throughput):
-            yield f"spread of {spread.goal}: its last value is not the conditional throughput that was found"
-
-
-def _throughput_of(result: GoalsResult, goal: str) -> Rate | None:
-    """The conditional throughput at a goal; None: the search found none, or has no such goal."""
-    return next((one.throughput for one in result.goals if one.goal.name == goal), None)
