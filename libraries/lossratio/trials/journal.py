@@ -89,11 +89,7 @@ class Journal(AbstractContextManager["Journal"]):
         path = Path(path)
         with _opening(path):
             if not (path.exists() and has_header(path)):
-                file = _locked(path, "ab")
-                if has_header(path):
-                    file.close()
-                    raise _written_elsewhere(path)
-                return cls._in_place(file, path, search, about)
+                return cls._new(path, search, about)
         contents = read_journal(path)
         wanted = json.loads(json.dumps(search))
         if contents.search != wanted:
@@ -101,7 +97,7 @@ class Journal(AbstractContextManager["Journal"]):
                 f"The journal {path} belongs to another search: {', '.join(_differences(contents.search, wanted))}. "
                 "To continue it, use the same inputs. To start a new search, use another file."
             )
-        return cls.reopen(path)
+        return cls._at_end(path, contents)
 
     @classmethod
     def begin(
@@ -115,6 +111,17 @@ class Journal(AbstractContextManager["Journal"]):
         """
         with _opening(path):
             return cls._in_place(_locked(path, "ab"), path, search, about)
+
+    @classmethod
+    def _new(
+        cls, path: Path, search: Mapping[str, Any], about: Mapping[str, Any] | None
+    ) -> "Journal":
+        """Starts a journal that did not exist a moment ago."""
+        file = _locked(path, "ab")
+        if has_header(path):
+            file.close()
+            raise _written_elsewhere(path)
+        return cls._in_place(file, path, search, about)
 
     @classmethod
     def _in_place(
@@ -131,23 +138,13 @@ class Journal(AbstractContextManager["Journal"]):
 
     @classmethod
     def reopen(cls, path: Path) -> "Journal":
-        """Opens a journal to continue it, without trials that no check has proved.
+        """Opens the journal of a search that has ended, to add measurements after it.
 
         Raises:
             SearchError: If it is damaged, or another process writes it.
             StorageError: If it cannot be written.
         """
-        contents = read_journal(path)
-        if contents.unproved:
-            _LOG.warning(
-                "The last %d trials of %s are kept but not used: %s.",
-                len(contents.unproved),
-                path,
-                _UNPROVED,
-            )
-            cls.withdraw(path, len(contents.unproved), _UNPROVED)
-            contents = read_journal(path)
-        return cls._at(path, contents)
+        return cls._at_end(path, read_journal(path))
 
     @classmethod
     def withdraw(cls, path: Path, trials: int, reason: str) -> None:
@@ -184,6 +181,19 @@ class Journal(AbstractContextManager["Journal"]):
             return
         with cls._at(path, contents) as journal:
             journal._append(Verification(journal_lines.now()), "A verification")
+
+    @classmethod
+    def _at_end(cls, path: Path, contents: JournalContents) -> "Journal":
+        if contents.unproved:
+            _LOG.warning(
+                "The last %d trials of %s are kept but not used: %s.",
+                len(contents.unproved),
+                path,
+                _UNPROVED,
+            )
+            cls.withdraw(path, len(contents.unproved), _UNPROVED)
+            contents = read_journal(path)
+        return cls._at(path, contents)
 
     @classmethod
     def _at(cls, path: Path, contents: JournalContents) -> "Journal":

@@ -1,5 +1,7 @@
 """Which frames the embedded generator examines, and what it finds in them: without real frames."""
 
+import math
+
 import frame_samples
 import numpy as np
 import pytest
@@ -72,7 +74,7 @@ def endless(monkeypatch):
     monkeypatch.setattr(examination, "let_nothing_through", lambda _: None)
     sink = Link(1, "tg1", frame_samples.DESTINATION_MAC, 1500, "veth", True, None, None, 0, 0, 0)
     examiner = Examiner(direction, cycle, sink)
-    examiner.watch(tag=0x0A0B0C00, load=50.0, duration=None)
+    examiner.watch(tag=0x0A0B0C00, load=50.0, duration=math.inf)
     return examiner, kernel
 
 
