@@ -222,7 +222,7 @@ def test_wrong_variables_of_a_job_are_named_with_their_lines(tmp_path):
         (["run", "--topology", "simulated", ""], "it is empty. Give a value, or leave it out"),
         (["check", "simulated", "--nic", ""], "Invalid value for '--nic': it is empty"),
         (["archive", "ack", "history", ""], "Invalid value for 'WHY': it is empty. Give a value.\n"),
-        (["run", "--topology", "local", "--topology", "simulated", "linux_bridge"], "--topology takes one value"),
+        (["check", "simulated", "--nic", "a", "--nic", "b"], "--nic takes one value"),
         (["report", "run", "--format=md", "--format", "csv"], "--format takes one value, but was given more than once"),
         (["archive", "fetch", __file__, "--results", "archive", "--testbed", "lab1"], "is a file. Name another "),
         (
