@@ -234,11 +234,12 @@ class SearchByCounts:
         return few, _LONG_RUN
 
     def _see_once(self, row: Row) -> None:
-        """Compares what a long trial lost with short trials at loads that lose a little."""
+        """Compares what a long trial lost with the short trials that lost a little near its load."""
         counts = self._evidence.counts
+        is_near = counts.is_little & (counts.load <= (1.0 + NEAR) * row[0])
+        near = _ONCE_ROOM * float(counts.lost[is_near].max())
         most = _ONCE_ROOM * float(counts.lost[counts.is_little].max())
-        here = float(counts.lost[counts.load == row[0]].max(initial=0.0))
-        self._once = _ONCE_ROOM * most if row[2] <= _ONCE_ROOM * here else 0.0
+        self._once = _ONCE_ROOM * most if row[2] <= near else 0.0
 
     def _compare(self) -> None:
         """Compares a trial in overload with earlier ones. If the device has changed, the past is forgotten."""

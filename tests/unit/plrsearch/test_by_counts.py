@@ -320,13 +320,14 @@ def test_senseless_values_are_refused(wrong):
         SearchByCounts(TARGET, *LIMITS, **wrong)
 
 
-def test_frames_that_wait_for_a_full_batch_are_known_to_be_lost_once():
+@pytest.mark.parametrize("seed", [1, 6, 8])
+def test_frames_that_wait_for_a_full_batch_are_known_to_be_lost_once(seed):
     @dataclass(frozen=True)
     class Waiting:
         def start(self, rng):
             return lambda traffic: int(max(0.0, traffic.load - 18e6) * traffic.duration + rng.integers(5, 32))
 
-    found, _, _ = searched(Waiting())
+    found, _, _ = searched(Waiting(), 120.0, seed)
     assert 31.0 <= found.once <= 60.0
     assert 0.95 <= found.stated / 18e6 <= 1.001
     assert not found.is_regular
