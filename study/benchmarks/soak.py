@@ -32,7 +32,6 @@ from soaks.devices import CAPACITY, FAMILIES, KINDS, Family, Pause
 from soaks.drawn import SEED, family_named
 
 from lossratio.plrsearch import CountedLoad, SearchByCounts
-from lossratio.plrsearch.losses import FixedPause
 from lossratio.simulation import SimulatedMeasurer
 from lossratio.trials import TrialResult, run_search
 
@@ -181,15 +180,8 @@ def searched(name: str, family: Family, seconds: float, seed: int) -> Judgement:
 
 def said(found: CountedLoad) -> int:
     """Number of statements about the losses, and that a load is verified."""
-    told = (found.verified, *found.changes, found.once or None, found.batch, found.bucket, _told_pause(found))
+    told = (found.verified, *found.changes, found.once or None, found.batch, found.bucket, found.single_pause)
     return sum(statement is not None for statement in told)
-
-
-def _told_pause(found: CountedLoad) -> FixedPause | None:
-    """The pause whose length and ring are told."""
-    if found.pause is None or not found.pause.is_single:
-        return None
-    return found.pause
 
 
 def untrue(found: CountedLoad, family: Family, share: float, *, in_sight: bool) -> list[str]:
@@ -207,10 +199,10 @@ def untrue(found: CountedLoad, family: Family, share: float, *, in_sight: bool) 
         false.append("batch")
     if found.bucket is not None and not _is_close(found.bucket.frames, device.bucket * CAPACITY):
         false.append("bucket")
-    told_pause = _told_pause(found)
-    if told_pause is not None:
+    seen = found.single_pause
+    if seen is not None:
         pauses = [pause for pause in device.pauses if isinstance(pause, Pause)]
-        told = [(told_pause.length_s, pause.length, told_pause.ring_frames, pause.ring) for pause in pauses]
+        told = [(seen.length_s, pause.length, seen.ring_frames, pause.ring) for pause in pauses]
         if not any(_is_close(length, true) and _is_close(ring, held) for length, true, ring, held in told):
             false.append("pause")
     return false

@@ -378,6 +378,18 @@ def test_losses_that_begin_inside_of_trials_are_told_from_the_loads_that_decide(
     assert pattern.sentence == told
 
 
+def test_losses_of_one_direction_that_begin_at_once_are_not_said_to_begin_later():
+    lab = Lab(spec(254), seed=3)
+
+    def bucket(numbers, load, random):
+        return (after_start(numbers, load) > 0.25) & (random.random(len(numbers)) < 0.2)
+
+    for _ in range(5):
+        lab.trial(8e3, 0.5, bucket, at_random(0.02))
+    (pattern,) = (one for one in loss_places(lab.trials).patterns if one.kind == "end")
+    assert re.match(r"The last 50 % of each trial loses \S+ % of the frames, the rest ", pattern.sentence)
+
+
 def test_losses_that_begin_at_other_times_at_other_loads_are_told_too():
     """A bucket is empty sooner at a higher load: no part of the time has all losses of each load, and only these."""
     lab = Lab(spec(254), seed=3)

@@ -14,7 +14,6 @@ from lossratio.drawing.plot import (
     BOTTOM,
     INK,
     LEFT,
-    LINE_HEIGHT,
     MARKS,
     RIGHT,
     TOP,

@@ -327,9 +327,8 @@ class BackToBack(
             repeats=result.settings.repeats,
             loss_verification=result.settings.loss_verification,
         )
-        return back_to_back_values(
-            search.all_found(trials), result.throughput.per_interface_fps, rate
-        )
+        bursts = search.all_found(trials, f"The back-to-back value of {result.test.full_name}")
+        return back_to_back_values(bursts, result.throughput.per_interface_fps, rate)
 
     def irregular(self, result: BackToBackResult, found: BackToBackValues | None) -> str | None:
         """The reason: no buffer fills, or a value is only a limit."""

@@ -231,7 +231,9 @@ class ConnectionCapacity(
             step=result.settings.step,
             repeats=result.settings.repeats,
         )
-        return capacity_values(search.all_found(trials))
+        return capacity_values(
+            search.all_found(trials, f"The table capacity of {result.test.full_name}")
+        )
 
     def irregular(self, result: ConnectionCapacityResult, found: CapacityValues) -> str | None:
         """The reason: the capacity is larger than all numbers that were tried."""

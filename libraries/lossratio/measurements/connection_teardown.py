@@ -33,7 +33,7 @@ from lossratio.results import (
     value_line,
 )
 from lossratio.trials import Measurer, TrialInput, TrialOutput, TrialResult, missing_frames
-from lossratio.units import counted, format_precise_time, range_in_words
+from lossratio.units import counted, format_precise_time, range_in_words, trials_counted
 
 if TYPE_CHECKING:
     from lossratio.dut import ConnectionTable
@@ -181,8 +181,18 @@ class ConnectionTeardown(PlannedKind[TeardownRequest, ConnectionTeardownResult])
     def found_in(
         self, result: ConnectionTeardownResult, trials: Sequence[TrialResult]
     ) -> TeardownValues:
-        """Median, 1st and 99th percentile of the rates: connections divided by their deletion time (RFC 9693)."""
-        times = tuple(trial.output.forgotten or 0.0 for trial in trials)
+        """Median, 1st and 99th percentile of the rates: connections divided by their deletion time (RFC 9693).
+
+        Raises:
+            SearchError: If there are no trials, or a trial lacks the time of the deletion.
+        """
+        times = tuple(seconds for trial in trials if (seconds := trial.output.forgotten))
+        if len(times) < max(1, len(trials)):
+            raise SearchError(
+                f"The tear-down rate of {result.test.full_name} is not known: its result has "
+                f"{trials_counted(len(trials))}, but the time in which the device deleted the "
+                f"connections is known for only {len(times)} of them. Measure it again."
+            )
         low, middle, high = percentiles(
             [result.settings.connections / seconds for seconds in times]
         )

@@ -2,12 +2,13 @@
 
 import math
 import statistics
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from lossratio.errors import TesterError
+from lossratio.errors import SearchError, TesterError
 from lossratio.mlrsearch import Forecast
 from lossratio.trials import TrialInput, TrialResult, missing_frames
+from lossratio.units import counted
 
 MOST_UNKNOWN = 5
 """The maximum number of trials in a row that may show nothing."""
@@ -139,7 +140,7 @@ class RepeatedSearch:
         self._of_search += 1
         trial = result.input
         size = self._next_size()
-        # A trial that opens connections has a duration, and no number of frames.
+        # For a trial from a result file, only the duration of its traffic is known.
         if (round(trial.load * trial.duration) if trial.frames is None else trial.frames) != size:
             return
 
@@ -163,10 +164,23 @@ class RepeatedSearch:
         """The outcomes of the searches so far."""
         return tuple(self._ended)
 
-    def all_found(self, trials: Iterable[TrialResult]) -> tuple[SizeFound, ...]:
-        """The outcomes of all searches, from their trials."""
+    def all_found(self, trials: Sequence[TrialResult], what: str) -> tuple[SizeFound, ...]:
+        """The outcomes of all searches, from their trials.
+
+        Args:
+            trials: The trials.
+            what: The measurement, in words for the error.
+
+        Raises:
+            SearchError: If there are fewer searches, or more.
+        """
         for trial in trials:
             self.record(trial)
+        if len(self._ended) != self._repeats:
+            raise SearchError(
+                f"{what} has the trials of {counted(len(self._ended), 'finished search', 'finished searches')}, but "
+                f"'repeats' is {self._repeats}: the trials do not belong to these settings. Measure it again."
+            )
         return self.result()
 
     def _next_size(self) -> int:

@@ -11,8 +11,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 
-import numpy as np
-
 from lossratio.checked_arguments import checked
 from lossratio.errors import SearchError
 from lossratio.plrsearch.bracketing import bracket, bracketed, losing_little
@@ -236,13 +234,12 @@ class SearchByCounts:
         return few, _LONG_RUN
 
     def _see_once(self, row: Row) -> None:
-        """Compares what a long trial lost with short ones that lost a little, if that does not grow with the load."""
+        """Compares what a long trial lost with the short trials that lost a little near its load."""
         counts = self._evidence.counts
-        little = np.flatnonzero(counts.is_little)
-        lost = counts.lost[little[np.argsort(counts.load[little])]]
-        grows = bool((np.diff(lost) > 0.0).all())
-        most = _ONCE_ROOM * float(lost.max())
-        self._once = 0.0 if grows or row[2] > most else _ONCE_ROOM * most
+        is_near = counts.is_little & (counts.load <= (1.0 + NEAR) * row[0])
+        near = _ONCE_ROOM * float(counts.lost[is_near].max())
+        most = _ONCE_ROOM * float(counts.lost[counts.is_little].max())
+        self._once = _ONCE_ROOM * most if row[2] <= near else 0.0
 
     def _compare(self) -> None:
         """Compares a trial in overload with earlier ones. If the device has changed, the past is forgotten."""

@@ -65,7 +65,7 @@ class CountedLoad:
     bucket: SeenBucketRate | None
     """A bucket or a buffer; None: none is seen."""
     pause: FixedPause | None
-    """Pauses of one length; None: none are seen."""
+    """Pauses of one length, or of several together; None: none are seen."""
     batch: float | None
     """Frames that are lost at a time; None: not known."""
     once: float
@@ -77,6 +77,13 @@ class CountedLoad:
     def rarest_s(self) -> float:
         """Losses that come at least once in so many seconds would have been seen (97.5 %) by the counted trials."""
         return self.statement.unseen_burst_s or 0.0
+
+    @property
+    def single_pause(self) -> FixedPause | None:
+        """The pauses if length and ring are those of one; None: none are seen, or perhaps several together."""
+        if self.pause is None or not self.pause.is_single:
+            return None
+        return self.pause
 
     @property
     def is_regular(self) -> bool:
@@ -128,10 +135,10 @@ class CountedLoad:
                 f"in short trials, about {format_about(self.bucket.frames)} frames more pass than in the long run, "
                 f"which passes {format_frame_rate(self.bucket.long_run)}"
             )
-        if self.pause is not None and self.pause.is_single:
+        if self.single_pause is not None:
             yield (
-                f"frames are lost in pauses of about {1e6 * self.pause.length_s:.0f} us, which overflow a ring of "
-                f"about {self.pause.ring_frames:,.0f} frames"
+                f"frames are lost in pauses of about {1e6 * self.single_pause.length_s:.0f} us, which overflow a ring "
+                f"of about {self.single_pause.ring_frames:,.0f} frames"
             )
         if self.batch is not None:
             yield f"frames are lost in batches of {counted(round(self.batch), 'frame')}"

@@ -19,7 +19,8 @@ _FEW = 5
 """Short trials at a load before a long one."""
 _TAIL, _DOUBT = 5.0, 0.1
 """At most this many standard deviations below the mean rate in overload is held: there, a normal capacity has a mean
-loss of about 1e-7. The deviation is an upper bound of the one that is seen, but for this probability."""
+loss of about 1e-7. The deviation is a bound, from the rates that are seen, that the true one exceeds with this
+probability."""
 
 
 @dataclass

@@ -135,7 +135,7 @@ def fixed_pause(counts: TrialCounts) -> FixedPause | None:
         return None
     is_possible &= counts.load >= load.min()
     is_single = 2 * np.count_nonzero(events) <= np.count_nonzero(is_possible)
-    return FixedPause(float(length), -float(negative_ring), is_single)
+    return FixedPause(float(length), -float(negative_ring), bool(is_single))
 
 
 def _pauses_on_a_line(load: Array, lost: Array) -> Array:

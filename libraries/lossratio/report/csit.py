@@ -220,7 +220,7 @@ def _nic_code(conditions: Conditions) -> str:
         speed = described.get("speed") or (limits.max_bit_rate if limits else None)
         if not speed and reported.isdigit():
             speed = int(reported) * 1e6
-        if speed:
+        if model and speed:
             return f"{max(1, round(float(speed) / 1e9))}ge2p1{re.sub(r'[^a-z0-9]', '', model)}"
     return ""
 

@@ -137,7 +137,6 @@ from lossratio.results.rules import (
 from lossratio.results.run_directory import (
     Claim as Claim,
     RunDirectory as RunDirectory,
-    file_stem as file_stem,
     read_result as read_result,
     result_name as result_name,
     result_stems as result_stems,

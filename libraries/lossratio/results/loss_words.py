@@ -114,8 +114,9 @@ def moments_in_words(effect: Effect, own: Sequence[Seen], *, is_last: bool) -> s
     own = [one for one in own if one.load == most]
     cuts = [_edge_of(one.losses, is_last=is_last) for one in own]
     times = [one.losses.step_s * cut for one, cut in zip(own, cuts, strict=True)]
-    durations = [one.losses.duration_s for one in own]
-    moment, whole = (float(f"{median(values):.2g}") for values in (times, durations))
+    # What is said holds for each trial and direction, not only for most of them.
+    moment = _shortened(min(times) if is_last else max(times))
+    whole = _shortened(median(one.losses.duration_s for one in own))
     lossless = moment if is_last else whole - moment
     if lossless < _LEAST_LOSSLESS * whole:
         part = format_ratio(float(np.mean(effect.members)))
@@ -129,6 +130,10 @@ def moments_in_words(effect: Effect, own: Sequence[Seen], *, is_last: bool) -> s
     if is_last:
         return f"Losses begin {place}: no frame is lost before that, and {share} after it"
     return f"Losses end {place}: {share} of the frames are lost until then, and none after it"
+
+
+def _shortened(seconds: float) -> float:
+    return float(f"{seconds:.2g}")
 
 
 def _edge_of(losses: Losses, *, is_last: bool) -> int:

@@ -60,6 +60,13 @@ SEARCHES = (
         ("plrsearch/test_by_counts.py::test_a_generator_with_a_coarse_step_is_asked_for_its_multiples_only",),
     ),
     Mutation(
+        "a long trial is compared with one short trial only",
+        "plrsearch/by_counts.py",
+        "(counts.load <= (1.0 + NEAR) * row[0])",
+        "(counts.load <= row[0])",
+        ("plrsearch/test_by_counts.py::test_frames_that_wait_for_a_full_batch_are_known_to_be_lost_once",),
+    ),
+    Mutation(
         "a load that lacks frames only is irregular",
         "plrsearch/counted_load.py",
         "if self.verified is None and not self._lacks_frames_only:",

@@ -84,6 +84,16 @@ def test_a_disturbance_costs_nothing_with_loss_verification():
     assert found.lossless == 300
 
 
+def test_trials_of_other_settings_are_one_sentence_that_names_the_measurement():
+    search = burst_search(1e5, 1000, step=1, repeats=3, loss_verification=False)
+    with pytest.raises(SearchError) as raised:
+        search.all_found([], "The back-to-back value of Suite.Bursts")
+    assert str(raised.value) == (
+        "The back-to-back value of Suite.Bursts has the trials of 0 finished searches, but 'repeats' is 3: the trials "
+        "do not belong to these settings. Measure it again."
+    )
+
+
 def test_a_trial_of_another_length_shows_nothing():
     controller = burst_search(RATE, 1024)
     other = burst_search(RATE, 10).next_trial()

@@ -112,6 +112,18 @@ def test_the_kernel_forgets_all_connections_of_a_nat(tmp_path):
     assert [trial.forgotten_s for trial in result.trials] == list(result.teardown.times)
 
 
+@pytest.mark.parametrize(("forgotten", "words"), [((None, 0.1), "2 trials, but"), ((), "0 trials, but")])
+def test_a_result_without_a_time_is_one_sentence_that_names_the_test(forgotten, words):
+    result = SimpleNamespace(
+        test=SimpleNamespace(full_name="Suite.Tear down"), settings=SimpleNamespace(connections=10)
+    )
+    trials = [SimpleNamespace(output=SimpleNamespace(forgotten=seconds)) for seconds in forgotten]
+    with pytest.raises(SearchError) as raised:
+        ConnectionTeardown().found_in(result, trials)
+    assert str(raised.value).startswith(f"The tear-down rate of Suite.Tear down is not known: its result has {words}")
+    assert str(raised.value).endswith("Measure it again.")
+
+
 @pytest.mark.parametrize(("times", "is_doubted"), [((0.034, 0.1, 0.212), True), ((0.1, 0.11, 0.13), False)])
 def test_repetitions_that_took_very_different_times_are_a_doubt(times, is_doubted):
     result = SimpleNamespace(

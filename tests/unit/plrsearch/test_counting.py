@@ -128,6 +128,18 @@ def test_pauses_of_one_length_are_known_to_a_twentieth(length, place, shares):
         assert min(lost for _, lost in rows) < 500
 
 
+@pytest.mark.parametrize(("quiet", "is_single"), [(6, True), (0, False)])
+def test_trials_with_several_pauses_are_on_the_line_of_one(quiet, is_single):
+    """If most trials see pauses, one may be several; the load at which nothing is lost is the same."""
+    ring, length = 15e3, 1e-3
+    seen = [(0.86, 1), (0.88, 1), (0.9, 2), (0.92, 1), (0.94, 3), (0.96, 1)]
+    rows = [(share, pauses * round(LOAD * share * length - ring)) for share, pauses in seen]
+    found = fixed_pause(evidence([*rows, *[(0.9, 0)] * quiet]).counts)
+    assert found.is_single is is_single
+    assert found.free_load == pytest.approx(0.998 * ring / length, rel=1e-3)
+    assert found.length_s == pytest.approx(length, rel=0.01)
+
+
 @pytest.mark.parametrize("spread", [0.005, 0.02])
 def test_a_line_crosses_the_target_where_an_exponential_knee_does(spread):
     rng = np.random.default_rng(4)

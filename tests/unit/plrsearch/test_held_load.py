@@ -1,5 +1,6 @@
 """The load that the search by counts holds goes down when it fails, and keeps what its losses have shown."""
 
+import numpy as np
 import pytest
 
 from lossratio.plrsearch.counting import Evidence
@@ -64,3 +65,14 @@ def test_the_first_held_load_is_capped_only_if_the_rates_in_overload_differ(scat
     one.hold_first(Evidence.of(rows, TARGET, reference=OVERLOAD))
     assert (one.load < LOAD) is is_capped
     assert one.highest == (one.load if is_capped else 30e6)
+
+
+@pytest.mark.parametrize("scatter", [200e3, 2e6])
+def test_scatter_lowers_the_load_by_five_deviations_but_at_most_by_a_tenth(scatter):
+    in_overload = [3.6e6 + scatter * share for share in (-1.5, -1.0, -0.5, 0.0, 0.0, 0.0, 0.0, 0.5, 1.0, 1.5)]
+    one = held()
+    one.next_load(Evidence.of(trials(OVERLOAD, in_overload), TARGET, reference=OVERLOAD), 90.0)
+    # Frames per second; the upper bound (90 %) of the deviation is 1.47 times that of ten trials.
+    deviation = 1.47 * np.std(in_overload, ddof=1) / 2.0
+    assert one.highest == pytest.approx(max(LOAD - 5.0 * deviation, 0.9 * LOAD), rel=1e-3)
+    assert one.load == one.highest

@@ -51,8 +51,9 @@ def differences_of(run: Rfc2544Run) -> tuple[Difference, ...]:
         differences += [Difference(section, level, text, instead) for instead in judge(run)]
     for test, field, least, section, level, text in _LEAST:
         used = getattr(run.requests.get(test), field, least)
+        unit = "" if field == "repeats" else " s"
         if used < least:
-            differences.append(Difference(section, level, text, f"{used:g}"))
+            differences.append(Difference(section, level, text, f"{used:g}{unit}"))
     for number, test in enumerate(Rfc2544Test, start=1):
         if not run.results_of(test):
             differences.append(Difference(f"26.{number}", "SHOULD", test.value, _LEFT_OUT))

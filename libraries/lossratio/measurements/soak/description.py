@@ -63,9 +63,10 @@ def _bucket(found: CountedLoad, conditions: Conditions) -> SeenBucket | None:
 
 
 def _pauses(found: CountedLoad) -> SeenPauses | None:
-    if found.pause is None or not found.pause.is_single:
+    pause = found.single_pause
+    if pause is None:
         return None
-    return SeenPauses(length_s=found.pause.length_s, ring_frames=found.pause.ring_frames)
+    return SeenPauses(length_s=pause.length_s, ring_frames=pause.ring_frames)
 
 
 def _plrsearch(model: PoissonEstimate, conditions: Conditions) -> PlrsearchEstimate:
