@@ -165,9 +165,9 @@ RESULTS = (
     Mutation(
         "a journal that another process began a moment ago is emptied",
         "trials/journal.py",
-        """                if has_header(path):
-                    file.close()
-                    raise _written_elsewhere(path)
+        """        if has_header(path):
+            file.close()
+            raise _written_elsewhere(path)
 """,
         "",
         ("test_never_overwritten.py::test_a_journal_that_another_process_begins_at_the_same_moment_is_kept",),

@@ -243,6 +243,8 @@ def test_a_run_whose_terminal_disappears_ends_in_order(tmp_path):
     environment = {**os.environ, "PYTHONPATH": str(ROOT / "libraries")}
     process, terminal = pty.fork()
     if process == 0:
+        # Under nohup, these tests ignore the signal, and so would the program.
+        signal.signal(signal.SIGHUP, signal.SIG_DFL)
         os.execve(sys.executable, [*command, "--output", str(tmp_path / "out")], environment)  # noqa: S606 (no shell)
     wait_until((tmp_path / "begun").exists)
     os.close(terminal)
