@@ -7,7 +7,6 @@ import gc
 import os
 import resource
 import time
-import zlib
 from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -33,8 +32,6 @@ SHARED_S = 2.0
 SMOKE_TESTS = 60
 SMOKE_S = 120.0
 """How many tests may be marked `smoke`, and the seconds of CPU of all of them."""
-THIRDS = 3
-"""In how many parts the tests that `make test` leaves out, and that calculate, are divided for CI."""
 
 RERUNS = 3
 """How often a test with real frames or processes runs again, alone, after it failed; one that calculates never does."""
@@ -45,8 +42,7 @@ BEFORE_RERUN = 1.0
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Adds options for the tests that are left out by default."""
     parser.addoption("--whole", action="store_true", help="All tests.")
-    thirds = range(1, THIRDS + 1)
-    parser.addoption("--rest", type=int, choices=thirds, help="Also a third of those left out that calculate.")
+    parser.addoption("--calculating", action="store_true", help="Also those left out that calculate.")
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -134,20 +130,13 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 def _choice(config: pytest.Config) -> Callable[[pytest.Item], bool]:
     """Whether a test runs: all of them with ``--whole``, and where files or tests are named."""
-    if config.option.rest:
-        return lambda item: not item.stash[IS_LEFT_OUT] or _part(item) == config.option.rest
+    if config.option.calculating:
+        return lambda item: not item.stash[IS_LEFT_OUT] or item.stash[KIND] == CALCULATES
     directory = config.invocation_params.dir
     names_no_directory = any(not (directory / argument).is_dir() for argument in config.args)
     if config.option.whole or names_no_directory or config.option.keyword:
         return lambda item: True
     return lambda item: not item.stash[IS_LEFT_OUT]
-
-
-def _part(item: pytest.Item) -> int | None:
-    """The third that a test belongs to; None: it does not calculate."""
-    if item.stash[KIND] != CALCULATES:
-        return None
-    return zlib.crc32(item.path.name.encode()) % THIRDS + 1
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)

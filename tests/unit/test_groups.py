@@ -119,15 +119,9 @@ def test_all_tests_run_where_they_are_asked_for(own_tests, options):
 
 
 @pytest.mark.whole
-def test_the_three_parts_of_the_rest_add_the_costly_tests_that_calculate(own_tests):
-    files = {f"test_{letter}": TIERS for letter in "abf"}
-    pytester = own_tests(files=files)
-    parts = [pytester.runpytest_inprocess("--collect-only", "-q", ".", "--rest", str(part)) for part in (1, 2, 3)]
-    every_day = {f"test_{letter}.py::test_{test}" for letter in "abf" for test in DEFAULT}
-    tests = [{line for line in part.outlines if "::" in line} for part in parts]
-    assert all(every_day < part for part in tests)
-    rest = [test for part in tests for test in part - every_day]
-    assert sorted(rest) == [f"test_{letter}.py::test_a_costly_one" for letter in "abf"]
+def test_ci_adds_the_costly_tests_that_calculate(own_tests):
+    added = chosen(own_tests(files={"test_tiers": TIERS}), "--calculating", ".") - DEFAULT
+    assert added == {"a_costly_one"}
 
 
 @pytest.mark.whole
