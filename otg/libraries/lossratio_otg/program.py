@@ -21,8 +21,10 @@ if TYPE_CHECKING:
 else:
     import lossratio_agent as agent
 
-TESTER, TESTER_LOST = "tester", "server_lost"
-"""Kinds of errors: the tester refused a request; the tester does not answer, or has forgotten its configuration."""
+TESTER = "tester"
+"""Kind of the error if the tester refused a request."""
+TESTER_LOST = "server_lost"
+"""Kind of the error if the tester does not answer, or has forgotten its configuration."""
 _LONGEST_SHOWN = 500
 _MOST_BYTES = 1 << 24
 
@@ -158,7 +160,9 @@ class OtgGenerator:
         self._directions = configuration.directions
         self._tester = Tester(address, verify, timeout)
         self._delay = metrics_delay
-        self._config, self._ports = config, ports
+        self._config = config
+        self._ports = ports
+
         self._is_running = False
         self._started = 0.0
         self._load = 0.0
@@ -227,7 +231,8 @@ class OtgGenerator:
         for name, (_, received) in self._read().items():
             count, _, missing = agent.late_and_copies(received - self._counted[name], self._missing[name])
             late[name] = [count]
-            self._counted[name], self._missing[name] = received, missing or 0
+            self._counted[name] = received
+            self._missing[name] = missing or 0
         return late
 
     def close(self) -> None:
