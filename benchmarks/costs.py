@@ -25,7 +25,7 @@ from statistics import fmean, median, quantiles
 
 import click
 
-from lossratio.agent.otg.generator import Tester
+from lossratio import agent as the_agent
 from lossratio.nodes import NodeSession
 from lossratio.testbed.local import LocalTestbed
 from lossratio.testbed.opening import open_testbed
@@ -47,6 +47,10 @@ from lossratio.trials.trial import Measurer
 from lossratio.trials.trial_input import TrialInput
 from lossratio.trials.trial_output import TrialOutput
 from lossratio_study.bridge import bridged
+
+# The name of the agent on a TG, for the program that runs there.
+sys.modules["lossratio_agent"] = the_agent
+from lossratio_otg.program import Tester  # noqa: E402
 
 
 @click.group(help=__doc__)

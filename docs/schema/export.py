@@ -17,6 +17,7 @@ from lossratio.results.kinds import built_in_results
 from lossratio.runs.job import JobFile
 from lossratio.topology import GeneratorSettings, RealGenerator, Topology, generator_settings
 from lossratio.traffic.profile import ProfileFile
+from lossratio_otg.generator import OtgTester
 
 _DIGEST = {
     "description": "The first 32 digits of the SHA-256 of all bytes of the file before this last field.",
@@ -25,7 +26,11 @@ _DIGEST = {
     "type": "string",
 }
 _PAGE = Path("reference", "topology.md")
-_MODELS: tuple[type[GeneratorSettings], ...] = (GeneratorSettings, RealGenerator, *generator_settings().values())
+_MODELS: tuple[type[GeneratorSettings], ...] = (
+    *(GeneratorSettings, RealGenerator),
+    *generator_settings().values(),
+    OtgTester,
+)
 """The page with tables, and the models whose fields are their rows."""
 _DIALECT = "https://json-schema.org/draft/2020-12/schema"
 

@@ -38,6 +38,14 @@ def how_to_install_package(name: str, pip: str = "pip") -> str:
     return f"{pip} install lossratio-{name} (in a clone: {pip} install ./{name})"
 
 
+def not_installed(what: str, name: str, package: str) -> str:
+    """The message that a plug-in, such as a ``command``, is in another package of the project: `package`, as above."""
+    return (
+        f"The {what} {name!r} belongs to lossratio-{package}, which is not installed: "
+        f"{how_to_install_package(package)}."
+    )
+
+
 @dataclass(frozen=True)
 class PluginGroup:
     """A group of entry points."""

@@ -153,9 +153,9 @@ def test_an_interface_that_is_not_there_is_refused_at_the_start():
     assert str(done.exception).startswith("There is no network interface 'eth\\x1b77' here. The interfaces are lo")
 
 
-def test_without_snappi_the_error_names_the_extra(monkeypatch):
+def test_without_snappi_the_error_names_it(monkeypatch):
     monkeypatch.setitem(sys.modules, "snappi", None)
-    with pytest.raises(TopologyError, match=r"Install the extra 'otg': pip install 'robotframework-lossratio\[otg\]'"):
+    with pytest.raises(TopologyError, match=r"needs the Python package snappi .*\. Install it: pip install snappi\."):
         OtgServer(Tester({}, "afpacket", 0.1, print), socket.socket())
 
 

@@ -9,9 +9,11 @@ from hypothesis import given, strategies as st
 from lossratio.agent.afpacket.frames import build_frames
 from lossratio.errors import TrafficError
 from lossratio.traffic import PortPair, TrafficPort, load_profile, make_configuration, profile_names
-from lossratio.traffic.otg import MOST_LISTED, checked, write_packet
 from lossratio_otg.flows import read_flows
+from lossratio_otg.headers import MOST_LISTED
+from lossratio_otg.models import checked
 from lossratio_otg.packets import FieldError, read_packet
+from lossratio_otg.written_packets import write_packet
 
 PAIR = PortPair(TrafficPort("port0", "tg0"), TrafficPort("port1", "tg1"))
 WEST, EAST = "02:00:00:00:00:01", "02:00:00:00:00:02"

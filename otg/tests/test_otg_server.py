@@ -9,9 +9,9 @@ from otg_parts import STATE, Generator, ask, serving
 from waiting import PATIENCE, wait_until
 
 from lossratio.traffic import AgentRefusalError
-from lossratio.traffic.otg import checked
 from lossratio.trials import DirectionCounters
 from lossratio_otg.flows import MOST_FLOWS
+from lossratio_otg.models import checked
 
 PORTS = [{"name": "a", "location": "tg0"}, {"name": "b", "location": "tg1"}]
 ETHERNET = {"choice": "ethernet", "ethernet": {}}

@@ -37,6 +37,7 @@ from lossratio.traffic import load_profile, profile_names
 from lossratio.traffic.headers import Headers, Ipv4, Ipv6, MplsLabel, PortHeader, VlanTag, Vxlan
 from lossratio.traffic.profile import ProfileFile, Reverse
 from lossratio.traffic.ranges import AddressRange
+from lossratio_otg.generator import OtgTester
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
@@ -128,7 +129,7 @@ REFERENCES = {
     "traffic-profiles": [
         *(ProfileFile, Headers, MplsLabel, Ipv4, Ipv6, PortHeader, Vxlan, Reverse, VlanTag, AddressRange)
     ],
-    "topology": [Topology, Node, Interface, Reservation, *generator_settings().values()],
+    "topology": [Topology, Node, Interface, Reservation, *generator_settings().values(), OtgTester],
     "hooks": [Hooks, Hook, CountersHook, DescribeHook],
 }
 """The models of files whose fields each page has."""
@@ -151,8 +152,8 @@ def test_the_profiles_in_the_reference_exist():
 
 def test_the_reference_has_the_settings_of_all_generators():
     names = {model.__name__ for model in generator_settings().values()}
-    assert {"XdpGenerator", "AutoGenerator", "OtgTester", "TrexGenerator"} <= names
-    assert generator_settings().keys() == {*GENERATORS.names(), "simulated"}
+    assert {"XdpGenerator", "AutoGenerator", "TrexGenerator"} <= names
+    assert generator_settings().keys() == {*(entry.name for entry in GENERATORS.own), "simulated"}
 
 
 def test_the_readme_can_be_read_in_two_minutes():

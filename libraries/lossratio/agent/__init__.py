@@ -20,7 +20,7 @@ from .core.frames_spec import (
     permutation,
     size_pattern,
 )
-from .core.generator import Generator, program_module
+from .core.generator import Generator, late_and_copies, program_module, unknown_latency
 from .core.headers import (
     ETHERNET,
     IPV4,
@@ -38,12 +38,12 @@ from .core.headers import (
 )
 from .core.links import Link
 from .core.neighbours import Question
-from .core.pacing import frames_within
+from .core.pacing import frames_within, pause
 from .core.packets import ETH_P_ALL, StampedFrame, have_stamps, open_packets, overlooked, receive_stamped
 from .core.passes import passes_of, why_not_in_kernel
-from .core.plan import LATENCY, Answer, Control, Exchange, Plan
+from .core.plan import FRAMES, HOLDS, LATENCY, Answer, Control, Exchange, Plan
 from .core.ports import links_in_use
-from .core.protocol import PROTOCOL, AgentError, Message
+from .core.protocol import PROTOCOL, AgentError, Check, Message, unsupported
 from .core.requests import Clock, Configure, Hello, Perform, Probe, Resolve, Stop, Through
 from .core.wire import (
     ARP_ETHERTYPE,

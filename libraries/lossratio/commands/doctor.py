@@ -20,7 +20,6 @@ _EXTRAS = {
     "history": ("trends and an archive of many runs", ("pyarrow", "duckdb", "fsspec")),
     "s3": ("an archive in an S3 object store", ("s3fs",)),
     "trex": ("the client of TRex", ("trex_stl_lib",)),
-    "otg": ("testers with the Open Traffic Generator API", ("snappi",)),
     "bench": ("benchmarks of searches", ("joblib", "pyarrow", "duckdb", "jumpavg")),
 }
 
@@ -62,8 +61,10 @@ def _groups() -> Iterator[tuple[str, list[_Line]]]:
     yield ("Optional: more load and more figures on this machine", list(_more_on_this_machine()))
     yield ("Optional: more devices to measure on this machine", list(_devices()))
     trex = _Line("TRex", _home_lacks("TREX_HOME", "_t-rex-64"), "a traffic generator")
-    server = _package("otg", "a tester for snappi scripts")
-    testers = [trex, *_extras("trex", "otg"), server]
+    otg = _package(
+        "otg", "testers with the Open Traffic Generator API, and a tester for snappi scripts"
+    )
+    testers = [trex, *_extras("trex"), otg]
     yield ("Optional: testers and devices of a lab", testers)
     git = _program("git", "bisection between revisions", "git")
     yield ("Optional: results of many runs", [*_extras("history", "s3"), git])

@@ -26,7 +26,7 @@ import click
 from lossratio.errors import FREE_SPACE, LossRatioError
 from lossratio.exit_status import MEANINGS, ExitStatus, status_of_error
 from lossratio.input_file import shown_name, way_to_read
-from lossratio.plugins import distribution_of, how_to_install_package, plugin_group
+from lossratio.plugins import distribution_of, not_installed, plugin_group
 from lossratio.shipped import did_you_mean, nearest
 from lossratio.units import printable
 from lossratio.version import __version__
@@ -227,11 +227,7 @@ class _Commands(click.Group):
     ) -> tuple[str | None, click.Command | None, list[str]]:
         names = self.list_commands(ctx)
         if args[0] in ELSEWHERE and args[0] not in names:
-            package = ELSEWHERE[args[0]]
-            ctx.fail(
-                f"The command {args[0]!r} belongs to lossratio-{package}, which is not installed: "
-                f"{how_to_install_package(package)}."
-            )
+            ctx.fail(not_installed("command", args[0], ELSEWHERE[args[0]]))
         _check_name(ctx, args[0], names)
         return super().resolve_command(ctx, args)
 

@@ -19,7 +19,7 @@ from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema, core_schema
 
 from lossratio.errors import TopologyError
-from lossratio.plugins import plugin_group
+from lossratio.plugins import not_installed, plugin_group
 from lossratio.records import FileModel
 from lossratio.topology.path import Interface
 from lossratio.topology.quantities import (
@@ -38,15 +38,11 @@ GENERATORS = plugin_group(
     error=TopologyError,
     base="lossratio.traffic.Generator",
     room="lossratio.traffic.generators",
-    own={
-        "afpacket": "own:AfPacket",
-        "auto": "own:Auto",
-        "otg": "otg:Otg",
-        "trex": "trex:Trex",
-        "xdp": "own:Xdp",
-    },
+    own={"afpacket": "own:AfPacket", "auto": "own:Auto", "trex": "trex:Trex", "xdp": "own:Xdp"},
 )
 """All generators of real frames."""
+_ELSEWHERE = {"otg": "otg"}
+"""The generators of the project's other packages by kind: the package's name after `lossratio-`."""
 _LATE_END_OF_SOFTWARE = 0.03
 _LATE_END_OF_CARDS = 0.001
 _LONGEST_SHOWN = 100
@@ -379,6 +375,8 @@ def settings_type(kind: str) -> type[GeneratorSettings]:
 
     names = GENERATORS.names()
     if kind not in names:
+        if kind in _ELSEWHERE:
+            raise TopologyError(not_installed("generator", kind, _ELSEWHERE[kind]))
         known = sorted({*_SETTINGS_HERE, *names})
         raise TopologyError(GENERATORS.unknown(kind[:_LONGEST_SHOWN], known))
 

@@ -56,10 +56,8 @@ _IF_KILLED = (
 
 def pack_agent() -> NodeProgram:
     """Packs the agent."""
-    # These two start or reach a server, which takes seconds.
-    return pack_program(
-        "agent", "lossratio-agent", "server", rooms=("bpf",), seldom=("otg", "trex")
-    )
+    # This one starts or reaches a server, which takes seconds.
+    return pack_program("agent", "lossratio-agent", "server", rooms=("bpf",), seldom=("trex",))
 
 
 class AgentRefusalError(TrafficError):

@@ -177,9 +177,8 @@ def _spread(spec: FramesSpec) -> FramesSpec:
 
     together = spec.order
     if together is not None:
-        streams, sizes = (
-            tuple(each[number] for number in numbers) for each in (together.streams, together.sizes)
-        )
+        streams = tuple(together.streams[number] for number in numbers)
+        sizes = tuple(together.sizes[number] for number in numbers)
         together = replace(together, streams=streams, sizes=sizes)
     return replace(spec, fields=tuple(fields), order=together)
 

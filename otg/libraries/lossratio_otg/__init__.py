@@ -1,1 +1,1 @@
-"""The Open Traffic Generator (OTG): the generators of lossratio behind its REST interface."""
+"""The Open Traffic Generator (OTG): lossratio drives its testers, and is one itself for scripts of snappi."""

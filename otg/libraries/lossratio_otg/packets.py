@@ -6,7 +6,7 @@ from typing import Any
 from lossratio.agent import HeaderField, SteppingField
 from lossratio.errors import TrafficError
 from lossratio.traffic import FrameHeaders
-from lossratio.traffic.otg import HEADERS, MOST_LISTED, is_given
+from lossratio_otg.headers import HEADERS, MOST_LISTED, is_given
 
 MOST_COUNTED = 1 << 20
 """The maximum number of values of a field that counts up."""

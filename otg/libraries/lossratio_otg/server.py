@@ -9,8 +9,8 @@ from typing import Any
 
 from lossratio.errors import LossRatioError
 from lossratio.input_file import parse_json
-from lossratio.traffic.otg import ModelError, checked, load_snappi
 from lossratio_otg.http_server import TOO_SLOW, LocalHandler, LocalServer
+from lossratio_otg.models import ModelError, checked, load_snappi
 from lossratio_otg.packets import FieldError
 from lossratio_otg.tester import BusyError, Tester
 

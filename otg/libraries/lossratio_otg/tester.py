@@ -8,7 +8,6 @@ from typing import Any
 from lossratio.errors import LossRatioError, NodeError
 from lossratio.input_file import shown_name
 from lossratio.traffic import AgentRefusalError
-from lossratio.traffic.otg import load_snappi
 from lossratio.version import __version__
 from lossratio_otg.captures import PortCaptures, read_captures
 from lossratio_otg.flows import (
@@ -24,6 +23,7 @@ from lossratio_otg.flows import (
     read_request,
 )
 from lossratio_otg.metrics import columns, flow_metric, no_counts, port_metric, report_of
+from lossratio_otg.models import load_snappi
 from lossratio_otg.packets import FieldError
 from lossratio_otg.runs import Counted, OwnGenerator, Run
 

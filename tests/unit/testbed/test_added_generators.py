@@ -129,6 +129,13 @@ def test_an_unknown_generator_is_refused_with_those_that_there_are(our_generator
         load_topology(topology(tmp_path, "{kind: plane, most: 1}"))
 
 
+def test_a_generator_of_another_package_of_ours_says_what_to_install(tmp_path, monkeypatch):
+    monkeypatch.setattr("lossratio.plugins._installed", lambda group, path: ())
+    text = "the generator 'otg' belongs to lossratio-otg, which is not installed: pip install lossratio-otg "
+    with pytest.raises(TopologyError, match=text):
+        load_topology(topology(tmp_path, "{kind: otg}"))
+
+
 @pytest.mark.parametrize(
     ("kind", "problem"),
     [

@@ -18,7 +18,7 @@ NO_TRAFFIC = SimpleNamespace(directions=())
 
 def test_the_settings_of_each_generator_are_those_that_its_class_names():
     kinds = [entry.name for entry in GENERATORS.own]
-    assert len(kinds) > 4
+    assert len(kinds) > 3
     for kind in kinds:
         assert load_generator(kind).settings_type is generator_settings()[kind]
 

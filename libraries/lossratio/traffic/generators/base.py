@@ -98,6 +98,10 @@ class Generator(ABC, Generic[SettingsT]):
     def ready(self) -> Mapping[str, Any]:
         """Makes sure that it can be used, and returns the options of its program, as JSON data."""
 
+    def options(self, configuration: Configuration) -> Mapping[str, Any]:
+        """The options of its program for a configuration: by default, those of `ready`, whatever the configuration."""
+        return self.ready()
+
     def port_name(self, port: Port) -> str:
         """The name of a port in its configuration: the Linux interface's, with its node if the TG has two.
 
@@ -159,7 +163,7 @@ class Generator(ABC, Generic[SettingsT]):
         Raises:
             TrafficError: If the agent refuses the configuration or does not answer, or its program cannot be read.
         """
-        options = self.ready()
+        options = self.options(configuration)
         program = None if self.program is None else self._program_sources(self.program)
         facts = agent.configure(
             configuration, generator=self.settings.kind, options=options, program=program

@@ -3,16 +3,9 @@
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from lossratio.agent import (
-    MAC_BYTES,
-    SERVICE_TAG,
-    FramesSpec,
-    HeaderField,
-    SteppingField,
-    headers_of,
-)
+from lossratio.agent import MAC_BYTES, SERVICE_TAG, FramesSpec, HeaderField, SteppingField, headers_of
 from lossratio.errors import TrafficError
-from lossratio.traffic.otg.headers import HEADERS, MOST_LISTED, is_given
+from lossratio_otg.headers import HEADERS, MOST_LISTED, is_given
 
 
 def write_packet(spec: FramesSpec, source_mac: str, destination_mac: str) -> list[dict[str, Any]]:
@@ -31,13 +24,7 @@ def write_packet(spec: FramesSpec, source_mac: str, destination_mac: str) -> lis
     macs = {"src": source_mac, "dst": destination_mac}
     ethernet, *packet = _written(data, spec.fields)
     return [
-        {
-            **ethernet,
-            "ethernet": {
-                **ethernet["ethernet"],
-                **{name: _value(mac) for name, mac in macs.items()},
-            },
-        },
+        {**ethernet, "ethernet": {**ethernet["ethernet"], **{name: _value(mac) for name, mac in macs.items()}}},
         *packet,
     ]
 
@@ -71,9 +58,7 @@ def _written(data: bytes, fields: Sequence[SteppingField]) -> Iterator[dict[str,
     )
 
 
-def _given(
-    field: HeaderField, number: int, start: int, fields: Sequence[SteppingField]
-) -> dict[str, Any] | None:
+def _given(field: HeaderField, number: int, start: int, fields: Sequence[SteppingField]) -> dict[str, Any] | None:
     """What a model says about a field of a header that begins at a place; None: it has the model's default."""
     first, end = start + field.first, start + field.end
     for each in fields:
@@ -90,10 +75,7 @@ def _pattern(field: HeaderField, stepping: SteppingField, base: int) -> dict[str
     if not stepping.is_shuffled:
         start = write(base + stepping.first)
         step = write(1)
-        return {
-            "choice": "increment",
-            "increment": {"start": start, "step": step, "count": stepping.count},
-        }
+        return {"choice": "increment", "increment": {"start": start, "step": step, "count": stepping.count}}
 
     if stepping.count > MOST_LISTED:
         raise TrafficError(
@@ -101,7 +83,4 @@ def _pattern(field: HeaderField, stepping: SteppingField, base: int) -> dict[str
             f"has {stepping.count:,}. Use 'order: increment' or fewer values."
         )
 
-    return {
-        "choice": "values",
-        "values": [write(base + stepping.first + offset) for offset in stepping.steps],
-    }
+    return {"choice": "values", "values": [write(base + stepping.first + offset) for offset in stepping.steps]}

@@ -12,11 +12,10 @@ from lossratio.agent import Configuration
 from lossratio.errors import LossRatioError, TopologyError
 from lossratio.nodes import NodeSession
 from lossratio.topology import Duration, Interface, Port, RealGenerator
-from lossratio.traffic.client import AgentClient
-from lossratio.traffic.generators.base import Generator
-from lossratio.traffic.otg.models import checked, load_snappi
-from lossratio.traffic.otg.packets import write_packet
+from lossratio.traffic import Generator
 from lossratio.yaml_file import Problem
+from lossratio_otg.models import checked, load_snappi
+from lossratio_otg.written_packets import write_packet
 
 _MOST_PATTERNS = 4
 _ASK = """
@@ -30,12 +29,7 @@ print(json.dumps([str(answer.get(name) or "unknown") for name in ("app_version",
 
 def _address(text: str) -> str:
     address = urlsplit(text)
-    if (
-        address.scheme not in ("http", "https")
-        or not address.hostname
-        or address.path.strip("/")
-        or address.query
-    ):
+    if address.scheme not in ("http", "https") or not address.hostname or address.path.strip("/") or address.query:
         raise ValueError("it must be an address such as https://10.0.0.5:8443")
     if address.username is not None:
         raise ValueError("it must not contain a user or a password")
@@ -69,17 +63,11 @@ class OtgTester(RealGenerator):
             if name not in self.ports:
                 yield ("generator", "ports"), f"the tester's location of port {name!r} is missing"
             if interface.mac_address is None:
-                yield (
-                    where,
-                    "the port's 'mac_address' is needed: the source of its frames, e.g. 02:00:00:00:00:01",
-                )
+                yield (where, "the port's 'mac_address' is needed: the source of its frames, e.g. 02:00:00:00:00:01")
 
             for field in ("address", "gateway"):
                 if getattr(interface, field):
-                    yield (
-                        (*where, field),
-                        "a tester's flows do not answer: give the DUT static neighbours",
-                    )
+                    yield ((*where, field), "a tester's flows do not answer: give the DUT static neighbours")
 
         if len(set(self.ports.values())) < len(self.ports):
             yield ("generator", "ports"), "two ports have the same location"
@@ -89,6 +77,7 @@ class Otg(Generator[OtgTester]):
     """A tester of the Open Traffic Generator."""
 
     settings_type = OtgTester
+    program = "lossratio_otg.program"
     runs_schedules = locates_running_losses = False
 
     @classmethod
@@ -101,9 +90,7 @@ class Otg(Generator[OtgTester]):
             yield str(error)
 
     @classmethod
-    def choices(
-        cls, settings: OtgTester, session: NodeSession, ports: Sequence[Port], cpus: int
-    ) -> Iterator[str]:
+    def choices(cls, settings: OtgTester, session: NodeSession, ports: Sequence[Port], cpus: int) -> Iterator[str]:
         """The tester's version, and what OTG cannot report."""
         try:
             app, models = _versions(settings, session)
@@ -112,26 +99,24 @@ class Otg(Generator[OtgTester]):
             return
         yield f"tester: {app}, OTG {models}"
         yield (
-            "OTG has no bursts with a checked rate and no schedules, and reports only least, mean and largest "
-            "latency"
+            "OTG has no bursts with a checked rate and no schedules, and reports only least, mean and largest latency"
         )
         if session.node.is_here:
             yield "the reservation is a file of this machine: users of the tester on other machines do not see it"
 
     def ready(self) -> Mapping[str, Any]:
-        """See `Generator.ready`: how the tester is reached; `configure` adds its configuration."""
+        """See `Generator.ready`: how the tester is reached."""
         settings = self.settings
         names = ("verify", "timeout", "metrics_delay")
         return {"address": settings.api, **{name: getattr(settings, name) for name in names}}
 
-    def configure(self, agent: AgentClient, configuration: Configuration) -> Mapping[str, Any]:
-        """See `Generator.configure`; the models check the configuration before it is sent."""
+    def options(self, configuration: Configuration) -> Mapping[str, Any]:
+        """See `Generator.options`: also the tester's configuration, which the models have checked."""
         # Other configurations of the tester have no ports with these names.
         token = secrets.token_hex(4)
         ports = {name: f"{name} {token}" for name in configuration.ports}
         config = checked("Config", self._config(configuration, ports))
-        options = {**self.ready(), "config": config, "ports": ports}
-        return agent.configure(configuration, generator=self.settings.kind, options=options)
+        return {**self.ready(), "config": config, "ports": ports}
 
     def port_name(self, port: Port) -> str:
         """See `Generator.port_name`: the name in the topology file."""
@@ -144,9 +129,7 @@ class Otg(Generator[OtgTester]):
             TopologyError: If it is not there.
         """
         if port.interface.mac_address is None:
-            raise TopologyError(
-                f"{port}: the tester needs the port's 'mac_address' in the topology file."
-            )
+            raise TopologyError(f"{port}: the tester needs the port's 'mac_address' in the topology file.")
         return port.interface.mac_address.lower()
 
     def _config(self, configuration: Configuration, ports: Mapping[str, str]) -> dict[str, Any]:
@@ -163,16 +146,11 @@ class Otg(Generator[OtgTester]):
             size: dict[str, Any] = {"choice": "fixed", "fixed": frames.max_size}
             if len(frames.sizes) > 1:
                 pairs = [{"size": each, "weight": float(weight)} for each, weight in frames.sizes]
-                size = {
-                    "choice": "weight_pairs",
-                    "weight_pairs": {"choice": "custom", "custom": pairs},
-                }
+                size = {"choice": "weight_pairs", "weight_pairs": {"choice": "custom", "custom": pairs}}
 
             source = ports[direction.transmit]
             _, _, short = source.rpartition(" ")
-            packet = write_packet(
-                frames, macs[direction.transmit], direction.destination_mac or macs[sink]
-            )
+            packet = write_packet(frames, macs[direction.transmit], direction.destination_mac or macs[sink])
             flow = {
                 "name": f"{direction.name} {short}",
                 "tx_rx": {"choice": "port", "port": {"tx_name": source, "rx_names": [ports[sink]]}},
@@ -181,17 +159,13 @@ class Otg(Generator[OtgTester]):
             }
             flows.append(flow)
 
-        located = [
-            {"name": own, "location": self.settings.ports[name]} for name, own in ports.items()
-        ]
+        located = [{"name": own, "location": self.settings.ports[name]} for name, own in ports.items()]
         return {"ports": located, "flows": flows}
 
 
 def _versions(settings: OtgTester, session: NodeSession) -> tuple[str, str]:
     timeout = f"{settings.timeout:g}"
-    asked = session.run(
-        settings.python, "-c", _ASK, settings.api, str(settings.verify), timeout, check=False
-    )
+    asked = session.run(settings.python, "-c", _ASK, settings.api, str(settings.verify), timeout, check=False)
     try:
         app, models = json.loads(asked.stdout)
     except ValueError as error:

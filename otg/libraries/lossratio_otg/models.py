@@ -4,7 +4,6 @@ from collections.abc import Mapping
 from typing import Any
 
 from lossratio.errors import TopologyError, TrafficError
-from lossratio.plugins import how_to_install
 
 
 class ModelError(TrafficError):
@@ -21,8 +20,7 @@ def load_snappi() -> Any:
         import snappi
     except ImportError as error:
         raise TopologyError(
-            f"The Open Traffic Generator needs the Python package snappi ({error}). Install the extra 'otg': "
-            f"{how_to_install('otg')}."
+            f"The Open Traffic Generator needs the Python package snappi ({error}). Install it: pip install snappi."
         ) from error
     return snappi
 

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """A generator whose frames a tester of the Open Traffic Generator (OTG) sends and counts, controlled over REST.
 
-It has one flow for each direction, counted by the metrics of ports.
+The agent runs it on the TG, so it imports only the agent and the standard library. It has one flow for each
+direction, counted by the metrics of ports.
 """
 
 from __future__ import annotations
@@ -9,19 +10,21 @@ from __future__ import annotations
 import json
 import ssl
 import time
+from collections.abc import Mapping
 from contextlib import suppress
 from http.client import HTTPConnection, HTTPException, HTTPSConnection
-from typing import Any, Mapping
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
-from ..core.configuration import Configuration, Direction
-from ..core.generator import late_and_copies, unknown_latency
-from ..core.pacing import frames_within, pause
-from ..core.plan import FRAMES, HOLDS, LATENCY, Answer, Control, Plan
-from ..core.protocol import AgentError, Check, Message, unsupported
+if TYPE_CHECKING:
+    from lossratio import agent
+else:
+    import lossratio_agent as agent
 
-TESTER, TESTER_LOST = "tester", "server_lost"
-"""Kinds of errors: the tester refused a request; the tester does not answer, or has forgotten its configuration."""
+TESTER = "tester"
+"""Kind of the error if the tester refused a request."""
+TESTER_LOST = "server_lost"
+"""Kind of the error if the tester does not answer, or has forgotten its configuration."""
 _LONGEST_SHOWN = 500
 _MOST_BYTES = 1 << 24
 
@@ -43,7 +46,7 @@ class Tester:
         answer = self.ask("GET", "/capabilities/version")
         return f"{answer.get('app_version') or 'unknown'} (OTG {answer.get('api_spec_version') or 'unknown'})"
 
-    def configure(self, config: Message) -> None:
+    def configure(self, config: agent.Message) -> None:
         """Gives it a configuration, which replaces any other."""
         self.ask("POST", "/config", config)
 
@@ -52,7 +55,7 @@ class Tester:
         flow_transmit = {"choice": "flow_transmit", "flow_transmit": {"state": state}}
         self.ask("POST", "/control/state", {"choice": "traffic", "traffic": flow_transmit})
 
-    def metrics(self, kind: str) -> dict[str, Message]:
+    def metrics(self, kind: str) -> dict[str, agent.Message]:
         """The metrics of all ports, or of all flows, by name.
 
         Raises:
@@ -63,13 +66,13 @@ class Tester:
             found = {str(each["name"]): each for each in answer.get(f"{kind}_metrics") or ()}
         except (KeyError, TypeError) as error:
             text = f"{self.address} did not answer with the metrics of its {kind}s."
-            raise AgentError(TESTER, text) from error
+            raise agent.AgentError(TESTER, text) from error
         if not found:
             text = f"The tester {self.address} no longer has a configuration. Was it restarted?"
-            raise AgentError(TESTER_LOST, text)
+            raise agent.AgentError(TESTER_LOST, text)
         return found
 
-    def ask(self, method: str, path: str, contents: Any = None) -> Message:
+    def ask(self, method: str, path: str, contents: Any = None) -> agent.Message:
         """Sends a request, and returns the answer.
 
         Raises:
@@ -86,12 +89,12 @@ class Tester:
         except (OSError, HTTPException) as error:
             self.close()
             text = f"The tester {self.address} does not answer {method} {path}: {error or type(error).__name__}."
-            raise AgentError(
+            raise agent.AgentError(
                 TESTER_LOST, f"{text} Start it, or correct the generator's 'api' in the topology file."
             ) from error
         except ValueError as error:
             self.close()
-            raise AgentError(
+            raise agent.AgentError(
                 TESTER,
                 f"{self.address} answers {method} {path}, but not with JSON, so it is not a tester. Correct the "
                 "generator's 'api' in the topology file.",
@@ -104,7 +107,9 @@ class Tester:
             else:
                 text = str(answer)
 
-            raise AgentError(TESTER, f"The tester {self.address} refused {method} {path}: {text[:_LONGEST_SHOWN]}")
+            raise agent.AgentError(
+                TESTER, f"The tester {self.address} refused {method} {path}: {text[:_LONGEST_SHOWN]}"
+            )
 
         return answer
 
@@ -143,19 +148,21 @@ class OtgGenerator:
 
     def __init__(
         self,
-        configuration: Configuration,
+        configuration: agent.Configuration,
         address: str,
         verify: bool,
         timeout: float,
         metrics_delay: float,
-        config: Message,
+        config: agent.Message,
         ports: Mapping[str, str],
     ) -> None:
         self._configuration = configuration
         self._directions = configuration.directions
         self._tester = Tester(address, verify, timeout)
         self._delay = metrics_delay
-        self._config, self._ports = config, ports
+        self._config = config
+        self._ports = ports
+
         self._is_running = False
         self._started = 0.0
         self._load = 0.0
@@ -166,11 +173,11 @@ class OtgGenerator:
         # A tester may refuse it; better now than in the first trial.
         self._tester.configure(self._with_flows(1000.0 / min(each.load_share for each in self._directions), 1.0))
 
-    def facts(self) -> Message:
+    def facts(self) -> agent.Message:
         """The tester, and what OTG cannot report."""
         return {
             "generator": "otg",
-            "can": [FRAMES, LATENCY, HOLDS],
+            "can": [agent.FRAMES, agent.LATENCY, agent.HOLDS],
             "version": self._version,
             "unknown": ["frames that the generator dropped", "foreign frames", "begin and end of the traffic"],
             "integrity": {
@@ -181,21 +188,21 @@ class OtgGenerator:
             "ports": dict(self._ports),
         }
 
-    def run(self, plan: Plan, control: Control) -> Answer:
+    def run(self, plan: agent.Plan, control: agent.Control) -> agent.Answer:
         """See `Generator.run`. Of latency, the models have only minimum, mean and maximum."""
         if not plan.steps:
-            return Answer([], late=self._late())
+            return agent.Answer([], late=self._late())
         if plan.is_endless:
-            return Answer(self._send_until_stopped(plan.load, control))
+            return agent.Answer(self._send_until_stopped(plan.load, control))
         counters = self._send(plan, control.check)
         if not plan.latency:
-            return Answer(counters)
+            return agent.Answer(counters)
         metrics = self._tester.metrics("flow")
         flows = zip(counters, self._config["flows"])
         latency = [_latency(each, metrics.get(flow["name"], {}).get("latency") or {}) for each, flow in flows]
-        return Answer(counters, latency)
+        return agent.Answer(counters, latency)
 
-    def _send_until_stopped(self, load: float, control: Control) -> list[Message]:
+    def _send_until_stopped(self, load: float, control: agent.Control) -> list[agent.Message]:
         self._begin(load, None)
         control.has_begun()
         try:
@@ -205,8 +212,8 @@ class OtgGenerator:
                     # A sign of life for the tester.
                     self._read()
                 time.sleep(_POLL_SECONDS)
-        except AgentError:
-            with suppress(AgentError):
+        except agent.AgentError:
+            with suppress(agent.AgentError):
                 self._end()
             raise
 
@@ -222,26 +229,27 @@ class OtgGenerator:
     def _late(self) -> dict[str, list[int]]:
         late = {}
         for name, (_, received) in self._read().items():
-            count, _, missing = late_and_copies(received - self._counted[name], self._missing[name])
+            count, _, missing = agent.late_and_copies(received - self._counted[name], self._missing[name])
             late[name] = [count]
-            self._counted[name], self._missing[name] = received, missing or 0
+            self._counted[name] = received
+            self._missing[name] = missing or 0
         return late
 
     def close(self) -> None:
         """See `Generator.close`."""
         # A tester that does not answer cannot be stopped.
-        with suppress(AgentError):
+        with suppress(agent.AgentError):
             self._end()
         self._tester.close()
 
-    def _send(self, plan: Plan, check: Check) -> list[Message]:
+    def _send(self, plan: agent.Plan, check: agent.Check) -> list[agent.Message]:
         if plan.ramp:
-            raise unsupported("OTG has no ramp before a flow. Measure with ramp=0.")
+            raise agent.unsupported("OTG has no ramp before a flow. Measure with ramp=0.")
 
         duration = plan.duration
         packets = self._begin(plan.load, duration, latency=plan.latency)
         begun = time.monotonic()
-        pause(duration, check)
+        agent.pause(duration, check)
         elapsed = self._wait(packets, begun + duration, 3.0 * duration + _PATIENCE, check) - self._started
         self._is_running = False
         counts = self._settled(check)
@@ -253,7 +261,7 @@ class OtgGenerator:
             self._counters(
                 direction,
                 counts[direction.name],
-                frames_within(elapsed, self._rate(plan.load, direction)) if is_slow else packets[direction.name],
+                agent.frames_within(elapsed, self._rate(plan.load, direction)) if is_slow else packets[direction.name],
                 elapsed if is_slow else duration,
                 0.0 if is_slow else max(0.0, longer),
             )
@@ -269,14 +277,14 @@ class OtgGenerator:
         self._tester.transmit("start")
         if duration is None:
             return {}
-        return {each.name: frames_within(duration, self._rate(load, each)) for each in self._directions}
+        return {each.name: agent.frames_within(duration, self._rate(load, each)) for each in self._directions}
 
     def _end(self) -> None:
         if self._is_running:
             self._is_running = False
             self._tester.transmit("stop")
 
-    def _wait(self, packets: Mapping[str, int], due: float, patience: float, check: Check) -> float:
+    def _wait(self, packets: Mapping[str, int], due: float, patience: float, check: agent.Check) -> float:
         """Waits until all packets have left; returns when that was seen."""
         while True:
             counts = self._read()
@@ -286,23 +294,23 @@ class OtgGenerator:
 
             if now > due + patience:
                 sent = ", ".join(f"{name}: {counts[name][0]} of {number}" for name, number in packets.items())
-                with suppress(AgentError):
+                with suppress(agent.AgentError):
                     self._end()
-                raise AgentError(
+                raise agent.AgentError(
                     "stalled",
                     f"The tester {self._tester.address} did not send its frames, or its metrics do not change: "
                     f"{patience:.0f} s after the end of the traffic, its ports had sent {sent}. Look at the tester, "
                     "or measure at lower loads (max_rate).",
                 )
 
-            pause(_POLL_SECONDS, check)
+            agent.pause(_POLL_SECONDS, check)
 
-    def _settled(self, check: Check) -> dict[str, tuple[int, int]]:
+    def _settled(self, check: agent.Check) -> dict[str, tuple[int, int]]:
         """The counts after frames in flight had their time, and metrics no longer lagged."""
-        pause(self._configuration.settle_time, check)
+        agent.pause(self._configuration.settle_time, check)
         counts = self._read()
         while any(received < sent for sent, received in counts.values()):
-            pause(self._delay, check)
+            agent.pause(self._delay, check)
             before = counts
             counts = self._read()
             if before == counts:
@@ -324,15 +332,15 @@ class OtgGenerator:
                 for name, (source, sink) in ends.items()
             }
         except (KeyError, TypeError, ValueError) as error:
-            raise AgentError(
+            raise agent.AgentError(
                 TESTER,
                 f"The tester {self._tester.address} no longer has counts for these ports ({error}). Another "
                 "client may have changed its configuration. Measure again when nobody else uses the tester.",
             ) from error
 
     def _counters(
-        self, direction: Direction, counts: tuple[int, int], intended: int, elapsed: float, stretch: float
-    ) -> Message:
+        self, direction: agent.Direction, counts: tuple[int, int], intended: int, elapsed: float, stretch: float
+    ) -> agent.Message:
         sent, received = counts
         return {
             "name": direction.name,
@@ -348,17 +356,17 @@ class OtgGenerator:
             "examination": None,
         }
 
-    def _rate(self, load: float, direction: Direction) -> int:
+    def _rate(self, load: float, direction: agent.Direction) -> int:
         # Trials have loads with whole rates; for any other load, the counters show what happened.
         return max(1, round(load * direction.load_share))
 
-    def _with_flows(self, load: float, duration: float | None, *, latency: bool = False) -> Message:
+    def _with_flows(self, load: float, duration: float | None, *, latency: bool = False) -> agent.Message:
         flows = []
         for flow, direction in zip(self._config["flows"], self._directions):
             rate = self._rate(load, direction)
-            lasts: Message = {"choice": "continuous", "continuous": {}}
+            lasts: agent.Message = {"choice": "continuous", "continuous": {}}
             if duration is not None:
-                lasts = {"choice": "fixed_packets", "fixed_packets": {"packets": frames_within(duration, rate)}}
+                lasts = {"choice": "fixed_packets", "fixed_packets": {"packets": agent.frames_within(duration, rate)}}
             metrics: dict[str, Any] = {"enable": True}
             if latency:
                 metrics["latency"] = {"enable": True, "mode": "store_forward"}
@@ -366,9 +374,9 @@ class OtgGenerator:
         return {**self._config, "flows": flows}
 
 
-def _latency(counters: Message, found: Message) -> Message:
+def _latency(counters: agent.Message, found: agent.Message) -> agent.Message:
     answer = {
-        **unknown_latency(counters["name"], 1 / _NANOSECONDS),
+        **agent.unknown_latency(counters["name"], 1 / _NANOSECONDS),
         "sent_frames": counters["sent_frames"],
         "received_frames": counters["received_frames"],
     }
@@ -377,3 +385,8 @@ def _latency(counters: Message, found: Message) -> Message:
         return {**answer, **{name: float(found[own]) / _NANOSECONDS for name, own in names.items()}}
     except (KeyError, TypeError, ValueError):
         return {**answer, "error": "The tester gave no latency for this flow."}
+
+
+def make_generator(configuration: agent.Configuration, options: agent.Message) -> OtgGenerator:
+    """Makes the generator; the options are its other arguments."""
+    return OtgGenerator(configuration, **options)

@@ -8,7 +8,8 @@ from at_least_one import at_least_one
 
 from lossratio.errors import TrafficError
 from lossratio.traffic import PortPair, TrafficPort, load_profile, make_configuration
-from lossratio.traffic.otg import HEADERS, write_packet
+from lossratio_otg.headers import HEADERS
+from lossratio_otg.written_packets import write_packet
 
 PAIR = PortPair(TrafficPort("port0", "tg0"), TrafficPort("port1", "tg1"))
 

@@ -11,11 +11,11 @@ from ports import refusing_port
 from waiting import PATIENCE
 
 from lossratio.agent.core.protocol import AgentError, ControllerGoneError
-from lossratio.agent.otg import generator as program
 from lossratio.traffic import PortPair, TrafficPort, load_profile, make_configuration
 from lossratio.traffic.answers import read_counters
 from lossratio.trials.counters import output_from_counters
 from lossratio.trials.trial_input import TrialInput
+from lossratio_otg import program
 
 PAIR = PortPair(TrafficPort("port0", "port0"), TrafficPort("port1", "port1"))
 NAMES = ("port0>port1", "port1>port0")
@@ -83,7 +83,7 @@ def made(monkeypatch):
     monkeypatch.setattr(program, "Tester", StandIn)
     monkeypatch.setattr(program, "_PATIENCE", 0.1)
     monkeypatch.setattr(program, "time", clock)
-    monkeypatch.setattr(program, "pause", clock.pause)
+    monkeypatch.setattr(program.agent, "pause", clock.pause)
     configuration = make_configuration(load_profile("ethip4-udp", frame_size=64), [PAIR], settle_time=0.0)
     flows = [
         {"name": name, "tx_rx": {"choice": "port", "port": {"tx_name": f"{ends[0]} t", "rx_names": [f"{ends[1]} t"]}}}
@@ -119,7 +119,7 @@ def test_metrics_that_are_behind_are_waited_for(made):
 def test_a_tester_that_was_slow_leaves_frames_unsent(made, monkeypatch):
     clock = iter([0.0, 0.0, 0.0, 0.5, 0.5])
     monkeypatch.setattr(program.time, "monotonic", lambda: next(clock, 0.5))
-    monkeypatch.setattr(program, "pause", lambda *_: None)
+    monkeypatch.setattr(program.agent, "pause", lambda *_: None)
     output = measured(made)
     assert [(each.intended_frames, each.sent_frames) for each in output.directions] == [(500, 20)] * 2
     assert output.unsent_frames == pytest.approx(960, abs=4)
