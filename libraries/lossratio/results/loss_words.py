@@ -229,7 +229,7 @@ def value_in_words(field: str, value: int) -> str:
 
 
 def flows_in_words(effect: Effect, losses: Losses) -> str:
-    """The flows that lose more: how many, the first of them, and what they have in common.
+    """The flows that lose more: how many, and what they have in common, or else their numbers.
 
     Args:
         effect: The effect.
@@ -244,19 +244,15 @@ def flows_in_words(effect: Effect, losses: Losses) -> str:
     if name is not None:
         return f"{many}: {name}"
 
-    first = [str(flow) for flow in np.flatnonzero(members)[:_FIRST_ONES].tolist()]
+    numbers = np.flatnonzero(members).tolist()
+    if count == 1:
+        return f"{many} (number {numbers[0]})"
+    if count > _FIRST_ONES and numbers[-1] - numbers[0] == count - 1:
+        return f"{many} (numbers {numbers[0]} to {numbers[-1]})"
+    first = [str(flow) for flow in numbers[:_FIRST_ONES]]
     if count > _FIRST_ONES:
         first.append("...")
-    shown = f"{many} ({'number' if count == 1 else 'numbers'} {', '.join(first)})"
-    queues = round(counted / count)
-    deviation = (counted / queues * (1.0 - 1.0 / queues)) ** 0.5
-    if (
-        2 <= queues <= _MOST_QUEUES
-        and abs(count - counted / queues) <= deviation
-        and count > _FIRST_ONES
-    ):
-        shown += f", about as many as one of {queues} queues gets"
-    return shown
+    return f"{many} (numbers {', '.join(first)})"
 
 
 def _name_of(members: Flags, losses: Losses) -> str | None:

@@ -64,6 +64,15 @@ def test_a_device_that_loses_no_connection_may_establish_more(tmp_path):
     )
 
 
+def test_connections_that_the_generator_did_not_open_are_not_said_to_be_opened(tmp_path):
+    result = measured(tmp_path, "rate: 20 kcps, burst: 400", trials=1, max_load=10_000.0)
+    counts = {"sent_frames": 3_000, "unsent_frames": 7_000, "lost_frames": 0, "directions": ()}
+    starved = result.trials[0].model_copy(update=counts)
+    text = message(result.model_copy(update={"trials": (starved,)}))
+    assert "when about 3,000 (10,000 asked) are opened each second" in text
+    assert "opened at about 3,000 connections/s (10,000 asked)" in text
+
+
 def test_it_can_be_demanded(tmp_path):
     result = measured(tmp_path, "rate: 20 kcps, burst: 400")
     require_mrr(result, 20_000.0)
