@@ -115,7 +115,8 @@ def moments_in_words(effect: Effect, own: Sequence[Seen], *, is_last: bool) -> s
     cuts = [_edge_of(one.losses, is_last=is_last) for one in own]
     times = [one.losses.step_s * cut for one, cut in zip(own, cuts, strict=True)]
     # What is said holds for each trial and direction, not only for most of them.
-    moment = _shortened(min(times) if is_last else max(times))
+    moments = [_shortened(time) for time in (min(times), max(times))]
+    moment = moments[0 if is_last else 1]
     whole = _shortened(median(one.losses.duration_s for one in own))
     lossless = moment if is_last else whole - moment
     if lossless < _LEAST_LOSSLESS * whole:
@@ -126,7 +127,8 @@ def moments_in_words(effect: Effect, own: Sequence[Seen], *, is_last: bool) -> s
         )
 
     share = format_ratio(_share_beside(own, cuts, is_last=is_last))
-    place = f"after {moment:g} s of {whole:g} s{at_most}"
+    between = range_in_words(*(f"{each:g}" for each in moments))
+    place = f"after {between} s of {whole:g} s{at_most}"
     if is_last:
         return f"Losses begin {place}: no frame is lost before that, and {share} after it"
     return f"Losses end {place}: {share} of the frames are lost until then, and none after it"
