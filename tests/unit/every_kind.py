@@ -10,7 +10,6 @@ _ASKED = {
     "back_to_back": {"throughput": "150 kfps", "repeats": 2},
     "confirmation": {"load": "100 kfps", "loss_ratio": 1e-3, "longest": 50.0},
     "connection_rate": {"min_load": "50 kcps"},
-    "critical_connection_rate": {"timeout": 10.0},
     "critical_load": {"timeout": 10.0},
     "frame_loss": {"max_load": "149999 fps"},
     "latency": {"points": ["12345 fps", "10 kfps"], "duration": 0.5},

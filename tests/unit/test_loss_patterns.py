@@ -78,7 +78,7 @@ PORTS = (
 )
 HALF = set(np.random.default_rng(7).permutation(254)[:127].tolist())
 QUARTER = set(np.random.default_rng(9).permutation(254)[:61].tolist())
-AS_ONE_OF_8 = "are of 32 of 254 flows (numbers 3, 4, 17, ...), about as many as one of 8 queues gets"
+AS_ONE_OF_8 = "are of 32 of 254 flows (numbers 3, 4, 17, ...)"
 FAULTS = {
     "a queue": (
         spec(254),
@@ -105,23 +105,29 @@ FAULTS = {
         {},
         "flows: queue 3 of 8, by the hash of addresses and ports that network cards use (RSS); these",
     ),
+    "flows that follow each other": (
+        spec(254),
+        of_flows(set(range(34, 63)), 0.5),
+        {},
+        "are of 29 of 254 flows (numbers 34 to 62); these lose ",
+    ),
     "half of the flows": (
         spec(254),
         of_flows(HALF),
         {},
-        "are of 127 of 254 flows (numbers 0, 1, 2, ...), about as many as one of 2 queues gets; these lose every frame",
+        "are of 127 of 254 flows (numbers 0, 1, 2, ...); these lose every frame",
     ),
     "half of the frames of a quarter of the flows": (
         spec(254),
         of_flows(QUARTER, 0.5),
         {},
-        "are of 61 of 254 flows (numbers 5, 13, 14, ...), about as many as one of 4 queues gets; these lose 5",
+        "are of 61 of 254 flows (numbers 5, 13, 14, ...); these lose 5",
     ),
     "few frames of a quarter of the flows": (
         spec(254),
         of_flows(QUARTER, 0.08),
         {"duration": 0.3},
-        "are of 61 of 254 flows (numbers 5, 13, 14, ...), about as many as one of 4 queues gets; these lose ",
+        "are of 61 of 254 flows (numbers 5, 13, 14, ...); these lose ",
     ),
     "half of the frames of a flow": (
         spec(8),

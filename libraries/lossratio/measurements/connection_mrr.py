@@ -23,7 +23,9 @@ from lossratio.results import (
     MaxLoad,
     headline,
     in_trials_of,
+    load_in_words,
     numbers,
+    offered_in,
     rate_in_words,
     value_line,
 )
@@ -116,7 +118,7 @@ def _found(result: ConnectionMrrResult) -> Iterator[str]:
     """What is established while connections are opened at the maximum load."""
     if result.connections is not None:
         mean = rate_in_words(result.connections.mean_per_second, "connections/s")
-        opened = rate_in_words(result.max_load.rate.per_interface_fps)
+        opened = _opened_in_words(result)
         more, length = "", in_trials_of(result.trials)
         if not result.connections.lost_connections:
             more = ": no connection is lost, so a higher rate may be possible"
@@ -128,8 +130,8 @@ def _numbers(result: ConnectionMrrResult) -> Iterator[str]:
     """Mean, standard deviation, and lost connections."""
     found = result.connections
     if found is not None:
-        rate = result.max_load.rate.per_interface_fps
-        yield f"connections established ({trials_counted(len(found.values))}, opened at {rate:,.0f} connections/s)"
+        rate = _opened_in_words(result, "connections/s")
+        yield f"connections established ({trials_counted(len(found.values))}, opened at {rate})"
         yield value_line("mean", found.mean_per_second, CONNECTIONS_PER_SECOND)
         if len(found.values) > 1:
             yield value_line("standard deviation", found.stdev_per_second, CONNECTIONS_PER_SECOND)
@@ -138,6 +140,11 @@ def _numbers(result: ConnectionMrrResult) -> Iterator[str]:
             "lost", f"{lost}; {found.unsent_connections:,} unsent, which does not count as loss"
         )
     yield from lines_of_losses(result)
+
+
+def _opened_in_words(result: ConnectionMrrResult, unit: str = "") -> str:
+    """The rate at which connections were opened, as far as the generator opened them."""
+    return load_in_words(result.max_load.rate.per_interface_fps, offered_in(result.trials), unit)
 
 
 class ConnectionMrrView(MaximumRateView[ConnectionMrrResult]):

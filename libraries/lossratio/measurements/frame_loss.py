@@ -17,6 +17,7 @@ from lossratio.records import FrameCount, Rate, Ratio, Record, Seconds
 from lossratio.results import (
     USUAL,
     MaxLoad,
+    Offered,
     Picture,
     Rfc2544Row,
     Trial,
@@ -26,7 +27,9 @@ from lossratio.results import (
     headline,
     in_full,
     in_trials_of,
+    load_in_words,
     numbers,
+    offered_in,
     rate_in_words,
     size_in_words,
     value_line,
@@ -196,9 +199,9 @@ THEORETICAL = "theoretical maximum"
 """The name of the maximum frame rate of the links."""
 
 
-def _loads_in_words(losses: Sequence[LossAtLoad]) -> str:
+def _loads_in_words(losses: Sequence[LossAtLoad], offered: Sequence[Offered]) -> str:
     """One or several loads in words, from the largest on, e.g. ``120,000 and 80,000``."""
-    loads = [rate_in_words(loss.load.per_interface_fps) for loss in losses]
+    loads = [load_in_words(loss.load.per_interface_fps, offered) for loss in losses]
     if len(loads) <= 2:
         return " and ".join(loads)
     return f"{len(loads)} loads from {loads[0]} down to {loads[-1]}"
@@ -212,11 +215,12 @@ def _found(result: FrameLossResult) -> Iterator[str]:
         return
 
     most = loads[0]
-    load = rate_in_words(most.load.per_interface_fps, frames_in_words(result.conditions))
+    sums = offered_in(result.trials)
+    load = load_in_words(most.load.per_interface_fps, sums, frames_in_words(result.conditions))
     offered = f"the maximum load of {load}"
     offered += in_trials_of(result.trials)
     if most.unsent_share:
-        offered += f", of which the generator left {format_ratio(most.unsent_share)} unsent"
+        offered += f" (the generator left {format_ratio(most.unsent_share)} unsent)"
     smallest = list(takewhile(lambda loss: not loss.frame_loss_ratio, reversed(loads[1:])))
     if not most.frame_loss_ratio and len(smallest) < len(loads) - 1:
         yield f"Frame loss rate: no frame is lost at {offered}, but frames are missing at smaller loads."
@@ -224,7 +228,7 @@ def _found(result: FrameLossResult) -> Iterator[str]:
 
     below = ""
     if smallest:
-        below = f", and none at {_loads_in_words(smallest[::-1])}"
+        below = f", and none at {_loads_in_words(smallest[::-1], sums)}"
     elif len(loads) > 1:
         below = ", and some at the smallest load, too"
     if not most.frame_loss_ratio:

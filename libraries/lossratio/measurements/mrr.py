@@ -31,6 +31,7 @@ from lossratio.results import (
     in_full,
     in_trials_of,
     kind_of,
+    load_in_words,
     not_lost_in_words,
     numbers,
     offered_in,
@@ -216,7 +217,8 @@ def _found(result: MrrResult) -> Iterator[str]:
         return
 
     forwarded = _forwarded_in_words(mrr, result.conditions)
-    found = f"MRR: forwards {forwarded} at the maximum load of {rate_in_words(offered)}"
+    load = load_in_words(offered, offered_in(result.trials))
+    found = f"MRR: forwards {forwarded} at the maximum load of {load}"
     found += in_trials_of(result.trials)
     if mrr.loss_ratio_of_sent is None:
         yield f"{found}."

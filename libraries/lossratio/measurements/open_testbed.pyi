@@ -24,7 +24,6 @@ from lossratio.measurements.confirmation import ConfirmationResult
 from lossratio.measurements.connection_capacity import ConnectionCapacityResult
 from lossratio.measurements.connection_mrr import ConnectionMrrResult
 from lossratio.measurements.connection_rate import ConnectionRateResult
-from lossratio.measurements.connection_soak import ConnectionSoakResult
 from lossratio.measurements.connection_teardown import ConnectionTeardownResult
 from lossratio.measurements.frame_loss import FrameLossResult
 from lossratio.trials.counters import Integrity
@@ -167,32 +166,6 @@ class OpenTestbed(Testbed):
         name: str | None = None,
         on_progress: Callable[[Any], None] | None = None,
     ) -> ConnectionRateResult: ...
-    def critical_connection_rate(
-        self,
-        frame_size: str | int,
-        profile: str = "ethip4-udp-connections",
-        *,
-        max_load: float | str | None = ...,
-        min_load: float | str | None = ...,
-        rest: float | str = ...,
-        target_loss_ratio: float | str = ...,
-        timeout: float | str = ...,
-        rarest: float | str | None = ...,
-        precision: float | str | None = ...,
-        likelihood: LikelihoodName = ...,
-        selection: SelectionName = ...,
-        trial_duration: float | str = ...,
-        warm_start: Any = ...,
-        answer_ratio: float | str = ...,
-        data_frames: int = ...,
-        closing: Literal['fin', 'rst'] | None = ...,
-        stateless: bool = ...,
-        dut: str | None = None,
-        options: AnyOptions | None = None,
-        bidirectional: bool | None = None,
-        name: str | None = None,
-        on_progress: Callable[[Any], None] | None = None,
-    ) -> ConnectionSoakResult: ...
     def teardown_rate(
         self,
         frame_size: str | int,

@@ -115,7 +115,8 @@ def moments_in_words(effect: Effect, own: Sequence[Seen], *, is_last: bool) -> s
     cuts = [_edge_of(one.losses, is_last=is_last) for one in own]
     times = [one.losses.step_s * cut for one, cut in zip(own, cuts, strict=True)]
     # What is said holds for each trial and direction, not only for most of them.
-    moment = _shortened(min(times) if is_last else max(times))
+    moments = [_shortened(time) for time in (min(times), max(times))]
+    moment = moments[0 if is_last else 1]
     whole = _shortened(median(one.losses.duration_s for one in own))
     lossless = moment if is_last else whole - moment
     if lossless < _LEAST_LOSSLESS * whole:
@@ -126,7 +127,8 @@ def moments_in_words(effect: Effect, own: Sequence[Seen], *, is_last: bool) -> s
         )
 
     share = format_ratio(_share_beside(own, cuts, is_last=is_last))
-    place = f"after {moment:g} s of {whole:g} s{at_most}"
+    between = range_in_words(*(f"{each:g}" for each in moments))
+    place = f"after {between} s of {whole:g} s{at_most}"
     if is_last:
         return f"Losses begin {place}: no frame is lost before that, and {share} after it"
     return f"Losses end {place}: {share} of the frames are lost until then, and none after it"
@@ -229,7 +231,7 @@ def value_in_words(field: str, value: int) -> str:
 
 
 def flows_in_words(effect: Effect, losses: Losses) -> str:
-    """The flows that lose more: how many, the first of them, and what they have in common.
+    """The flows that lose more: how many, and what they have in common, or else their numbers.
 
     Args:
         effect: The effect.
@@ -244,19 +246,15 @@ def flows_in_words(effect: Effect, losses: Losses) -> str:
     if name is not None:
         return f"{many}: {name}"
 
-    first = [str(flow) for flow in np.flatnonzero(members)[:_FIRST_ONES].tolist()]
+    numbers = np.flatnonzero(members).tolist()
+    if count == 1:
+        return f"{many} (number {numbers[0]})"
+    if count > _FIRST_ONES and numbers[-1] - numbers[0] == count - 1:
+        return f"{many} (numbers {numbers[0]} to {numbers[-1]})"
+    first = [str(flow) for flow in numbers[:_FIRST_ONES]]
     if count > _FIRST_ONES:
         first.append("...")
-    shown = f"{many} ({'number' if count == 1 else 'numbers'} {', '.join(first)})"
-    queues = round(counted / count)
-    deviation = (counted / queues * (1.0 - 1.0 / queues)) ** 0.5
-    if (
-        2 <= queues <= _MOST_QUEUES
-        and abs(count - counted / queues) <= deviation
-        and count > _FIRST_ONES
-    ):
-        shown += f", about as many as one of {queues} queues gets"
-    return shown
+    return f"{many} (numbers {', '.join(first)})"
 
 
 def _name_of(members: Flags, losses: Losses) -> str | None:

@@ -56,19 +56,20 @@ class Offered(NamedTuple):
         return share if share > LEAST_UNSENT else 0.0
 
 
-def load_in_words(load: float, offered: Iterable[Offered], frames: str) -> str:
+def load_in_words(load: float, offered: Iterable[Offered], frames: str = "") -> str:
     """A load as far as it was offered: ``5,000 frames/s``, or ``about 1,500 frames/s (5,000 asked)``.
 
     Args:
         load: The load that was asked for, in frames per second per interface.
         offered: The traffic of its trials.
-        frames: The unit, and what the frames are.
+        frames: The unit, and what the frames are; empty: only the number.
     """
     sums = [one for one in sums_by_load(offered) if one.load == load and one.intended]
     share = sums[0].sent / sums[0].intended if sums else 1.0
     if share >= 1.0 - LEAST_UNSENT:
         return rate_in_words(load, frames)
-    return f"about {rate_in_words(share * load, frames)} ({rate_in_words(load)} asked)"
+    about = float(f"{share * load:.3g}")
+    return f"about {rate_in_words(about, frames)} ({rate_in_words(load)} asked)"
 
 
 def offered_by(load: float, counted: Trial | TrialOutput) -> Offered | None:

@@ -22,7 +22,6 @@ def test_the_names_that_suites_use_are_there_and_others_are_those_of_kinds():
         "Find Conditional Throughput",
         "Find Connection Rate",
         "Find Connection Table Capacity",
-        "Find Critical Connection Rate",
         "Find Critical Load",
         "Find NDR And PDR",
         "Find Tester Limit",

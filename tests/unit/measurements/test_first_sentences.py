@@ -101,7 +101,7 @@ def test_every_doubt_names_its_test():
 def test_a_load_of_connections_is_written_in_connections():
     classes = [kind.result for kind in built_in_kinds()]
     written = {one: one.written(one, 100.0) for one in classes if "Connection" in one.__name__}
-    assert len(written) == 5
+    assert len(written) == 4
     assert set(written.values()) == {"100 connections/s"}
     assert ThroughputResult.written(ThroughputResult, 100.0) == "100 fps per interface"
 

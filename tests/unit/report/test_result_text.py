@@ -147,7 +147,7 @@ def test_parallel_links_are_counted():
 def test_the_message_of_an_mrr_measurement():
     lines = lines_of(mrr(SharpKnee(capacity=1e7), max_rate=380_000.0))
     assert lines == [
-        "MRR: forwards 380,000 frames/s of 64 B each way at the maximum load of 400,000 "
+        "MRR: forwards 380,000 frames/s of 64 B each way at the maximum load of about 380,000 (400,000 asked) "
         "in trials of 1 s: no frame is lost, and the "
         "generator left 4.999 % unsent; the SUT may forward more.",
         "Doubt: unsent frames: the generator left 4.999 % of the frames unsent in the trials at 400.00 kfps per "

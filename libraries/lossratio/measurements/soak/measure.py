@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 from functools import partial
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 from pydantic import Field
 
@@ -37,7 +37,7 @@ from lossratio.plrsearch import (
 from lossratio.quantities import Choice, Duration, FrameRate, Share
 from lossratio.results import MaxLoad, TestResult, kind_of
 from lossratio.trials import TrialResult
-from lossratio.units import FRAMES_PER_SECOND, LONGEST_TRIAL, Unit
+from lossratio.units import LONGEST_TRIAL
 
 if TYPE_CHECKING:
     from lossratio.testbed import LoadRange
@@ -137,8 +137,6 @@ class SoakProgress:
     """Seconds that the remaining trials may take at most."""
     set_aside: str | None = None
     """Why the last trial is no evidence; None: it is evidence."""
-    unit: Unit = FRAMES_PER_SECOND
-    """The unit of the critical load."""
 
     @property
     def stage(self) -> object:
@@ -152,103 +150,24 @@ class SoakProgress:
             found = "critical load not known yet"
         else:
             above = f" to {high}" if high is not None else " or more"
-            found = f"critical load perhaps {low}{above} {self.unit.name}"
+            found = f"critical load perhaps {low}{above} fps"
         line = f"{trial_in_words(self.number, self.trial)}  {found}  at most {seconds_in_words(self.time_left)} left"
         if self.set_aside is None:
             return line
         return f"{line}  (set aside: {self.set_aside})"
 
 
-SoakRequestT = TypeVar("SoakRequestT", bound=SoakRequest)
 _Search: TypeAlias = SearchByCounts | CsitSearch
 
 
-class SoakSearch(OnTrustedTrials, MeasuredKind[SoakRequestT, _Search, SoakProgress, SoakResult]):
-    """What all searches for a critical load share."""
-
-    unit: ClassVar[Unit] = FRAMES_PER_SECOND
-    """The unit of the critical load."""
-
-    def controller(self, request: SoakRequestT, loads: LoadRange) -> _Search:
-        """The search by counts, or CSIT's."""
-        limits = request.target_loss_ratio, loads.min_load, loads.max_load
-        if request.selection is SelectionName.CSIT:
-            return CsitSearch(*limits, timeout=request.seconds)
-        return SearchByCounts(
-            *limits,
-            timeout=request.seconds,
-            precision=request.precision,
-            likelihood=request.likelihood,
-            duration=request.trial_duration,
-            warm_start=request.warm_start,
-            load_step=loads.step,
-        )
-
-    def inputs(
-        self, request: SoakRequestT, loads: LoadRange, controller: _Search
-    ) -> Mapping[str, Any]:
-        """Target, loads and settings."""
-        return {
-            "target_loss_ratio": request.target_loss_ratio,
-            "min_load_fps": loads.min_load,
-            "max_load_fps": loads.max_load,
-            **request.inputs(),
-        }
-
-    def progress(
-        self, request: SoakRequestT, controller: _Search, trial: TrialResult
-    ) -> SoakProgress:
-        """The bracket so far, and the time that is left."""
-        between = controller.passed_and_failed
-        time_left = max(0.0, request.seconds - controller.elapsed)
-        return SoakProgress(
-            controller.trials, trial, between, time_left, why_set_aside(trial), self.unit
-        )
-
-    def build(
-        self,
-        measured: Measurement[Any],
-        request: SoakRequestT,
-        inputs: Mapping[str, Any],
-        max_load: MaxLoad,
-    ) -> SoakResult:
-        """The critical load. If none is verified, or it is beyond the limits, that is no error."""
-        run = measured.run
-        if run.error is not None:
-            found = None
-        else:
-            # Frames that come back in later trials are missing in their own. That looks like a change of the device.
-            is_late = any(entry.result.output.late_frames for entry in measured.entries)
-            counted = replace(measured.result, changes=()) if is_late else measured.result
-            found = describe_critical_load(counted, run.conditions)
-
-        return self.result(
-            **measured.stated(
-                max_load, None if found is None else found.reason, self.why_set_aside
-            ),
-            target_loss_ratio=request.target_loss_ratio,
-            settings=dict(inputs["settings"]),
-            min_load=run.conditions.rate(inputs["min_load_fps"]),
-            critical_load=found,
-        )
-
-    def contradictions(self, result: SoakResult, trials: Sequence[TrialResult]) -> Iterator[str]:
-        """Compares the loads and counts with those of the trials."""
-        if result.critical_load is not None:
-            yield from critical_load_contradictions(result.critical_load, trials)
-
-
-class Soak(SoakSearch[SoakRequest]):
+class Soak(OnTrustedTrials, MeasuredKind[SoakRequest, _Search, SoakProgress, SoakResult]):
     """The kind: soak tests."""
 
-    name = "soak"
     keyword = "Find Critical Load"
     method = "critical_load"
     noun = "critical load"
     title = "Searching for the critical load"
     algorithm = "search by counts"
-    request = SoakRequest
-    result = SoakResult
 
     def asked(
         self,
@@ -265,6 +184,72 @@ class Soak(SoakSearch[SoakRequest]):
         if preset is None:
             return request
         return request.preset(preset)
+
+    def controller(self, request: SoakRequest, loads: LoadRange) -> _Search:
+        """The search by counts, or CSIT's."""
+        limits = request.target_loss_ratio, loads.min_load, loads.max_load
+        if request.selection is SelectionName.CSIT:
+            return CsitSearch(*limits, timeout=request.seconds)
+        return SearchByCounts(
+            *limits,
+            timeout=request.seconds,
+            precision=request.precision,
+            likelihood=request.likelihood,
+            duration=request.trial_duration,
+            warm_start=request.warm_start,
+            load_step=loads.step,
+        )
+
+    def inputs(
+        self, request: SoakRequest, loads: LoadRange, controller: _Search
+    ) -> Mapping[str, Any]:
+        """Target, loads and settings."""
+        return {
+            "target_loss_ratio": request.target_loss_ratio,
+            "min_load_fps": loads.min_load,
+            "max_load_fps": loads.max_load,
+            **request.inputs(),
+        }
+
+    def progress(
+        self, request: SoakRequest, controller: _Search, trial: TrialResult
+    ) -> SoakProgress:
+        """The bracket so far, and the time that is left."""
+        between = controller.passed_and_failed
+        time_left = max(0.0, request.seconds - controller.elapsed)
+        return SoakProgress(controller.trials, trial, between, time_left, why_set_aside(trial))
+
+    def build(
+        self,
+        measured: Measurement[Any],
+        request: SoakRequest,
+        inputs: Mapping[str, Any],
+        max_load: MaxLoad,
+    ) -> SoakResult:
+        """The critical load. If none is verified, or it is beyond the limits, that is no error."""
+        run = measured.run
+        if run.error is not None:
+            found = None
+        else:
+            # Frames that come back in later trials are missing in their own. That looks like a change of the device.
+            is_late = any(entry.result.output.late_frames for entry in measured.entries)
+            counted = replace(measured.result, changes=()) if is_late else measured.result
+            found = describe_critical_load(counted, run.conditions)
+
+        return SoakResult(
+            **measured.stated(
+                max_load, None if found is None else found.reason, self.why_set_aside
+            ),
+            target_loss_ratio=request.target_loss_ratio,
+            settings=dict(inputs["settings"]),
+            min_load=run.conditions.rate(inputs["min_load_fps"]),
+            critical_load=found,
+        )
+
+    def contradictions(self, result: SoakResult, trials: Sequence[TrialResult]) -> Iterator[str]:
+        """Compares the loads and counts with those of the trials."""
+        if result.critical_load is not None:
+            yield from critical_load_contradictions(result.critical_load, trials)
 
 
 find_critical_load = partial(measure, Soak())

@@ -4,7 +4,7 @@ import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import accumulate
-from typing import Any, ClassVar, cast
+from typing import Any
 
 import numpy as np
 from pydantic import JsonValue
@@ -82,14 +82,61 @@ _ENDS = {
 
 @headline
 def _stated(result: SoakResult) -> Iterator[str]:
-    """The stated load."""
-    yield from cast(SoakView, result.view()).sentences(result)
+    """The stated load, whether it is verified, and the contradicted load if the result is regular."""
+    found = result.critical_load
+    if found is None:
+        return
+
+    load = rate_in_words(found.stated.per_interface_fps, frames_in_words(result.conditions))
+    share = format_one_in(result.target_loss_ratio)
+    if found.verified is None:
+        why = "because that takes more frames" if found.reason is None else "and perhaps too high"
+        said = f"not verified, {why}. The search ended at {load}"
+    elif found.reason is None:
+        seen = f"if losses come every {found.rarest_s:,.0f} s or more often"
+        said = f"at {load}, at most {share} is lost, which is verified {_in_trials(found)}, {seen}"
+    else:
+        said = f"irregular. The trials at {load} lost at most {share}"
+
+    yield f"{CRITICAL_LOAD.capitalize()}: {said}."
+    if found.reason is None and found.contradicted is not None:
+        above = rate_in_words(found.contradicted.per_interface_fps)
+        yield f"At a load of {above}, more than {share} is lost (97.5 %)."
 
 
 @numbers
 def _lines(result: SoakResult) -> Iterator[str]:
-    """The critical load, with its interval."""
-    yield from cast(SoakView, result.view()).lines(result)
+    """The verified and the contradicted load, and what else the trials say."""
+    found = result.critical_load
+    if found is None:
+        return
+
+    state = (
+        f"regular, {_scope_in_words(found)}"
+        if found.reason is None
+        else f"irregular: {found.reason}"
+    )
+    target = target_in_words(result.target_loss_ratio, found.trial_s, found.long_s)
+    yield f"{CRITICAL_LOAD} ({target}): {state}"
+    for name, rate in _values(found):
+        yield value_line(name, rate)
+    for name, said in _statements(found):
+        # An irregular result has already given its reason.
+        if said not in state:
+            yield value_line(name, said)
+
+
+def _statements(found: CriticalLoad) -> Iterator[tuple[str, str]]:
+    """What the trials say, each with its subject."""
+    yield "counted frames", str(found.statement)
+    if found.long_s is None:
+        yield "in the long run", _LONG_RUN.format(found.trial_s)
+    if found.csit is not None:
+        yield "as CSIT computes it", str(found.csit)
+    for sentence in found.process:
+        yield "how frames are lost", sentence
+    if found.ended_by is not None:
+        yield "the search ended", _ENDS.get(found.ended_by, found.ended_by)
 
 
 @rule(Weight.PROVENANCE, NoteKind.CAVEAT)
@@ -131,75 +178,7 @@ class SoakView(View[SoakResult]):
 
     csit_type = "soak"
     method = "search by counts for the critical load"
-    value_name = "critical load"
-    varied: ClassVar[str] = "load"
-    """What the search varies, in sentences."""
-
-    def rates_in(self, result: SoakResult) -> str:
-        """What the rates of a sentence count."""
-        return frames_in_words(result.conditions)
-
-    def sentences(self, result: SoakResult) -> Iterator[str]:
-        """The stated load, whether it is verified, and the contradicted load if the result is regular."""
-        found = result.critical_load
-        if found is None:
-            return
-
-        load = rate_in_words(found.stated.per_interface_fps, self.rates_in(result))
-        share = format_one_in(result.target_loss_ratio)
-        if found.verified is None:
-            why = (
-                "because that takes more frames" if found.reason is None else "and perhaps too high"
-            )
-            said = f"not verified, {why}. The search ended at {load}"
-        elif found.reason is None:
-            seen = f"if losses come every {found.rarest_s:,.0f} s or more often"
-            said = (
-                f"at {load}, at most {share} is lost, which is verified {_in_trials(found)}, {seen}"
-            )
-        else:
-            said = f"irregular. The trials at {load} lost at most {share}"
-
-        yield f"{str(self.value_name).capitalize()}: {said}."
-        if found.reason is None and found.contradicted is not None:
-            above = rate_in_words(found.contradicted.per_interface_fps)
-            yield f"At a {self.varied} of {above}, more than {share} is lost (97.5 %)."
-
-    def lines(self, result: SoakResult) -> Iterator[str]:
-        """The verified and the contradicted load, and what else the trials say."""
-        found = result.critical_load
-        if found is None:
-            return
-
-        state = (
-            f"regular, {_scope_in_words(found)}"
-            if found.reason is None
-            else f"irregular: {found.reason}"
-        )
-        target = target_in_words(result.target_loss_ratio, found.trial_s, found.long_s)
-        yield f"{self.value_name} ({target}): {state}"
-        for name, rate in _values(found):
-            yield self.rate_line(name, rate)
-        for name, said in self.statements(result, found):
-            # An irregular result has already given its reason.
-            if said not in state:
-                yield value_line(name, said)
-
-    def rate_line(self, name: str, rate: Rate) -> str:
-        """The line of one rate."""
-        return value_line(name, rate)
-
-    def statements(self, result: SoakResult, found: CriticalLoad) -> Iterator[tuple[str, str]]:
-        """What the trials say, each with its subject."""
-        yield "counted frames", str(found.statement)
-        if found.long_s is None:
-            yield "in the long run", _LONG_RUN.format(found.trial_s)
-        if found.csit is not None:
-            yield "as CSIT computes it", str(found.csit)
-        for sentence in found.process:
-            yield "how frames are lost", sentence
-        if found.ended_by is not None:
-            yield "the search ended", _ENDS.get(found.ended_by, found.ended_by)
+    value_name = CRITICAL_LOAD
 
     def pictures(self, result: SoakResult) -> Iterator[Picture]:
         """Loss over load, everywhere and around the critical load, and the loads over time."""
