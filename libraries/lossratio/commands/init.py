@@ -19,8 +19,6 @@ _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*$")
 _SIDES = ("west", "east")
 _POLICED = "linux_bridge"
 _POLICER = "    police=10 kfps"
-_DEMAND = {"load": "11 kfps", "trials": 2}
-"""The tester's self-test: it must send more than the policer passes."""
 
 
 @command()
@@ -49,7 +47,6 @@ def init(
         # Without the policer, the generator reaches its limit before the bridge does, and the search has no upper
         # bound.
         options = _POLICER
-        job["self_test"] = {**_DEMAND, "topologies": {name: "local-cable"}}
 
     nodes = {
         "TG": {"type": "TG", **tg},
