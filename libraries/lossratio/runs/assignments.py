@@ -42,11 +42,14 @@ def assignments_of(request: RunRequest) -> list[Assignment]:
     """
     if request.job is None:
         name = " ".join(str(suite) for suite in request.suites)
-        files = [TOPOLOGIES.path(file) for file in request.topologies]
-        return [
-            Assignment(name, file, load_topology(file), request.suites, SuiteExpander(str(file)))
-            for file in files
-        ]
+        sizes, cores = map(request.variable, ("FRAME_SIZE", "CORES"))
+        assignments = []
+        for file in map(TOPOLOGIES.path, request.topologies):
+            # A suite is made for the user's values in place of its own.
+            expander = SuiteExpander(str(file), frame_sizes=sizes, cores=cores)
+            topology = load_topology(file)
+            assignments.append(Assignment(name, file, topology, request.suites, expander))
+        return assignments
 
     if request.suites:
         raise JobError("The job names its own suites: leave out other suites.")
@@ -58,10 +61,10 @@ def assignments_of(request: RunRequest) -> list[Assignment]:
         raise JobError(
             f"{request.job}: the job is for {names}. Choose one of them: --topology FILE."
         )
-    return [_of_job(job, testbed) for testbed in testbeds]
+    return [_of_job(job, testbed, request) for testbed in testbeds]
 
 
-def _of_job(job: Job, testbed: Testbed) -> Assignment:
+def _of_job(job: Job, testbed: Testbed, request: RunRequest) -> Assignment:
     if not job_tests(job, testbed):
         raise JobError(
             f"{job.path}: the job has nothing to measure on {testbed.topology.name}. Choose another --topology, or "
@@ -73,6 +76,6 @@ def _of_job(job: Job, testbed: Testbed) -> Assignment:
         testbed.file,
         testbed.topology,
         job.suites_on(testbed),
-        JobSelection(job, testbed),
+        JobSelection(job, testbed, request),
         job.file.variables,
     )
