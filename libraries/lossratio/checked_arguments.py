@@ -141,12 +141,15 @@ class _Check:
         for name, value in chain(zip(names, given, strict=False), named.items()):
             rule = self._rules.get(name)
             if rule is not None and not rule.accepts(value):
+                words = rule.words
+                if isinstance(value, Integral) and abs(value) > sys.float_info.max:
+                    words = "a smaller number"
                 raise self._error(
-                    f"{self._place}: {name} must be {rule.words}, not {_in_python(value)}.{rule.way}"
+                    f"{self._place}: {name} must be {words}, not {in_python(value)}.{rule.way}"
                 )
 
 
-def _in_python(value: object) -> str:
+def in_python(value: object) -> str:
     """A value as `shown_value` shows it, in the words of Python."""
     if value is None:
         return "None"

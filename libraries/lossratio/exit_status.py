@@ -109,12 +109,3 @@ def status_of_error(error: BaseException) -> ExitStatus:
 def status_of_kinds(kinds: Collection[FailureKind]) -> ExitStatus:
     """The exit status of a run with these kinds of failures: the status of the most important kind."""
     return next((status for kind, status in _STATUSES.items() if kind in kinds), ExitStatus.PASSED)
-
-
-def with_trouble(status: ExitStatus) -> ExitStatus:
-    """The exit status of a run whose files could not be written; a failed test does not hide this."""
-    order = list(_STATUSES.values())
-    is_first = status in order and order.index(status) < order.index(ExitStatus.INFRASTRUCTURE)
-    if is_first or status is ExitStatus.INTERNAL:
-        return status
-    return ExitStatus.INFRASTRUCTURE

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-import tempfile
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -21,10 +20,6 @@ if TYPE_CHECKING:
 _RESOURCES = Path(__file__).parents[1] / "resources"
 _JOB = _RESOURCES / "demo.yaml"
 _JOB_OF_BUSY_MACHINES = _RESOURCES / "demo-busy.yaml"
-_SENDS = {
-    "xdp": "from inside the kernel",
-    "afpacket": "through packet sockets, because the kernel accepts no XDP programs here",
-}
 _COULD_NOT = "this machine could not measure it, as shown above."
 _OF_THIS_MACHINE = (ExitStatus.FAILED, ExitStatus.INFRASTRUCTURE, ExitStatus.UNAVAILABLE)
 _LONGEST_DEMO = 150.0
@@ -114,7 +109,7 @@ def _irregular_in(directory: Path | None) -> str | None:
 
 
 def _show_truth(directory: Path) -> None:
-    """Compares the bounds with the largest load that meets each goal, by the policer. Also shows a real generator."""
+    """Compares the bounds with the largest load that meets each goal, by the policer."""
     from lossratio.results import RunDirectory
     from lossratio.simulation import sut_from
 
@@ -154,30 +149,6 @@ def _show_truth(directory: Path) -> None:
 
         click.echo(
             f"  {goal.name}  {truth:,.0f} fps per interface: {verdict}, {lower:,.0f} and {upper:,.0f} fps"
-        )
-
-    if result.conditions.generator["kind"] != "simulated":
-        _show_generator()
-
-
-def _show_generator() -> None:
-    """Measures how much the generator sends and receives without a DUT."""
-    from lossratio.errors import LossRatioError
-    from lossratio.measurements.open_testbed import open_testbed
-
-    try:
-        with (
-            tempfile.TemporaryDirectory() as results,
-            open_testbed("local-cable-xdp", results=results) as cable,
-        ):
-            result = cable.mrr("64B", bidirectional=False, trials=3, trial_duration=0.5)
-    except LossRatioError as error:
-        click.echo(f"The generator alone could not be measured: {error}")
-        return
-    if result.mrr is not None and result.conditions is not None:
-        way = _SENDS[str(result.conditions.generator["kind"])]
-        click.echo(
-            f"The generator alone, {way}: {result.mrr.mean.per_interface_fps:,.0f} fps over a cable."
         )
 
 

@@ -1,80 +1,29 @@
-"""The command ``lossratio init``: topology, suite and job of a new lab, from answers or from TRex's configuration."""
+"""The command ``lossratio init``: topology, suite and job of a new lab, from answers."""
 
 import re
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
 import click
 import yaml
-from pydantic import Field
 
-from lossratio.commands.parameters import FRAME_RATE, LocalPath, OneOf, argument, command, option
+from lossratio.commands.parameters import FRAME_RATE, LocalPath, OneOf, argument, command
 from lossratio.dut import BLACK_BOX, CABLE, dut_kinds
 from lossratio.errors import TopologyError
 from lossratio.input_file import shell_word
-from lossratio.records import ForeignPart
 from lossratio.topology import is_interface_name, load_topology
-from lossratio.yaml_file import load_yaml_file
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*$")
-_PCI = re.compile(
-    r"(?:(?P<domain>[0-9a-fA-F]{4}):)?(?P<rest>[0-9a-fA-F]{2}:[0-9a-fA-F]{2}\.[0-7])$"
-)
-_MAC = re.compile(r"([0-9a-fA-F]{2}:){5}[0-9a-fA-F]{2}$")
 _SIDES = ("west", "east")
 _POLICED = "linux_bridge"
 _POLICER = "    police=10 kfps"
-_DEMAND = {"load": "11 kfps", "trials": 2}
-"""The tester's self-test: it must send more than the policer passes."""
-
-
-class _PortInfo(ForeignPart):
-    """What TRex's configuration says about a port; MAC addresses are texts or lists of six numbers."""
-
-    dest_mac: str | tuple[str, ...] | None = None
-    src_mac: str | tuple[str, ...] | None = None
-    ip: str | None = None
-    default_gw: str | None = None
-
-
-class _Threads(ForeignPart):
-    socket: int
-    threads: tuple[int, ...]
-
-
-class _Platform(ForeignPart):
-    master_thread_id: int
-    latency_thread_id: int
-    dual_if: tuple[_Threads, ...]
-
-
-class _TrexFile(ForeignPart):
-    interfaces: tuple[str, ...] = Field(min_length=2)
-    port_limit: int | None = None
-    port_info: tuple[_PortInfo, ...] = ()
-    platform: _Platform | None = None
-    prefix: str | None = None
-    zmq_rpc_port: int | None = None
-    zmq_pub_port: int | None = None
-
-
-@dataclass
-class _Lab:
-    generator: dict[str, Any]
-    ports: list[dict[str, Any]]
-    """The fields of the TG's interfaces, with those on the path first."""
-    next_hops: tuple[str | None, str | None] = (None, None)
-    """The destination MAC addresses of frames from the west and from the east; None: not known."""
-    remarks: list[str] = field(default_factory=list)
 
 
 @command()
 def init(
     directory: Path = argument(type=LocalPath(path_type=Path, file_okay=False), default=Path()),
-    trex: Path | None = option("TRex's configuration, trex_cfg.yaml.", metavar="FILE"),
 ) -> None:
     """Write the topology, a suite and a job for a new lab to DIRECTORY.
 
@@ -83,27 +32,30 @@ def init(
     from lossratio.runs import check_directory
 
     check_directory(directory, "lossratio init")
-    lab_of_trex = None if trex is None else _trex_lab(trex)
     name = _ask("Name of the testbed", "lab1", _NAME.match, "letters, digits, '_', '.' and '-'")
     files_of_lab = tuple(directory / f"{name}{end}" for end in (".yaml", ".robot", "-job.yaml"))
     _check_new(files_of_lab)
-    is_local = lab_of_trex is None and click.confirm(
+    is_local = click.confirm(
         "Build it from network namespaces on this machine, to try it out?", default=True
     )
     tg = {} if is_local else _reach("the traffic generator", needs_one=True)
-    lab = lab_of_trex or _asked_lab(is_local)
+    tg |= _asked_generator(is_local)
     dut, kind, ends = _asked_device(is_local)
-    options = _options(kind, lab, is_local=is_local)
+    options = ""
     job = _job(name)
     if is_local and kind == _POLICED:
-        job["self_test"] = {**_DEMAND, "topologies": {name: "local-cable"}}
+        # Without the policer, the generator reaches its limit before the bridge does, and the search has no upper
+        # bound.
+        options = _POLICER
 
-    remarks = "".join(f"# {remark}\n" for remark in lab.remarks)
-    nodes = {"TG": _tg(tg, lab), "DUT1": _dut(dut, ends)}
+    nodes = {
+        "TG": {"type": "TG", **tg},
+        "DUT1": {"type": "DUT", **dut, "interfaces": _linked(ends)},
+    }
     kept = {"testbed": "local"} if is_local else {}
     topology = {"format": "lossratio-topology/1", "name": name, **kept, "nodes": nodes}
     texts = (
-        remarks + yaml.safe_dump(topology, sort_keys=False, width=120),
+        yaml.safe_dump(topology, sort_keys=False, width=120),
         _suite(name, kind, options),
         yaml.safe_dump(job, sort_keys=False, width=120),
     )
@@ -113,8 +65,6 @@ def init(
 
     lab_file, _, job_file = files_of_lab
     load_topology(lab_file)
-    for remark in lab.remarks:
-        click.echo(remark)
     click.echo(f"Written: {', '.join(map(str, files_of_lab))}. Next:")
     click.echo(f"  lossratio check {shell_word(lab_file)}{'' if is_local else ' --connect'}")
     click.echo(f"  lossratio run --job {shell_word(job_file)}")
@@ -137,31 +87,9 @@ def _asked_device(is_local: bool) -> tuple[dict[str, Any], str, tuple[dict[str, 
     return dut, kind, _interfaces("Its interface", names)
 
 
-def _options(kind: str, lab: _Lab, *, is_local: bool) -> str:
-    """The options of a device as in a suite, with four blanks before each."""
-    if is_local and kind == _POLICED:
-        # Without the policer, the generator reaches its limit before the bridge does, and the search has no upper
-        # bound.
-        return _POLICER
-    if kind == BLACK_BOX:
-        known = zip(("west_mac", "east_mac"), lab.next_hops, strict=True)
-        return "".join(f"    {option}={mac}" for option, mac in known if mac is not None)
-    return ""
-
-
-def _tg(reach: dict[str, Any], lab: _Lab) -> dict[str, Any]:
-    """The traffic generator's node. Its first two ports are on the path. The others have no link."""
-    ports = {f"port{number}": dict(port) for number, port in enumerate(lab.ports)}
-    # There may be more ports than sides.
-    for port, side in zip(ports.values(), _SIDES, strict=False):
-        port["link"] = side
-    return {"type": "TG", **reach, "generator": lab.generator, "interfaces": ports}
-
-
-def _dut(reach: dict[str, Any], ends: tuple[dict[str, str], ...]) -> dict[str, Any]:
-    """The device's node, with an interface on each side."""
-    sides = {side: {**end, "link": side} for side, end in zip(_SIDES, ends, strict=True)}
-    return {"type": "DUT", **reach, "interfaces": sides}
+def _linked(ends: Iterable[dict[str, str]]) -> dict[str, dict[str, str]]:
+    """The interfaces of a node, one on each side."""
+    return {side: {**end, "link": side} for side, end in zip(_SIDES, ends, strict=True)}
 
 
 def _suite(name: str, kind: str, options: str) -> str:
@@ -174,7 +102,8 @@ def _suite(name: str, kind: str, options: str) -> str:
     return re.sub("|".join(words), lambda found: words[found[0]], template)
 
 
-def _asked_lab(is_local: bool) -> _Lab:
+def _asked_generator(is_local: bool) -> dict[str, Any]:
+    """The generator and its two ports, as fields of their node."""
     rate = click.prompt(
         "The most frames per second that the generator can send per port",
         default="100 kfps",
@@ -184,78 +113,8 @@ def _asked_lab(is_local: bool) -> _Lab:
         "Interface of the traffic generator", ("tg0", "tg1") if is_local else ("eth1", "eth2")
     )
     catch_up = {"catch_up": "5 ms"} if is_local else {}
-    return _Lab({"kind": "afpacket", "max_rate": float(rate), **catch_up}, list(ports))
-
-
-def _trex_lab(file: Path) -> _Lab:
-    # TRex's file is a list with one mapping. The rewrite keeps every field in its line and column.
-    first = re.compile(r"^-( ?)", re.MULTILINE)
-    config = load_yaml_file(
-        file, _TrexFile, TopologyError, rewrite=lambda text: first.sub(r" \1", text, count=1)
-    )
-    used = [
-        (place, port)
-        for place, port in enumerate(config.interfaces[: config.port_limit])
-        if port != "dummy"
-    ]
-    if len(used) < 2:
-        raise TopologyError(
-            f"{file}: interfaces: a path needs two ports, but TRex has {len(used)} ('dummy' does not count). Add "
-            "ports to this file."
-        )
-
-    generator: dict[str, Any] = {"kind": "trex"}
-    if config.platform is not None:
-        generator["master_core"] = config.platform.master_thread_id
-        generator["latency_core"] = config.platform.latency_thread_id
-        generator["cores"] = [
-            entry.model_dump(mode="json") for entry in config.platform.dual_if[:1]
-        ]
-
-    named = {
-        "prefix": config.prefix,
-        "rpc_port": config.zmq_rpc_port,
-        "publisher_port": config.zmq_pub_port,
-    }
-    generator |= {ours: value for ours, value in named.items() if value is not None}
-    lab = _Lab(generator, [])
-    infos = [
-        config.port_info[place] if place < len(config.port_info) else _PortInfo()
-        for place, _ in used
-    ]
-
-    for (place, port), info in zip(used, infos, strict=True):
-        match = _PCI.match(port)
-        if match is None:
-            generator["software"] = True
-            lab.ports.append({"name": port})
-            continue
-        question = f"MAC address of TRex's port {place} ({port})"
-        mac = _mac(info.src_mac) or _ask(question, None, _MAC.match, "02:00:00:00:00:01")
-        lab.ports.append(
-            {"pci_address": f"{match['domain'] or '0000'}:{match['rest']}", "mac_address": mac}
-        )
-
-    lab.next_hops = (_next_hop(infos[0], infos[1]), _next_hop(infos[1], infos[0]))
-    if any(info.default_gw for info in infos):
-        lab.remarks.append(
-            f"{file.name} has gateways (default_gw): set them as 'gateway' of the TG's interfaces."
-        )
-    return lab
-
-
-def _mac(value: str | tuple[str, ...] | None) -> str | None:
-    if isinstance(value, tuple):
-        return ":".join(f"{int(byte, base=0):02x}" for byte in value)
-    return value and value.strip().lower()
-
-
-def _next_hop(port: _PortInfo, opposite: _PortInfo) -> str | None:
-    """The destination of a port's frames; None: the opposite port, as behind a bridge."""
-    mac = _mac(port.dest_mac)
-    if mac == _mac(opposite.src_mac):
-        return None
-    return mac
+    generator = {"kind": "afpacket", "max_rate": float(rate), **catch_up}
+    return {"generator": generator, "interfaces": _linked(ports)}
 
 
 def _reach(what: str, *, needs_one: bool) -> dict[str, Any]:

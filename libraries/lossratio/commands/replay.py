@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from lossratio.commands.parameters import FRAME_RATE, RATIO, OneOf, argument, command, option
+from lossratio.checked_arguments import is_number
+from lossratio.commands.parameters import argument, command
 from lossratio.errors import SearchError
 from lossratio.input_file import shown_name
 from lossratio.units import as_sentence, range_in_words, trials_counted
@@ -20,7 +20,6 @@ if TYPE_CHECKING:
         CountedLoad,
         CsitSearch,
         FunctionEstimate,
-        LikelihoodName,
         PoissonEstimate,
         SearchByCounts,
     )
@@ -30,34 +29,12 @@ if TYPE_CHECKING:
 _MOST_NAMED = 5
 
 
-@dataclass(frozen=True)
-class Asked:
-    """The settings of an estimate, which replace those of the journal's search; loads in frames per second."""
-
-    target_loss_ratio: float | None = option(
-        "Find the critical load at this loss ratio, e.g. 1e-7 or 0.1 %. Default: the soak test's.",
-        metavar="RATIO",
-        type=RATIO,
-    )
-    min_load: float | None = option(
-        "Smallest critical load. Default: the search's.", metavar="RATE", type=FRAME_RATE
-    )
-    max_load: float | None = option(
-        "Largest critical load. Default: the search's.", metavar="RATE", type=FRAME_RATE
-    )
-    likelihood: str | None = option(
-        "The model of the estimate beside the verified load. Default: as in the search.",
-        type=OneOf(["line", "poisson"]),
-    )
-
-
 @command()
-def replay(journal: Path = argument(), *, asked: Asked) -> None:
+def replay(journal: Path = argument()) -> None:
     """Compute the result of a search again from the trials in its JOURNAL.
 
     A search for conditional throughput has bounds and a conditional throughput for each goal. A soak test has a
-    critical load. With --target-loss-ratio, the command says what the trials of any journal show about it.
-    Loads are per transmitting interface.
+    critical load. Loads are per transmitting interface.
     """
     from lossratio.trials import read_journal
 
@@ -70,21 +47,13 @@ def replay(journal: Path = argument(), *, asked: Asked) -> None:
     if journal.is_dir():
         raise click.UsageError(_journals_in(journal))
     contents = read_journal(journal)
-    is_throughput = contents.search.get("algorithm") == "MLRsearch"
-    options = [name for name, value in vars(asked).items() if value is not None]
-    if is_throughput and options and asked.target_loss_ratio is None:
-        raise click.UsageError(
-            f"--{options[0].replace('_', '-')} applies to a critical load: also give --target-loss-ratio."
-        )
-
-    # Everything is computed before anything is shown, because a wrong option may only show in the estimate.
-    lines: list[str] = []
-    if is_throughput:
+    # Everything is computed before anything is shown, because a wrong header may only show in the estimate.
+    if contents.search.get("algorithm") == "MLRsearch":
         from lossratio.measurements.throughput import replayed
 
-        lines += _describe_search(replayed(contents, f"The journal {journal}").result())
-    if not is_throughput or asked.target_loss_ratio is not None:
-        lines += _describe_critical_load(replayed_load(contents, journal, asked))
+        lines = list(_describe_search(replayed(contents, f"The journal {journal}").result()))
+    else:
+        lines = list(_describe_critical_load(replayed_load(contents, journal)))
     for note in _notes_on(contents):
         click.echo(f"Note: {note}", err=True)
     click.echo("\n".join(lines))
@@ -114,66 +83,61 @@ def _journals_in(directory: Path) -> str:
     return f"{shown_name(directory)} is a directory. Name one of its journals: {names}{more}."
 
 
-def replayed_load(journal: JournalContents, path: Path, asked: Asked) -> CountedLoad:
-    """The critical load from the trials of any journal. Only a soak test's journal has a target loss ratio of its own.
+def replayed_load(journal: JournalContents, path: Path) -> CountedLoad:
+    """The critical load from the journal of a soak test, by the search that chose its trials.
 
     Raises:
-        SearchError: If a figure that the estimate needs is neither in the options nor in the journal, or trials have
-            early verdicts.
+        SearchError: If the journal's header does not have a setting of the search.
     """
-    from lossratio.plrsearch import LikelihoodName, load_by_counts
+    from lossratio.plrsearch import (
+        TIME_FOR_RARE,
+        CsitSearch,
+        LikelihoodName,
+        SearchByCounts,
+        SelectionName,
+    )
 
     search = journal.search
-    settings: Mapping[str, Any] = (
-        search["settings"] if isinstance(search.get("settings"), dict) else {}
-    )
-    if any(trial.is_early for trial in journal.results):
-        raise SearchError(
-            f"The journal {path} has trials with early verdicts. Their loss is not known, so no critical load can "
-            "be estimated from them. Use a journal that was measured with early_verdict=off."
+    given = search.get("settings")
+    settings: Mapping[str, Any] = given if isinstance(given, dict) else {}
+    names = ("target_loss_ratio", "min_load_fps", "max_load_fps")
+    target, min_load, max_load = (_number(search, name, path) for name in names)
+    if settings.get("rarest_s") is None:
+        timeout = _number(settings, "timeout_s", path)
+    else:
+        timeout = TIME_FOR_RARE * _number(settings, "rarest_s", path)
+
+    again: SearchByCounts | CsitSearch
+    if settings.get("selection") == SelectionName.CSIT.value:
+        again = CsitSearch(target, min_load, max_load, timeout=timeout)
+    else:
+        again = SearchByCounts(
+            target,
+            min_load,
+            max_load,
+            timeout=timeout,
+            precision=settings.get("precision_ratio"),
+            likelihood=LikelihoodName(settings.get("likelihood", LikelihoodName.LINE)),
+            duration=settings.get("trial_duration_s"),
+            warm_start=settings.get("warm_start_per_interface_fps", ()),
         )
 
-    target = _option_or_journal(asked.target_loss_ratio, search, "target_loss_ratio", path)
-    min_load = _option_or_journal(asked.min_load, search, "min_load_fps", path)
-    max_load = _option_or_journal(asked.max_load, search, "max_load_fps", path)
-    likelihood = asked.likelihood or settings.get("likelihood", LikelihoodName.LINE)
     warm_ups = 0 if settings.get("warm_up_duration_s") is None else 1
-    is_same = (asked.target_loss_ratio, asked.min_load, asked.max_load) == (None, None, None)
-    if is_same and "timeout_s" in settings:
-        again = _searched(settings, (target, min_load, max_load), LikelihoodName(likelihood))
-        for trial in journal.results[warm_ups:]:
-            again.next_trial()
-            again.record(trial)
+    for trial in journal.results[warm_ups:]:
         again.next_trial()
-        return again.result()
-
-    return load_by_counts(
-        journal.results[warm_ups:],
-        target_loss_ratio=target,
-        min_load=min_load,
-        max_load=max_load,
-        likelihood=LikelihoodName(likelihood),
-    )
+        again.record(trial)
+    again.next_trial()
+    return again.result()
 
 
-def _searched(
-    settings: Mapping[str, Any], limits: tuple[float, float, float], likelihood: LikelihoodName
-) -> SearchByCounts | CsitSearch:
-    """The search of a soak test, before its first trial."""
-    from lossratio.plrsearch import TIME_FOR_RARE, CsitSearch, SearchByCounts, SelectionName
-
-    rarest = settings.get("rarest_s")
-    seconds = settings["timeout_s"] if rarest is None else TIME_FOR_RARE * rarest
-    if settings.get("selection") == SelectionName.CSIT.value:
-        return CsitSearch(*limits, timeout=seconds)
-    return SearchByCounts(
-        *limits,
-        timeout=seconds,
-        precision=settings.get("precision_ratio"),
-        likelihood=likelihood,
-        duration=settings.get("trial_duration_s"),
-        warm_start=settings.get("warm_start_per_interface_fps", ()),
-    )
+def _number(header: Mapping[str, Any], name: str, path: Path) -> float:
+    """A number in the header of a journal."""
+    if not is_number(header.get(name)):
+        raise SearchError(
+            f"The journal {path} is of neither a search for conditional throughput nor a soak test: its header does "
+            f"not have the number {name}. Name another journal."
+        )
+    return float(header[name])
 
 
 def _describe_search(result: SearchResult) -> Iterator[str]:
@@ -208,17 +172,6 @@ def _describe_critical_load(found: CountedLoad) -> Iterator[str]:
     yield from (f"{as_sentence(sentence)}." for sentence in found.sentences)
     if found.reason is not None:
         yield f"Do not rely on the load: {found.reason}."
-
-
-def _option_or_journal(
-    option: float | None, search: Mapping[str, Any], name: str, path: Path
-) -> float:
-    if option is not None:
-        return option
-    if not isinstance(search.get(name), (int, float)):
-        way_out = f"give it with --{name.removesuffix('_fps').replace('_', '-')}"
-        raise SearchError(f"The journal {path} does not have {name}: {way_out}.")
-    return float(search[name])
 
 
 def _rate(rate: float | None) -> str:

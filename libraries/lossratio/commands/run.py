@@ -26,7 +26,7 @@ from lossratio.commands.parameters import (
     command,
     option,
 )
-from lossratio.exit_status import ExitStatus, with_trouble
+from lossratio.exit_status import ExitStatus
 
 if TYPE_CHECKING:
     from lossratio.runs import RunOutcome, TestVerdict
@@ -138,9 +138,6 @@ def run(
     ),
     tests: _Tests,
     start: _Start,
-    results: str | None = option(
-        "The archive to send the run to, e.g. s3://bucket/path or a folder.", metavar="URL"
-    ),
     verbose: bool = option(VERBOSE_RULES),
 ) -> None:
     """Run suites on a testbed, and reserve the testbed until the run ends.
@@ -157,28 +154,15 @@ def run(
         raise click.UsageError("--outputdir is --output here. Leave one of them out.")
     shown = VERBOSE if verbose else ()
     robot_options = (*tests.robot_options(), *shown, *for_robot)
-    if results is not None:
-        from lossratio.history import Outbox
-
-        # A mistake in the address must be an error before the run, not after it.
-        Outbox.of(results)
     outcome = _performed(suites, topologies, tests, start, robot_options)
-    status = outcome.status
-    is_lost = (
-        results is not None
-        and outcome.directory is not None
-        and not _is_kept(outcome.directory, results)
-    )
-    if is_lost:
-        status = with_trouble(status)
     show_problems(outcome)
     if outcome.error is None:
         _show_skipped(outcome.verdicts)
         if outcome.status is ExitStatus.PASSED and not outcome.is_dry:
             later = f"lossratio compare {shlex.quote(str(outcome.directory))} LATER_RUN"
             click.echo(f"Next, to compare it with a later run: {later}", err=True)
-        click.echo(_summary(outcome, int(status)), err=True)
-    sys.exit(int(status))
+        click.echo(_summary(outcome), err=True)
+    sys.exit(int(outcome.status))
 
 
 def _performed(
@@ -269,29 +253,7 @@ def show_problems(outcome: RunOutcome) -> None:
         click.echo(f"All trials are kept in {outcome.directory}. To continue: {way_on}", err=True)
 
 
-def _is_kept(directory: Path, url: str) -> bool:
-    """Sends a run to the archive, or keeps it on this machine until it can be sent. Returns whether either worked."""
-    from lossratio.errors import ArchiveError, ReportError, StorageError
-    from lossratio.history import Outbox
-
-    outbox = Outbox.of(url)
-    try:
-        for problem in outbox.add(directory):
-            click.echo(problem, err=True)
-        beginning = outbox.beginning()
-        outbox.send()
-        if beginning is not None:
-            click.echo(beginning, err=True)
-    except StorageError as error:
-        click.echo(f"Not sent: {error}", err=True)
-        return False
-    except (ArchiveError, ReportError) as error:
-        click.echo(f"Not sent: {error} {outbox.way_on()}".rstrip(), err=True)
-
-    return True
-
-
-def _summary(outcome: RunOutcome, status: int) -> str:
+def _summary(outcome: RunOutcome) -> str:
     from lossratio.units import tests_counted
 
     verdicts = outcome.verdicts
@@ -305,4 +267,4 @@ def _summary(outcome: RunOutcome, status: int) -> str:
     counts += [f"{count} failed ({kind})" for kind, count in failures.items()]
     if outcome.was_finished:
         counts.append("all tests had finished before, and none ran again")
-    return f"lossratio run: {'; '.join(counts)}. Exit status {status}."
+    return f"lossratio run: {'; '.join(counts)}. Exit status {int(outcome.status)}."

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, Union, get_args, get_origin, get
 from robot.api.deco import keyword
 from robot.api.types import Secret
 
-from lossratio.checked_arguments import as_path, shown_value
+from lossratio.checked_arguments import as_path, in_python, shown_value
 from lossratio.dut import types_of_options
 from lossratio.errors import SearchError
 from lossratio.input_file import is_url
@@ -306,7 +306,7 @@ def _explained(what: str, convert: Callable[[Any], Any]) -> Callable[[Any], Any]
         # In Python, True is 1.
         is_hidden_number = isinstance(value, bool) and bool not in taken
         if is_hidden_number or not isinstance(value, taken):
-            raise ValueError(f"{shown_value(value)} is not {what}.")
+            raise ValueError(f"{in_python(value)} is not {what}.")
         try:
             return convert(value)
         except SearchError as error:

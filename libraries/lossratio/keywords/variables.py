@@ -24,10 +24,22 @@ def _nightly(name: str) -> Nightly:
     )
 
 
+def _frame_sizes(sizes: str) -> None:
+    for size in sizes.split(","):
+        check_frame_size(size)
+
+
+def _cores(numbers: str) -> None:
+    for number in numbers.split(","):
+        if to_whole_number(number) < 1:
+            raise ValueError(f"{shown_value(number)} is not above 0; write it like 1.")
+
+
 _READ: Mapping[str, Callable[[str], Any]] = MappingProxyType(
     {
+        "CORES": _cores,
         "DOUBTS": to_member_of(Doubts),
-        "FRAME_SIZE": check_frame_size,
+        "FRAME_SIZE": _frame_sizes,
         "GOALS": goal_set_from,
         "HINTS": to_path,
         "LATENCY": to_truth_value,

@@ -1,13 +1,12 @@
-"""Job files: the suites of a night, their frame sizes, cores and testbeds, and the load that the tester must send."""
+"""Job files: the suites of a night, their frame sizes, cores and testbeds."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import partial
 from itertools import islice
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
-from pydantic import Field, field_validator
+from pydantic import Field
 
 from lossratio.checked_arguments import shortened, shown_value
 from lossratio.errors import JobError, LossRatioError
@@ -17,8 +16,7 @@ from lossratio.quantities import FilePath
 from lossratio.records import FileModel
 from lossratio.shipped import SUITES, TOPOLOGIES, Shipped, names_near
 from lossratio.topology import FileName, Topology, load_topology
-from lossratio.traffic import check_frame_size, load_profile
-from lossratio.units import parse_frame_rate
+from lossratio.traffic import check_frame_size
 from lossratio.yaml_file import Location, Problem, describe_problem, load_yaml_file
 
 _LONGEST_PATH = 300
@@ -42,27 +40,6 @@ class JobTests(FileModel):
     """Names of the topologies that they are for; none: all topologies of the job."""
 
 
-class TesterDemand(FileModel):
-    """The load that the tester must send and receive before the first test."""
-
-    load: str
-    """Load per interface at which it must send and receive every frame over a cable, e.g. ``10 Mfps``."""
-    frame_size: str = "64B"
-    """Size of the frames, or the name of a mix."""
-    profile: str = "ethip4-udp"
-    """Name of the traffic profile."""
-    trials: int = Field(default=3, ge=1)
-    """Number of trials of one second each."""
-    topologies: dict[str, FilePath] = Field(default={})
-    """Topologies with the cable, as above, by testbed name; other testbeds have the cable in their own file."""
-
-    @field_validator("load")
-    @classmethod
-    def _is_a_rate(cls, load: str) -> str:
-        parse_frame_rate(load)
-        return load
-
-
 class JobFile(FileModel):
     """The content of a job file."""
 
@@ -78,8 +55,6 @@ class JobFile(FileModel):
     """The tests."""
     variables: dict[str, str] = Field(default={})
     """Variables of Robot Framework, e.g. ``GOALS: quick``."""
-    self_test: TesterDemand | None = None
-    """The load that the tester must send and receive, to check that the testbed is fit tonight."""
 
 
 @dataclass(frozen=True)
@@ -121,13 +96,6 @@ class Job:
         raise JobError(
             f"{self.path}: the job has no testbed {name_or_file}. Its testbeds are {near}"
         )
-
-    def cable_of(self, testbed: Testbed, demand: TesterDemand) -> Path:
-        """The topology file with the cable for the self-test of a testbed's tester."""
-        file = demand.topologies.get(testbed.topology.name)
-        if file is None:
-            return testbed.file
-        return TOPOLOGIES.path(file, self.path.parent)
 
     def tests_on(self, testbed: Testbed) -> tuple[JobTests, ...]:
         """The tests for a testbed."""
@@ -176,31 +144,20 @@ def _problems_of_names(job: Job) -> Iterator[Problem]:
                 f"another topology is also named {name!r}, but names must distinguish the results of testbeds",
             )
 
-    named: list[tuple[Location, str]] = [
-        (("tests", number, "testbeds", index), name)
-        for number, tests in enumerate(job.file.tests)
-        for index, name in enumerate(tests.testbeds)
-    ]
-    if job.file.self_test is not None:
-        named += [
-            (("self_test", "topologies", name), name) for name in job.file.self_test.topologies
-        ]
-    for where, name in named:
-        if name not in names:
-            near = names_near(name, dict.fromkeys(names))
-            yield (
-                where,
-                f"no testbed of the job is named {shown_value(name)}. Its testbeds are {near}",
-            )
+    for number, tests in enumerate(job.file.tests):
+        for index, name in enumerate(tests.testbeds):
+            if name not in names:
+                near = names_near(name, dict.fromkeys(names))
+                yield (
+                    ("tests", number, "testbeds", index),
+                    f"no testbed of the job is named {shown_value(name)}. Its testbeds are {near}",
+                )
 
 
 def _problems(path: Path, file: JobFile) -> Iterator[Problem]:
-    cables = {} if file.self_test is None else file.self_test.topologies
     named: list[tuple[Location, Shipped, Path]] = []
     for number, topology in enumerate(file.topologies):
         named.append((("topologies", number), TOPOLOGIES, topology))
-    for name, cable in cables.items():
-        named.append((("self_test", "topologies", name), TOPOLOGIES, cable))
     for number, tests in enumerate(file.tests):
         for index, suite in enumerate(tests.suites):
             named.append((("tests", number, "suites", index), SUITES, suite))
@@ -217,22 +174,12 @@ def _problems_of_values(file: JobFile) -> Iterator[Problem]:
     """Finds frame sizes that no traffic has, and values of variables that no suite can read."""
     for number, tests in enumerate(file.tests):
         for index, size in enumerate(tests.frame_sizes):
-            yield from _problem_of(("tests", number, "frame_sizes", index), check_frame_size, size)
+            try:
+                check_frame_size(size)
+            except (ValueError, LossRatioError) as error:
+                yield ("tests", number, "frame_sizes", index), str(error)
 
     for name, value in file.variables.items():
         problem = problem_with_variable(name, value)
         if problem is not None:
             yield ("variables", name), problem
-
-    if file.self_test is not None:
-        demand = file.self_test
-        profile = partial(load_profile, frame_size=demand.frame_size)
-        yield from _problem_of(("self_test",), profile, demand.profile)
-
-
-def _problem_of(where: Location, read: Callable[[str], Any], given: str) -> Iterator[Problem]:
-    """The problem with a value, if the value cannot be read."""
-    try:
-        read(given)
-    except (ValueError, LossRatioError) as error:
-        yield where, str(error)

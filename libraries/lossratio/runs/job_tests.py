@@ -1,6 +1,6 @@
 """The tests that suites and jobs have on a testbed: suites are expanded, and the tests that a job names are chosen."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from robot.api import SuiteVisitor
@@ -13,7 +13,7 @@ from lossratio.errors import JobError
 from lossratio.keywords import SuiteExpander
 from lossratio.results import VARIATION
 from lossratio.runs.job import Job, JobTests, Testbed
-from lossratio.runs.robot_run import tags_near, words_of
+from lossratio.runs.robot_run import RunRequest, tags_near, words_of
 from lossratio.shipped import names_near
 from lossratio.traffic import mix_names, parse_frame_size
 from lossratio.yaml_file import describe_problem
@@ -25,7 +25,12 @@ class JobSelection(SuiteVisitor):  # type: ignore[misc]
     A suite that the job names several times runs that many times, each time as a child suite.
     """
 
-    def __init__(self, job: Job, testbed: Testbed) -> None:
+    def __init__(self, job: Job, testbed: Testbed, request: RunRequest | None = None) -> None:
+        names = ("FRAME_SIZE", "CORES")
+        self._variables = {name: job.file.variables.get(name) for name in names}
+        """The frame sizes and numbers of cores of tests for which the job names no other ones."""
+        self._given = {name: request and request.variable(name) for name in names}
+        """Those of the command line, which replace all others."""
         self._asked = [
             (number, path.resolve(), tests)
             for number, tests in enumerate(job.tests_on(testbed), start=1)
@@ -67,13 +72,16 @@ class JobSelection(SuiteVisitor):  # type: ignore[misc]
         suite.suites = [child for child in suite.suites if child.test_count]
 
     def _choose(self, suite: TestSuite, tests: JobTests) -> None:
-        sizes, cores = (
-            ",".join(map(str, asked)) or None for asked in (tests.frame_sizes, tests.cores)
-        )
+        sizes = self._values("FRAME_SIZE", tests.frame_sizes)
+        cores = self._values("CORES", tests.cores)
         suite.visit(SuiteExpander(str(self._file), frame_sizes=sizes, cores=cores))
         suite.filter(
             included_tags=list(tests.include) or None, excluded_tags=list(tests.exclude) or None
         )
+
+    def _values(self, name: str, of_tests: Iterable[object]) -> str | None:
+        """The values of a variable that suites are made for; None: the suites' own."""
+        return self._given[name] or ",".join(map(str, of_tests)) or self._variables[name]
 
 
 def _vary(suite: TestSuite, variation: str) -> None:

@@ -87,6 +87,11 @@ class RunRequest:
     name: str = ""
     """Name of its directory in ``results``; empty: the testbed's name and the time."""
 
+    def variable(self, name: str) -> str | None:
+        """The value of a variable among the options, as it is written there; None: it is not there."""
+        given = [word.partition(":") for word in self.robot_options]
+        return next((value for word, _, value in reversed(given) if word == name), None)
+
     def robot_command(self, suites: Sequence[Path]) -> tuple[dict[str, Any], list[str]]:
         """Options by long name without dashes, as `robot.run` takes them, argument files included; and the suites.
 

@@ -345,7 +345,7 @@ class SimulatedGenerator(GeneratorSettings):
     kind: Literal["simulated"]
     overhead: Duration | None = None
     """Virtual seconds that a trial takes beyond its own duration."""
-    seed: int = 1
+    seed: int = Field(default=1, ge=0)
     """Seed of all random numbers."""
 
 

@@ -42,7 +42,6 @@ def load_yaml_file(
     check: Callable[[ModelT], Iterable[Problem]] = lambda loaded: (),
     *,
     convert: Callable[[dict[str, Any], Path], dict[str, Any]] = lambda data, path: data,
-    rewrite: Callable[[str], str] = lambda text: text,
 ) -> ModelT:
     """Reads a YAML file and checks it against a model.
 
@@ -53,14 +52,13 @@ def load_yaml_file(
         check: Yields the problems of a file whose single fields are valid.
         convert: Turns the data of another format into the model's fields. A field that both formats have keeps its
             place.
-        rewrite: Turns the text of another format into YAML, line by line.
 
     Raises:
         LossRatioError: Of the class `error`, if the file cannot be read, is not YAML, or does not fit the model. The
             message has one line per problem: file, line, field, problem.
     """
     path = Path(path)
-    loader, node = _compose(path, error, rewrite)
+    loader, node = _compose(path, error)
     _check_format(path, model, node, error)
     # This comes before the data are made, because making them replaces merge keys (<<) in the nodes by their targets.
     problems = [] if node is None else list(duplicates(node))
@@ -151,9 +149,7 @@ def describe_problem(path: str | Path, location: Location, text: str) -> str:
     return _describe(path, line_numbers(node), location, text)
 
 
-def _compose(
-    path: Path, error: type[LossRatioError], rewrite: Callable[[str], str] = lambda text: text
-) -> "tuple[BoundedLoader, yaml.Node | None]":
+def _compose(path: Path, error: type[LossRatioError]) -> tuple[BoundedLoader, yaml.Node | None]:
     """Reads the structure of a file, without its values."""
     data = read_input_file(path, error, _MOST_BYTES)
     try:
@@ -162,7 +158,7 @@ def _compose(
         line = data.count(b"\n", 0, cause.start) + 1
         raise error(f"{path}:{line}: not UTF-8: {_encoding(data, cause.start)}") from cause
     try:
-        loader = BoundedLoader(rewrite(text))
+        loader = BoundedLoader(text)
         return loader, loader.get_single_node()
     except yaml.YAMLError as cause:
         raise error(_broken_yaml(path, cause)) from cause

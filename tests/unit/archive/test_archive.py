@@ -228,7 +228,6 @@ WITH_SECRETS = [
     [
         ("archive", "send", "--results", "URL"),
         ("archive", "fetch", "out", "--testbed", "t", "--results", "URL"),
-        ("run", "--topology", "simulated", "linux_bridge", "--results", "URL"),
         ("trend", "URL"),
         ("archive", "ack", "URL", "because"),
     ],

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import errno
-from contextlib import contextmanager
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 from click.testing import CliRunner
 
-from lossratio.commands import demo
 from lossratio.commands.main import commands
-from lossratio.errors import TrafficError
 from lossratio.exit_status import ExitStatus
 from lossratio.runs import RunOutcome
 
@@ -28,7 +25,6 @@ def test_where_no_testbed_can_be_built_the_demo_is_simulated_and_says_why(tmp_pa
     assert truth == "The true limits of the simulated policer (50,000 frames/s and a burst of 1,000 frames):"
     assert "NDR  51,000 fps per interface: between the bounds" in ndr
     assert "PDR  51,256 fps per interface: between the bounds" in pdr
-    assert "The generator alone" not in done.output
     assert Path("results/demo/lossratio.html").stat().st_size > 10_000
     assert way_on == "Next, your own network: lossratio between CLIENT SERVER"
 
@@ -127,34 +123,3 @@ def test_a_full_disk_stays_a_failure_of_the_infrastructure(lossratio, monkeypatc
     status, _, err = lossratio("demo")
     assert status == ExitStatus.INFRASTRUCTURE
     assert err == "Error: results: No space left on device. Choose another directory: --output DIR.\n"
-
-
-@pytest.mark.parametrize(
-    ("kind", "shown"),
-    [
-        ("xdp", "The generator alone, from inside the kernel: 2,650,000 fps over a cable."),
-        (
-            "afpacket",
-            "through packet sockets, because the kernel accepts no XDP programs here: 2,650,000 fps over a cable.",
-        ),
-        (None, "The generator alone could not be measured: too busy"),
-    ],
-)
-def test_the_demo_shows_what_the_generator_sends_without_a_device(kind, shown, monkeypatch, capsys):
-    asked = []
-
-    @contextmanager
-    def cable(topology, results):
-        def mrr(size, **settings):
-            if kind is None:
-                raise TrafficError("too busy")
-            rate = SimpleNamespace(mean=SimpleNamespace(per_interface_fps=2.65e6))
-            return SimpleNamespace(mrr=rate, conditions=SimpleNamespace(generator={"kind": kind}))
-
-        asked.append(topology)
-        yield SimpleNamespace(mrr=mrr)
-
-    monkeypatch.setattr("lossratio.measurements.open_testbed.open_testbed", cable)
-    demo._show_generator()
-    assert shown in capsys.readouterr().out
-    assert asked == ["local-cable-xdp"]

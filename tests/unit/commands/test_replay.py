@@ -5,12 +5,12 @@ import sys
 import pytest
 from click.testing import CliRunner
 
-from lossratio.commands.replay import Asked, replay, replayed_load
+from lossratio.commands.replay import replay, replayed_load
 from lossratio.errors import SearchError
 from lossratio.measurements.throughput import replayed
 from lossratio.measurements.throughput.result import describe_goal
 from lossratio.mlrsearch import NDR, PDR, MLRsearch
-from lossratio.plrsearch import LikelihoodName, SearchByCounts
+from lossratio.plrsearch import SearchByCounts
 from lossratio.simulation import SimulatedMeasurer, sut_from
 from lossratio.trials import (
     Journal,
@@ -53,8 +53,8 @@ def lossy(load, lost, sent=100_000):
     return TrialResult(TrialInput(1.0, load), TrialOutput(lost / sent, sent_frames=sent, lost_frames=lost))
 
 
-def estimate_of(path, **asked):
-    return replayed_load(read_journal(path), path, Asked(**{**dict.fromkeys(Asked.__dataclass_fields__), **asked}))
+def estimate_of(path):
+    return replayed_load(read_journal(path), path)
 
 
 def test_the_same_question_has_the_same_answer(searched):
@@ -62,35 +62,21 @@ def test_the_same_question_has_the_same_answer(searched):
     assert estimate_of(path) == search_result
 
 
-def test_a_larger_target_allows_a_larger_load(searched):
-    path, search_result = searched
-    assert estimate_of(path, target_loss_ratio=1e-2).contradicted > search_result.contradicted
-
-
-@pytest.mark.whole
-def test_plrsearchs_estimate_comes_when_it_is_asked_for(searched):
-    path, search_result = searched
-    found = estimate_of(path, likelihood="poisson")
-    assert found.verified == search_result.verified
-    assert found.model.mean == pytest.approx(CAPACITY, rel=0.01)
-
-
-def test_a_search_for_something_else_needs_a_target(tmp_path):
-    search = {"algorithm": "MLRsearch", "min_load_fps": MIN_LOAD, "max_load_fps": MAX_LOAD, "settings": {}}
-    path = write_journal(tmp_path / "j.jsonl", search, [lossy(80e3, 5_000), lossy(70e3, 0)])
-    with pytest.raises(SearchError, match="does not have target_loss_ratio: give it with --target-loss-ratio"):
+def test_another_journal_is_told(tmp_path):
+    path = write_journal(tmp_path / "j.jsonl", {**SEARCH, "settings": {}}, [lossy(80e3, 5_000), lossy(70e3, 0)])
+    with pytest.raises(SearchError, match=r"neither a search for conditional throughput nor .* the number timeout_s"):
         estimate_of(path)
-    found = estimate_of(path, target_loss_ratio=1e-3)
-    assert (found.stated, found.contradicted) == (70e3, 80e3)
 
 
 def test_a_warm_up_is_no_evidence(tmp_path):
     trials = [lossy(80e3, 5_000), lossy(76e3, 1_000), lossy(70e3, 0)]
     warm = write_journal(
-        tmp_path / "warm.jsonl", {**SEARCH, "settings": {"warm_up_duration_s": 1.0}}, [lossy(20e3, 9_000), *trials]
+        tmp_path / "warm.jsonl",
+        {**SEARCH, "settings": {"timeout_s": 60.0, "warm_up_duration_s": 1.0}},
+        [lossy(20e3, 9_000), *trials],
     )
     plain = write_journal(tmp_path / "plain.jsonl", SEARCH, trials)
-    assert estimate_of(warm, max_load=90e3) == estimate_of(plain, max_load=90e3)
+    assert estimate_of(warm) == estimate_of(plain)
 
 
 def test_the_command_shows_the_estimate_and_what_is_known_without_a_model(lossratio, searched):
@@ -100,13 +86,6 @@ def test_the_command_shows_the_estimate_and_what_is_known_without_a_model(lossra
     assert f"verified      {search_result.verified:,.1f} fps" in out
     for word in ("contradicted", "by a line", "Counted frames: verified: "):
         assert word in out
-
-
-@pytest.mark.whole
-def test_the_command_shows_the_functions_of_plrsearch(lossratio, searched):
-    _, out, _ = lossratio("archive", "replay", "--likelihood", "poisson", searched[0])
-    assert "stretch" in out
-    assert "erf" in out
 
 
 def test_a_result_in_place_of_its_journal_is_told_apart(lossratio, tmp_path):
@@ -152,32 +131,6 @@ def test_the_command_loads_no_library_that_it_does_not_need(searched):
     loaded = set(output.splitlines()[-1].split())
     assert "scipy.special" in loaded
     assert not loaded & {"robot", "paramiko", "matplotlib", "scipy.stats", "lossratio.topology"}
-
-
-def test_the_command_takes_every_likelihood_there_is():
-    choices = {option.name: set(option.type.choices) for option in replay.params if hasattr(option.type, "choices")}
-    assert choices["likelihood"] == {likelihood.value for likelihood in LikelihoodName}
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (["--target-loss-ratio", "much"], "'much' is not a ratio"),
-        (["--min-load", "-1 kpps"], "'-1 kpps' is not a frame rate"),
-        (["--max-load", "fast"], "'fast' is not a frame rate"),
-    ],
-)
-def test_text_that_is_no_quantity_is_an_error_that_names_the_option(lossratio, searched, arguments, message):
-    done = lossratio("archive", "replay", searched[0], *arguments)
-    assert done.status == 2
-    assert arguments[0] in done.err
-    assert message in done.err
-
-
-def test_a_loss_ratio_that_makes_no_sense_is_an_error(lossratio, searched):
-    done = lossratio("archive", "replay", searched[0], "--target-loss-ratio", "2")
-    assert done.status == 2
-    assert "target loss ratio must be between 0 and 1, exclusive, not 2.0" in done.err
 
 
 def test_a_damaged_journal_is_an_error_that_names_the_line(tmp_path):
@@ -230,27 +183,6 @@ def test_a_search_that_was_cut_off_is_replayed_as_far_as_it_goes(lossratio, thro
     assert "irregular: the search was stopped before its end" in out
 
 
-def test_the_critical_load_comes_on_top_where_it_is_asked_for(lossratio, throughput):
-    path, _ = throughput
-    out = lossratio("archive", "replay", path, "--target-loss-ratio", "1e-3").out
-    assert out.index("conditional throughput") < out.index("Critical load (loss ratio 0.001")
-
-
-@pytest.mark.parametrize(
-    ("options", "answer"),
-    [
-        (("--max-load", "80 kfps"), "--max-load applies to a critical load: also give --target-loss-ratio."),
-        (("--target-loss-ratio", "2"), "The target loss ratio must be between 0 and 1, exclusive, not 2.0."),
-        (("--target-loss-ratio", "1e-3", "--min-load", "1 Mfps"), "The minimum load must be above 0 and below"),
-    ],
-)
-def test_a_wrong_option_is_named_before_anything_is_shown(lossratio, throughput, options, answer):
-    path, _ = throughput
-    refused = lossratio("archive", "replay", path, *options)
-    assert (refused.status, refused.out) == (2, "")
-    assert answer in refused.err
-
-
 @pytest.mark.parametrize(
     ("change", "message"),
     [
@@ -265,7 +197,7 @@ def test_a_header_that_makes_no_sense_is_an_error(lossratio, throughput, tmp_pat
     assert (done.status, message in done.err) == (2, True)
 
 
-def test_early_verdicts_are_replayed_and_no_critical_load_is_estimated_from_them(tmp_path):
+def test_early_verdicts_are_replayed(tmp_path):
     controller = MLRsearch([NDR], MIN_LOAD, MAX_LOAD, early_verdict=True)
     limits = {"min_load_fps": MIN_LOAD, "max_load_fps": MAX_LOAD}
     search = {"goals": [describe_goal(NDR).model_dump(mode="json")], "settings": {"early_verdict": True}, **limits}
@@ -276,8 +208,6 @@ def test_early_verdicts_are_replayed_and_no_critical_load_is_estimated_from_them
     assert any(trial.is_early for trial in read_journal(path).results)
     again = replayed(read_journal(path)).result()
     assert (dict(again), again.finished, again.elapsed) == (dict(found), True, found.elapsed)
-    with pytest.raises(SearchError, match=r"early verdicts. Their loss is not known.*early_verdict=off"):
-        estimate_of(path, target_loss_ratio=1e-5)
 
 
 @pytest.mark.parametrize(

@@ -135,7 +135,6 @@ name: nightly
 topologies: [lab.yaml]
 tests: [{suites: [suite.robot], include: [ndrpdr], frame_sizes: [64B, IMIX], cores: [1, 2], testbeds: [lab7]}]
 variables: {GOALS: quick}
-self_test: {load: 10 Mfps, frame_size: 64B, trials: 3, topologies: {lab7: lab.yaml}}
 """
 
 ANNOTATIONS = """\

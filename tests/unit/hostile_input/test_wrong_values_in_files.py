@@ -66,12 +66,6 @@ VALUES = {
         "testbeds: [lab8]",
         "yaml:4: tests.0.testbeds.0: no testbed .* 'lab8'. Its",
     ),
-    "no testbed of a cable": (
-        "job",
-        "{lab7: lab",
-        "{lab8: lab",
-        "yaml:6: self_test.topologies.lab8: no testbed of the",
-    ),
     "the same testbed twice": (
         "job",
         "[lab.yaml]",

@@ -68,14 +68,6 @@ def test_tests_may_be_for_some_of_the_testbeds(tmp_path):
             "- {suites: [bridge.robot]}\nvariables: {GOALS: csti}",
             r"nightly\.yaml:6: variables\.GOALS: There is no .*'csit'\?",
         ),
-        (
-            "- {suites: [bridge.robot]}\nself_test: {load: 1 Mfps, frame_size: 10000B}",
-            "10000 is not between 64 and 9000",
-        ),
-        (
-            "- {suites: [bridge.robot]}\nself_test: {load: 1 Mfps, topologies: {onne: local}}",
-            "topologies.onne: .*'one'",
-        ),
     ],
 )
 def test_faults_of_a_job_are_reported_with_their_place(tmp_path, tests, message):

@@ -5,8 +5,6 @@ from click.testing import CliRunner
 from runner_examples import SIMULATED
 
 from lossratio.commands.run import run
-from lossratio.history.archive import Outbox
-from lossratio.history.store import History
 from lossratio.results.run_directory import RunDirectory
 
 SUITE = """*** Settings ***
@@ -67,24 +65,6 @@ def test_suites_are_expanded_without_a_job_too(place):
     result = invoke(place, "--topology", str(place / "lab.yaml"), "--include", "mrr", str(place / "bridge.robot"))
     assert result.exit_code == 0, result.output
     assert names(place) == ["64B-mrr", "1518B-mrr"]
-
-
-@pytest.mark.whole
-def test_a_run_is_sent_to_the_archive_when_it_is_over(place):
-    archive = place / "archive"
-    result = invoke(place, "--job", str(place / "nightly.yaml"), "--results", str(archive))
-    assert result.exit_code == 0, result.output
-    assert History(archive / "history").read().table.num_rows == 4
-
-
-@pytest.mark.whole
-def test_an_archive_that_cannot_be_reached_changes_no_exit_status(place):
-    (place / "blocked").write_text("no folder")
-    archive = str(place / "blocked" / "archive")
-    result = invoke(place, "--job", str(place / "nightly.yaml"), "--results", archive)
-    assert result.exit_code == 0
-    assert "Not sent: " in result.output
-    assert len(Outbox.of(archive).waiting()) == 2
 
 
 @pytest.mark.parametrize(
