@@ -1,8 +1,5 @@
 """HTML pages from the templates of this package."""
 
-import base64
-import gzip
-import json
 from collections.abc import Callable, Mapping
 from functools import cache
 from importlib.resources import files
@@ -36,12 +33,6 @@ def html_fragment(
         values: The values that the template shows, by the names that it uses.
     """
     return printable(_template(package, template, tuple(filters.items())).render(values))
-
-
-def packed(data: object) -> str:
-    """Data as compressed JSON, which the script of a page reads with `page.data`; no text in it can end the script."""
-    text = json.dumps(data, separators=(",", ":"), ensure_ascii=False)
-    return base64.b64encode(gzip.compress(text.encode("utf-8", "replace"), 9, mtime=0)).decode()
 
 
 @cache

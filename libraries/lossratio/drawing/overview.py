@@ -4,18 +4,15 @@ import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
-from itertools import chain
 from typing import Generic, Protocol, TypeVar
 
-from lossratio.drawing.html import PAGES, html_fragment, packed
+from lossratio.drawing.html import PAGES, html_fragment
 from lossratio.units import printable
 
 NOTHING = "–"
 """The text for a missing value."""
-LARGE = 5_000_000
-"""If all sections of a page have more characters of markup than this, they are compressed, and a script shows them."""
-Section = tuple[str, str, Sequence[str]]
-"""A section of a page: the name that addresses link to, its heading, and its markup in parts."""
+Section = tuple[str, str, str]
+"""A section of a page: the name that addresses link to, its heading, and its markup."""
 
 
 class Row(Protocol):
@@ -96,32 +93,17 @@ class Overview(Generic[RowT]):
     def page(
         self, template: str, sections: Sequence[Section], *, package: str = PAGES, **values: object
     ) -> str:
-        """Makes the page from a template of a package.
-
-        A large page has its rows and sections compressed, and needs its script to show them.
-        """
+        """Makes the page from a template of a package."""
         heads, rows = self.table()
-        all_parts = [parts for _, _, parts in sections]
-        is_large = sum(map(len, chain.from_iterable(all_parts))) > LARGE
-        data = {}
-        if is_large:
-            texts: dict[str, int] = {}
-            places = [_places(parts, texts) for parts in all_parts]
-            named = [(name, heading) for name, heading, _ in sections]
-            data["rows"] = packed({"rows": rows, "sections": named})
-            data["sections"] = packed({"texts": list(texts), "sections": places})
-
         return html_fragment(
             package,
             template,
             filters={},
             overview=self,
-            has_table=is_large or len(rows) >= self.fewest,
+            has_table=len(rows) >= self.fewest,
             heads=heads,
             rows=rows,
             sections=sections,
-            packed=is_large,
-            data=data,
             **values,
         )
 
@@ -154,11 +136,6 @@ def _in_lines(values: str | Sequence[str]) -> str:
     if isinstance(values, str):
         return values
     return "\n".join(values)
-
-
-def _places(parts: Sequence[str], texts: dict[str, int]) -> list[int]:
-    """The positions of parts among the different texts of a page; new ones are added."""
-    return [texts.setdefault(part, len(texts)) for part in parts]
 
 
 def test_column(row_type: type[RowT]) -> Column[RowT]:

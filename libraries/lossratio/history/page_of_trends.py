@@ -206,7 +206,7 @@ def trend_page(
             scale="per interface" if series.unit == FRAMES_PER_SECOND else "",
             newest=range(len(series.times))[-_NEWEST:],
         )
-        sections.append((row.link, str(series), (shown,)))
+        sections.append((row.link, str(series), shown))
 
     problems = [
         *describe_nothing_measured(analysis.unmeasured),

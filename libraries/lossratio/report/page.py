@@ -1,8 +1,7 @@
 """The page of a run: one HTML file with all results, which needs no network.
 
 The headline has the numbers to quote, the overview has a row for each of them, and each test has a section. A script
-sorts and filters the overview; without it, the page shows the same contents. Only a report of very many tests has
-compressed sections, and needs the script to show them.
+sorts and filters the overview; without it, the page shows the same contents.
 """
 
 import html
@@ -108,9 +107,9 @@ def _sections(runs: Sequence[Run]) -> list[Section]:
     body = partial(html_fragment, PAGES, "section.html.jinja", filters={"text": _as_text})
     conditions = partial(html_fragment, PAGES, "conditions.html.jinja")
     facts = partial(html_fragment, PAGES, "facts.html.jinja", filters={"as_json": _as_json})
-    known: dict[str, tuple[str, ...]] = {}
+    known: dict[str, str] = {}
 
-    def facts_of(conditions: Conditions) -> tuple[str, ...]:
+    def facts_of(conditions: Conditions) -> str:
         # Most tests of a run have equal facts, and formatting them takes longer than comparing them.
         key = conditions.model_dump_json()
         if key not in known:
@@ -122,7 +121,7 @@ def _sections(runs: Sequence[Run]) -> list[Section]:
                 "Testbed": {"": conditions.testbed},
                 "Nodes": {**conditions.nodes, "Controller": conditions.controller},
             }
-            known[key] = tuple(facts(name=about, facts=named) for about, named in shown.items())
+            known[key] = "".join(facts(name=about, facts=named) for about, named in shown.items())
         return known[key]
 
     sections: list[Section] = []
@@ -144,8 +143,8 @@ def _sections(runs: Sequence[Run]) -> list[Section]:
             pictures=[one for one in view.pictures(result) if one.svg or one.table],
         )
         under_these = conditions(result=result, of_kind=view.conditions(result))
-        parts = (shown, under_these, *facts_of(result.conditions), "</details>")
-        sections.append((name, result.test.name, parts))
+        markup = f"{shown}{under_these}{facts_of(result.conditions)}</details>"
+        sections.append((name, result.test.name, markup))
     return sections
 
 

@@ -133,7 +133,7 @@ def comparison_page(
         filters=_IN_SECTION,
         rates=FRAMES_PER_SECOND,
     )
-    sections = [(row.link, f"{row.test}, {row.quantity}", (body(row=row),)) for row in rows]
+    sections = [(row.link, f"{row.test}, {row.quantity}", body(row=row)) for row in rows]
     overview = drawing.Overview(rows, _COLUMNS, _FILTERS, only="Only changed")
     if names[0] != names[1]:
         title = f"{names[0]} and {names[1]}"

@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 from browser import browser, faults_for_readers, needs_browser
 from history_examples import START, entry
-from waiting import wait_until
 
 from lossratio.history.analysis import TrendRequest, analyse
 from lossratio.history.page_of_trends import address_of_run, date_ticks, draw_trend, trend_page
@@ -104,10 +103,7 @@ def test_a_picture_of_many_results_stays_small(tmp_path):
 
 @pytest.mark.whole
 @needs_browser
-@pytest.mark.parametrize("is_large", [False, True], ids=["plain", "compressed"])
-def test_a_browser_shows_series_with_their_results_and_links(is_large, tmp_path, monkeypatch):
-    if is_large:
-        monkeypatch.setattr("lossratio.drawing.overview.LARGE", 0)
+def test_a_browser_shows_series_with_their_results_and_links(tmp_path):
     file = tmp_path / "trend.html"
     file.write_text(trend_page(history_of(tmp_path / "history", 30), "lab", address_of_run("https://lab/runs", {})))
     with browser() as chromium:
@@ -123,13 +119,11 @@ def test_a_browser_shows_series_with_their_results_and_links(is_large, tmp_path,
         chromium.run("document.querySelectorAll('details.test').forEach(details => { details.open = true; })")
         results = "document.querySelectorAll('#series-1 tbody tr').length"
         pictures = "document.querySelectorAll('main svg[role=img]').length"
-        # A large page reads its sections when they are opened.
-        wait_until(lambda: chromium.run(results) and chromium.run(pictures) == 4)
-        assert chromium.run(results) == 20
+        assert (chromium.run(results), chromium.run(pictures)) == (20, 4)
         assert chromium.run("document.querySelector('#series-1 tbody a').href") == (
             "https://lab/runs/night%2029/lossratio.html"
         )
-        assert is_large or faults_for_readers(chromium) == []
+        assert faults_for_readers(chromium) == []
         chromium.size(400, 800)
         assert chromium.run("document.documentElement.scrollWidth") <= 400
         assert chromium.run("window.injected ?? null") is None

@@ -50,10 +50,6 @@ const set = (name, value) => {
 const open = async id => {
     const details = document.getElementById(id);
     details.open = true;
-    const pause = () => new Promise(done => setTimeout(done, 10));
-    // A measurement without trials has no picture: it is open as soon as there is its text.
-    const waits = () => !details.querySelector(".body").textContent.trim();
-    for (let turn = 0; turn < 400 && waits(); turn += 1) await pause();
     return details;
 };
 """
@@ -77,11 +73,9 @@ def chromium():
         yield started
 
 
-@pytest.fixture(params=["plain", "compressed"])
-def page(request, run, chromium, tmp_path, monkeypatch):
-    """The page, opened, as of few and of many tests."""
-    if request.param == "compressed":
-        monkeypatch.setattr("lossratio.drawing.overview.LARGE", 0)
+@pytest.fixture
+def page(run, chromium, tmp_path):
+    """The page, opened."""
     file = tmp_path / "lossratio.html"
     file.write_text(render("html", [run]))
     chromium.faults.clear()

@@ -1,6 +1,3 @@
-import base64
-import gzip
-import json
 import re
 from dataclasses import replace
 from html import unescape
@@ -85,24 +82,6 @@ def test_a_page_needs_nothing_but_itself(results):
     assert all(load.startswith("#") for load in page.loads)
     assert page_of(*results).count("<script>") == 1
     assert page_of(*results).count("<script") == 1
-
-
-def test_a_page_of_many_tests_has_each_text_once_and_all_results(results, monkeypatch):
-    monkeypatch.setattr("lossratio.drawing.overview.LARGE", 0)
-    page = page_of(*results, *(result.model_copy(update={"trials": ()}) for result in results[-1:]))
-    assert Page(page).open == []
-    data = {
-        name: json.loads(gzip.decompress(base64.b64decode(text)))
-        for name, text in re.findall('<script type="application/gzip" id="(.*?)">(.*?)</script>', page)
-    }
-    assert len(data["rows"]["rows"]) == len(overview(results)) + 2
-    assert [title for _, title in data["rows"]["sections"]] == [*(result.test.name for result in results), "killed"]
-    texts = data["sections"]["texts"]
-    assert len(texts) == len(set(texts))
-    sections = ["".join(texts[part] for part in parts) for parts in data["sections"]["sections"]]
-    assert all("Debian GNU/Linux 12 (bookworm)" in section for section in sections)
-    pictures = ["Search of " in section for section in sections]
-    assert pictures == [True, True, False, True, True]
 
 
 def test_a_page_states_the_conditions(results):
