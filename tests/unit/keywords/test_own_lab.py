@@ -1,4 +1,4 @@
-"""The guide's lab is set up as its reader would: own topology, own path, own device, own suite; with real frames."""
+"""The guide's lab is set up as its reader would: own topology, own path, own suite; with real frames."""
 
 from __future__ import annotations
 
@@ -24,16 +24,9 @@ def example(language):
 
 @pytest.fixture
 def lab(tmp_path):
-    """The directory with the reader's files, and the package installed."""
+    """The directory with the reader's files."""
     (tmp_path / "our-lab.yaml").write_text(example("yaml"))
     (tmp_path / "our_suite.robot").write_text(example("robotframework"))
-    (tmp_path / "our_duts.py").write_text(example("python"))
-    group, entry = example("toml").strip().splitlines()
-    assert group == '[project.entry-points."lossratio.dut"]'
-    metadata = tmp_path / "our_duts-1.0.dist-info"
-    metadata.mkdir()
-    (metadata / "METADATA").write_text("Metadata-Version: 2.1\nName: our_duts\nVersion: 1.0\n")
-    (metadata / "entry_points.txt").write_text(f"[lossratio.dut]\n{entry.replace(chr(34), '')}\n")
     return tmp_path
 
 
@@ -51,7 +44,7 @@ def test_its_suite_measures_on_it(lab):
     assert "lossratio.keywords.Catalogue:our-lab.yaml --include 3_node_single_link_topoANDmrr our_suite.robot" in TEXT
     assert f"lossratio.keywords.Catalogue:{catalogue} --include {include} our_suite.robot" in TEXT
     with tempfile.TemporaryDirectory(prefix="lossratio-state-") as state:
-        path = os.pathsep.join((str(ROOT / "libraries"), str(lab)))
+        path = str(ROOT / "libraries")
         run = subprocess.run(
             [
                 *(sys.executable, "-m", "robot", "--outputdir", "out", "--include", include),
@@ -64,4 +57,4 @@ def test_its_suite_measures_on_it(lab):
             text=True,
         )
     assert run.returncode == 0, run.stdout + run.stderr
-    assert list(RobotRun(lab / "out", run.returncode).tests) == ["64B-1c-eth-l2bdlong-mrr"]
+    assert list(RobotRun(lab / "out", run.returncode).tests) == ["64B-1c-eth-l2bdours-mrr"]
