@@ -49,8 +49,8 @@ _FORWARDED = r"""
         % endfor
     % endif
 """
-# VPP looks an IPv6 address up once for each length of its routes, from the longest on. As in CSIT, there are two lengths
-# besides VPP's own (a host, a network), and packets to the TG hit a host.
+# VPP looks an IPv6 address up once for each length of its routes, the longest first. As in CSIT, the first length is
+# that of hosts, where packets to the TG find a route, and the second one is that of networks.
 _ADDRESSED = r"""
     % set side = port.routed(options.ip_version)
     set interface ip address {{ port.interface }} {{ side.address }}/{{ 30 if options.ip_version == 4 else 128 }}
