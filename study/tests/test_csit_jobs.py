@@ -161,6 +161,12 @@ def test_a_job_has_each_suite_on_each_driver_in_each_size_with_each_number_of_co
     }
 
 
+def test_a_job_that_a_change_to_vpp_starts_tests_vpp(specifications):
+    (specifications / "jobs.yaml").write_text(JOBS.replace("csit-vpp-perf-ndrpdr-weekly", "vpp-csit-verify-perf"))
+    (tests,) = _covered(specifications, "vpp-csit-*").jobs.values()
+    assert {test.dut for test in tests} == {"vpp"}
+
+
 def test_the_innermost_sizes_cores_and_cards_count(specifications):
     (tests,) = _covered(specifications, WEEKLY).jobs.values()
     ip6 = {test.id for test in tests if test.suite == "ethip6-ip6base"}

@@ -1,7 +1,7 @@
 *** Settings ***
 Documentation     [Top] TG-DUTs-TG. [Enc] Eth-IPv4-UDP or TCP. [Cfg] VPP IPv4 router with NAT44, endpoint-dependent.
-...               [Ver] Connections per second from an empty table, with none or 0.5 % of them lost. Throughput one
-...               way, with all connections established. [Ref] RFC 9693.
+...               [Ver] Connections per second from an empty table, with none or 0.5 % of them lost. Throughput and
+...               MRR one way, with all connections established. [Ref] RFC 9693.
 Metadata          Cores    1 2 4
 Metadata          Frame Sizes    64B
 Metadata          Scale    h1024-p63-s64512 h65536-p63-s4128768
@@ -15,7 +15,7 @@ Suite Setup       Set Up Testbed    ${TOPOLOGY}    duts=${DUTS}    nic=${NIC}
 Suite Teardown    Tear Down Testbed
 Test Template     Find Connection Rate
 
-Test Tags         perftest    ndrpdr    vpp    eth    ip4fwd    feature    nat44_endpoint_dependent    scale    nat44
+Test Tags         perftest    vpp    eth    ip4fwd    feature    nat44_endpoint_dependent    scale    nat44
 ...               hosts_${SCALE.partition('-')[0].strip('h')}    ${FRAME_SIZE}    ${CORES}c    # robocop: fmt: off
 
 
@@ -26,12 +26,16 @@ ${HANDSHAKE}    74B
 
 *** Test Cases ***
 ${FRAME_SIZE}-${CORES}c-ethip4udp-nat44ed-${SCALE}-cps-ndrpdr
-    [Tags]    udp    udp_cps    ethip4udp-nat44ed-${SCALE}-cps
+    [Tags]    ndrpdr    udp    udp_cps    ethip4udp-nat44ed-${SCALE}-cps
     frame_size=${FRAME_SIZE}    profile=ethip4-udp-${SCALE.rpartition('-')[0]}    goals=${GOALS}
 ${FRAME_SIZE}-${CORES}c-ethip4tcp-nat44ed-${SCALE}-cps-ndrpdr
-    [Tags]    tcp    tcp_cps    ethip4tcp-nat44ed-${SCALE}-cps
+    [Tags]    ndrpdr    tcp    tcp_cps    ethip4tcp-nat44ed-${SCALE}-cps
     frame_size=${HANDSHAKE}    profile=ethip4-tcp-${SCALE.rpartition('-')[0]}    goals=${GOALS}
 ${FRAME_SIZE}-${CORES}c-ethip4udp-nat44ed-${SCALE}-udir-ndrpdr
-    [Tags]    udp    udp_udir    ethip4udp-nat44ed-${SCALE}-udir
+    [Tags]    ndrpdr    udp    udp_udir    ethip4udp-nat44ed-${SCALE}-udir
     [Template]    Find NDR And PDR
+    ${FRAME_SIZE}    profile=ethip4-udp-${SCALE.rpartition('-')[0]}
+${FRAME_SIZE}-${CORES}c-ethip4udp-nat44ed-${SCALE}-udir-mrr
+    [Tags]    mrr    udp    udp_udir    ethip4udp-nat44ed-${SCALE}-udir
+    [Template]    Measure MRR
     ${FRAME_SIZE}    profile=ethip4-udp-${SCALE.rpartition('-')[0]}

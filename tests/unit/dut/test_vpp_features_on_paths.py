@@ -65,6 +65,29 @@ def test_the_first_vpp_has_rules_that_miss_and_those_that_permit(version, networ
     assert not any("acl-plugin" in line for place in ("middle", "last") for line in given(options, place))
 
 
+@pytest.mark.parametrize("options", [{}, {"srv6": 2}, {"srv6_proxy": "static"}])
+def test_vpp_looks_for_ipv6_addresses_in_at_most_two_lengths_of_prefixes_besides_that_of_both_networks(options):
+    for place in ("first", "last"):
+        lines = given({"forwarding": "ip6", **options}, place)
+        used = [line for line in lines if line.startswith(("set interface ip address", "ip route", "sr steer"))]
+        lengths = {int(length) for line in used for length in re.findall(r"/(\d+)", line)}
+        assert lengths <= {128, 64, 49}
+        assert (64 in lengths) is bool(options)
+    assert any(line.startswith("ip route add 2001:2::1/128 via") for line in given({"forwarding": "ip6"}, "first"))
+
+
+def test_tunnels_between_interfaces_have_one_end_in_the_second_vpp():
+    first, last = (" ".join(given({"forwarding": "ip4", "ipsec": 3}, place)) for place in ("first", "last"))
+    ends = [re.findall(r"create ipip tunnel src (\S+) dst (\S+)", text) for text in (first, last)]
+    assert [(source, sink) for sink, source in ends[1]] == ends[0]
+    assert [len(set(side)) for side in zip(*ends[0], strict=True)] == [3, 1]
+
+
+def test_a_wireguard_peer_first_allows_the_network_of_its_tunnel():
+    text = " ".join(given({"forwarding": "ip4", "wireguard": 2}, "first"))
+    assert re.findall(r"allowed-ip (\S+) allowed-ip 198.19.0.0/17", text) == ["244.0.0.0/24", "244.0.1.0/24"]
+
+
 @pytest.mark.parametrize(
     ("options", "made"),
     [

@@ -49,15 +49,20 @@ _FORWARDED = r"""
         % endfor
     % endif
 """
+# VPP looks an IPv6 address up once for each length of its routes, the longest first. As in CSIT, the first length is
+# that of hosts, where packets to the TG find a route, and the second one is that of networks.
 _ADDRESSED = r"""
     % set side = port.routed(options.ip_version)
-    set interface ip address {{ port.interface }} {{ side.address }}/{{ side.network.max_prefixlen - 2 }}
+    set interface ip address {{ port.interface }} {{ side.address }}/{{ 30 if options.ip_version == 4 else 128 }}
     set ip neighbor {{ port.interface }} {{ side.neighbour }} {{ port.neighbour_mac }} static
 """
 _ROUTED = r"""
     % set side = port.routed(options.ip_version)
-    ip route add {{ side.network }}{{ " table %d" % port.table if port.table }} \
-    via {{ side.neighbour }} {{ port.interface }}
+    % set table = " table %d" % port.table if port.table else ""
+    ip route add {{ side.network }}{{ table }} via {{ side.neighbour }} {{ port.interface }}
+    % if options.ip_version == 6 and not port.faces_dut
+        ip route add {{ side.network[1] }}/128{{ table }} via {{ side.neighbour }} {{ port.interface }}
+    % endif
 """
 _ENTRIES = Steps(
     file=r"""

@@ -148,13 +148,14 @@ _SEGMENTS_BYTES = 8
 _SEGMENT_BYTES = 16
 _GTPU_BYTES = 36
 _GENEVE_BYTES = 50
-# For the port that faces the other VPP, the route to the segments of that VPP.
+# For the port that faces the other VPP, the route to the segments of that VPP. As in CSIT, it is as long as the network
+# of packets that are sent there (see `lossratio.dut.vpp.configuration`).
 _REACH_SEGMENTS = r"""
     % if port.faces_dut
-        ip route add {{ port.segment(0) }}/112 via {{ port.routed(6).neighbour }} {{ port.interface }}
+        ip route add {{ port.segment(0) }}/64 via {{ port.routed(6).neighbour }} {{ port.interface }}
     % endif
 """
-# A policy that sends packets for the other side through segments there.
+# A policy that sends packets for the other side through segments there; a route to the TG if packets keep their header.
 _STEERING = r"""
     % set binding = clear.side.ipv6[2**64 + 2**16]
     set sr encaps source addr {{ clear.segment(1) }}
@@ -163,7 +164,10 @@ _STEERING = r"""
         next {{ wire.segment(number) }} \
     % endfor
     encap
-    sr steer l3 {{ wire.side.ipv6 }} via bsid {{ binding }}
+    sr steer l3 {{ wire.side.ipv6[0] }}/64 via bsid {{ binding }}
+    % if options.segments[1]
+        ip route add {{ clear.segment(0) }}/64 via {{ clear.routed(6).neighbour }} {{ clear.interface }}
+    % endif
 """
 _STEERED = r"""
     show sr policies | Behavior:\s+Encapsulation | a policy that encapsulates

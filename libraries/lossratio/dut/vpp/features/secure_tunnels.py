@@ -125,6 +125,7 @@ class Ipsec(Feature):
                 set interface mtu packet {{ options.ipsec_mtu }} {{ wire.link }}
             % endif
         """,
+        # As in CSIT, tunnels between interfaces have one end in the second VPP, and many in the first.
         file=r"""
             % set by_policy = options.ipsec_lookup != "interfaces"
             % set sources = clear.side.ipv4
@@ -141,8 +142,8 @@ class Ipsec(Feature):
             % for number in range(options.ipsec)
                 % set leaving = 1001 + 2 * number - wire.place
                 % set coming = 1000 + 2 * number + wire.place
-                % set local = wire.local(number)
-                % set remote = wire.remote(number)
+                % set local = wire.local(number if by_policy or wire.place else 0)
+                % set remote = wire.remote(0 if wire.place and not by_policy else number)
                 % set host = wire.host(number)
                 % if by_policy
                     % set out = "tunnel src %s dst %s" % (local, remote)
@@ -251,6 +252,7 @@ class WireGuard(Feature):
         overhead={"wireguard": _WIREGUARD_BYTES},
         entries={"wireguard": _LARGE},
     )
+    # VPP tries the peer's addresses one by one: that of CSIT's traffic is the first.
     steps = Steps(
         routed=REACH_ENDS
         + r"""
@@ -268,11 +270,12 @@ class WireGuard(Feature):
                 % set remote = wire.remote(number)
                 % set private, public = options.key_pairs(wire, local, remote)
                 wireguard create listen-port 51820 private-key {{ private }} src {{ local }} instance {{ number }}
+                % set network = networks[256 * number] ~ "/24"
                 wireguard peer add {{ name }} public-key {{ public }} endpoint {{ remote }} \
-                allowed-ip {{ (wire.side.ipv4.subnets(1) | list)[0] }} allowed-ip {{ networks }} \
+                allowed-ip {{ network }} allowed-ip {{ (wire.side.ipv4.subnets(1) | list)[0] }} \
                 allowed-ip {{ remote }}/32 dst-port 51820 persistent-keepalive 256
                 {{ through(name, wire, wire.host(number) ~ "/32", remote ~ " ") }}
-                ip route add {{ networks[256 * number] }}/24 via {{ remote }} {{ name }}
+                ip route add {{ network }} via {{ remote }} {{ name }}
             % endfor
         """,
         answers=r"(wg\d+\s*)*",
