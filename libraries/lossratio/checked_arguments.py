@@ -142,7 +142,7 @@ class _Check:
             rule = self._rules.get(name)
             if rule is not None and not rule.accepts(value):
                 words = rule.words
-                if isinstance(value, Integral) and abs(int(value)) > sys.float_info.max:
+                if isinstance(value, int) and abs(value) > sys.float_info.max:
                     words = "a smaller number"
                 raise self._error(
                     f"{self._place}: {name} must be {words}, not {in_python(value)}.{rule.way}"

@@ -225,10 +225,7 @@ class Bisection:
 
     def _nothing_matters(self, no_change: float) -> float:
         """Probability that there is no change; if this is quite possible, the probability that no change matters."""
-        ends = [
-            np.array([value for index, value in self._measured if index == end])
-            for end in self._ends
-        ]
+        ends = [self._values_at(index) for index in self._ends]
         degrees = sum(len(values) - 1 for values in ends)
         if no_change <= 1.0 - self._certainty or degrees < 1:
             return no_change
@@ -249,6 +246,10 @@ class Bisection:
         )
 
         return max(no_change, float(small))
+
+    def _values_at(self, revision: int) -> NDArray[np.float64]:
+        """The values of the revision with an index."""
+        return np.array([value for index, value in self._measured if index == revision])
 
     def _change(self, first: int) -> float | None:
         before = [value for index, value in self._measured if index < first]

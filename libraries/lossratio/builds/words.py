@@ -5,7 +5,6 @@ from collections.abc import Mapping
 from html import escape
 
 from lossratio.builds.outcome import AbRequest, ComparisonResult, ComparisonVerdict
-from lossratio.builds.record import BuildRecord
 from lossratio.results import ROUNDING, share_in_words
 from lossratio.units import counted, format_change, format_change_size, range_in_words
 
@@ -86,13 +85,8 @@ def _missing_in_words(result: ComparisonResult) -> str:
     return f" Up to {missing}{may_be}{as_measured}."
 
 
-def comparison_comment(
-    results: Mapping[str, ComparisonResult], record: BuildRecord, request: AbRequest
-) -> str:
-    """The verdicts as Markdown, for a comment on a pull request: a table, and a chart of all measurements.
-
-    The chart is in Mermaid, which GitHub and GitLab draw; neither shows pictures that are embedded in a comment.
-    """
+def comparison_comment(results: Mapping[str, ComparisonResult], request: AbRequest) -> str:
+    """The verdicts as Markdown, for a comment on a pull request: a table."""
     verdicts = {result.verdict for result in results.values()}
     worst = next(verdict.value for verdict in _WORST_FIRST if verdict in verdicts)
     lines = [
@@ -110,10 +104,6 @@ def comparison_comment(
             f"Up to {missing}: the verdicts hold with and without these frames, and the smaller change is given.",
             "",
         ]
-
-    for name in results:
-        head = f"<details><summary>Measurements of {escape(name)}</summary>"
-        lines += [head, "", *_chart(name, record), "</details>", ""]
 
     return "\n".join(lines)
 
@@ -137,27 +127,3 @@ def _row(name: str, result: ComparisonResult) -> str:
         interval = range_in_words(format_change(low), format_change(high))
 
     return f"| {cell} | {verdict} | {change} | {interval} | {result.measurements} |"
-
-
-def _chart(name: str, record: BuildRecord) -> list[str]:
-    """All measurements of a test, in their order, in thousands of frames per second."""
-    measured = [
-        (one.build, one.measured.values[name].least / 1e3)
-        for one in record.measurements
-        if one.measured is not None and name in one.measured.values
-    ]
-    values = [value for _, value in measured]
-    room = max(values) * 0.01
-    low = max(0.0, min(values) - room)
-    high = max(values) + room
-    labels = ", ".join(f'"{number} {build}"' for number, (build, _) in enumerate(measured, start=1))
-
-    return [
-        "```mermaid",
-        "xychart-beta",
-        f"  x-axis [{labels}]",
-        f'  y-axis "kfps" {low:.3f} --> {high:.3f}',
-        f"  bar [{', '.join(f'{value:.3f}' for value in values)}]",
-        "```",
-        "",
-    ]

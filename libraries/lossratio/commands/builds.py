@@ -195,7 +195,7 @@ def ab(
     for name, result in results.items():
         click.echo(in_columns(builds.describe_comparison(name, result)))
     if markdown is not None:
-        write_report(markdown, builds.comparison_comment(results, record, request))
+        write_report(markdown, builds.comparison_comment(results, request))
     verdicts = {result.verdict for result in results.values()}
     if builds.ComparisonVerdict.SLOWER in verdicts:
         sys.exit(ExitStatus.REGRESSION)

@@ -40,7 +40,7 @@ def compared(tmp_path, a, b, **more):
     return (
         found["S.64B NDR"],
         describe_comparison("S.64B NDR", found["S.64B NDR"]),
-        comparison_comment(found, record, request),
+        comparison_comment(found, request),
     )
 
 
