@@ -57,7 +57,6 @@ def main(tests: int, trials: int, searches: int) -> None:
         results = list(islice((result for result in found if len(result.trials) >= trials), min(searches, tests)))
         for number, result in enumerate(islice(cycle(results), tests)):
             name = f"64B-{number}c-eth-l2bdbase-ndrpdr"
-            # Equal texts would be stored once, and real tests have none.
             remarks = (noted(f"This is test {number}."),)
             test = TestIdentity(name=name, suite="Benchmark", tags=("64b", f"{number % 7}c"))
             later = timedelta(hours=number)

@@ -153,7 +153,7 @@ def test_a_rise_from_zero_has_no_share_and_is_no_lower_bound():
     comparison = compare(runs(0.0, 0.0, 0.0), runs(95.0e3, 95.2e3, 94.8e3))
     sentence, _, _, row, *_ = comparison_table(comparison).splitlines()
     assert sentence.endswith("rose from zero.")
-    assert " from zero  -  " in row
+    assert " from zero  –  " in row
     assert "inf" not in row
     assert "lower bounds" not in row
 

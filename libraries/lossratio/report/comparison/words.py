@@ -6,6 +6,7 @@ from enum import Enum
 from operator import itemgetter
 
 from lossratio import results
+from lossratio.drawing import NOTHING
 from lossratio.report.comparison.differences import NO_SPREAD, Difference, Sample
 from lossratio.report.comparison.quantity import ComparedQuantity, Comparison, Verdict
 from lossratio.report.junit import Case, of_stream
@@ -39,7 +40,6 @@ _NAMES: Mapping[Enum, tuple[str, str]] = {
     Verdict.TOO_FEW: ("with too few results", "with too few results"),
 }
 """How one and how several of a verdict are counted, if not by its name."""
-_UNKNOWN = "-"
 _NO_SPREAD = (
     "All values on each side are equal, so nothing shows how much they vary by chance: repeat the "
     "runs to be sure."
@@ -226,14 +226,14 @@ def _sample_in_words(sample: Sample, unit: Unit) -> str:
 
 def _change_in_words(difference: Difference | None) -> str:
     if difference is None:
-        return _UNKNOWN
+        return NOTHING
     return format_change(difference.change, is_least=difference.is_least)
 
 
 def _interval_in_words(compared: ComparedQuantity) -> str:
     difference = compared.difference
     if difference is None:
-        return _UNKNOWN
+        return NOTHING
     if difference.is_least:
         return "none: some values are only lower bounds"
     if difference.interval is not None:
@@ -242,13 +242,13 @@ def _interval_in_words(compared: ComparedQuantity) -> str:
         )
     if difference.test is not None and compared.before.mean:
         return "none: the values do not vary"
-    return _UNKNOWN
+    return NOTHING
 
 
 def _p_value_in_words(compared: ComparedQuantity) -> str:
     difference = compared.difference
     if difference is None or difference.test is None:
-        return _UNKNOWN
+        return NOTHING
     if difference.test == NO_SPREAD:
         return f"not known ({NO_SPREAD})"
     return f"{compared.p_value:.2g} ({difference.test})"
