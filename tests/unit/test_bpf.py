@@ -171,7 +171,7 @@ def test_a_constant_is_known_when_the_kernel_verifies_the_program():
             assert run_once(loaded, FRAME) == (7, FRAME)
             loaded.close()
         else:
-            with pytest.raises(BpfError, match="The verifier's last words"):
+            with pytest.raises(BpfError, match="The last lines of the verifier"):
                 program.load("known", {}, constants)
 
 
@@ -250,7 +250,7 @@ def test_a_program_that_is_attached_nowhere_is_on_no_interface_here_and_still_se
 @needs_bpf
 def test_the_verifiers_last_words_are_in_the_error():
     code = instruction(LOAD, 0x12) + instruction(LOAD_BYTE, 0x20) + EXIT
-    with pytest.raises(BpfError, match=r"too_bold of 3 instructions.*last words: .*invalid access to packet"):
+    with pytest.raises(BpfError, match=r"too_bold of 3 instructions.*verifier: .*invalid access to packet"):
         Program(code, "too_bold")
 
 

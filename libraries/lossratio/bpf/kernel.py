@@ -254,7 +254,9 @@ class Program(_Descriptor):
             with suppress(BpfError):
                 os.close(_load(logged + rest, what))
             lines = log.value.decode(errors="replace").strip().splitlines()[-_LOG_LINES:]
-            raise BpfError(f"{error} The verifier's last words: {' / '.join(lines)}", error.error_number) from error
+            raise BpfError(
+                f"{error} The last lines of the verifier: {' / '.join(lines)}", error.error_number
+            ) from error
 
         super().__init__(descriptor)
         self.name, self.kind = name, kind

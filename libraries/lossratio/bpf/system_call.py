@@ -74,7 +74,7 @@ def refusal_of(error_number: int, what: str) -> str:
         return f"{refusal} The kernel is locked down ({lockdown}, see {_LOCKDOWN})."
     return (
         f"{refusal} This process has the capabilities, so a filter of system calls (seccomp, as in containers) or a "
-        "user namespace is in the way: run lossratio outside of it."
+        "user namespace forbids the call. Run lossratio outside of it."
     )
 
 

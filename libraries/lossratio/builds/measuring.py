@@ -120,8 +120,7 @@ class BuildBench(Bench):
         if outcome.status not in _SAYS_WHAT_WAS_MEASURED:
             reason = f"exit status {int(outcome.status)}: {(outcome.error or f'see {directory}').rstrip('.')}"
             raise BuildError(
-                f"The run ended with {reason}. The same command continues from here.",
-                outcome.status,
+                f"The run ended with {reason}. To continue, repeat the command.", outcome.status
             )
 
         rates = self._rates(directory)

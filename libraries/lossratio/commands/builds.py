@@ -183,7 +183,7 @@ def ab(
     def measure(build: str, directory: Path) -> Any:
         if not bench.set_up(commands[build], build):
             raise BuildError(
-                f"The set-up command of build {build} says by its exit status that the build cannot be measured. "
+                f"The set-up command of build {build} ended with the exit status for a build that cannot be measured. "
                 "Choose another build.",
                 ExitStatus.FAILED,
             )

@@ -219,7 +219,7 @@ class OpenVswitch(ProgramDut[OvsOptions]):
         """
         if "DPDK" not in self.node.run("ovs-vswitchd", "--version"):
             raise self.node.error(
-                "this Open vSwitch was built without DPDK. Debian and Ubuntu have another one: apt-get install "
+                "this Open vSwitch was built without DPDK. Debian and Ubuntu offer one with DPDK: apt-get install "
                 f"openvswitch-switch-dpdk, and then update-alternatives --set ovs-vswitchd {_WITH_DPDK}"
             )
 

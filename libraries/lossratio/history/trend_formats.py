@@ -87,7 +87,7 @@ def _summary(analysis: Analysis) -> Iterator[str]:
         yield f"begins anew: {change}: {count} of these series"
     old = sum(trend.is_old for trend in analysis.trends)
     if old:
-        yield f"Old: {old} of these series have not been measured lately; their verdicts are just as old."
+        yield f"Old: {old} of these series have not been measured recently; their verdicts are just as old."
     yield from quick_goals_in(trend.series.key.quantity for trend in analysis.trends)
     yield from describe_nothing_measured(analysis.unmeasured)
     yield from (f"Not read: {problem}" for problem in analysis.problems)

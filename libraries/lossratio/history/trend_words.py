@@ -23,11 +23,11 @@ def sentence_of(trends: Sequence[Trend]) -> str:
     worse = found[TrendVerdict.REGRESSION]
     lost = found[TrendVerdict.NO_VALUE]
     if worse:
-        also = f"; {len(lost):,} more {_have(lost)} no value any more" if lost else ""
+        also = f"; {len(lost):,} more no longer {_have(lost)} a value" if lost else ""
         return f"{_among(worse, trends)} got worse and did not recover: {_largest(worse)}{also}."
     if lost:
         more = and_more(len(lost) - 1)
-        return f"{_among(lost, trends)} {_have(lost)} no value any more: {lost[0].series}{more}."
+        return f"{_among(lost, trends)} no longer {_have(lost)} a value: {lost[0].series}{more}."
 
     with_tester = found[TrendVerdict.TESTER]
     if with_tester:
@@ -73,7 +73,7 @@ def _largest(changing: Sequence[Trend]) -> str:
 
 def describe_trend(trend: Trend) -> str:
     """A trend in one line."""
-    return f"{trend.verdict.value}: {trend.series}: {'; '.join(details_of(trend)) or 'nothing changed lately'}"
+    return f"{trend.verdict.value}: {trend.series}: {'; '.join(details_of(trend)) or 'nothing changed recently'}"
 
 
 def details_of(trend: Trend) -> Iterator[str]:
@@ -117,7 +117,7 @@ def _of_doubts(trend: Trend) -> Iterator[str]:
             "the SUT"
         )
 
-    for share, when in zip(trend.shares, ("before the change", "lately"), strict=True):
+    for share, when in zip(trend.shares, ("before the change", "recently"), strict=True):
         words = share_in_words([share])
         if words:
             yield f"{when}, up to {words}"
@@ -185,7 +185,7 @@ def _worse(trend: Trend) -> str:
     key = trend.series.key
     change = trend.change
     if change is None:
-        said = "has no value any more"
+        said = "no longer has a value"
     else:
         said = f"changed by {format_change(change.ratio)}"
 

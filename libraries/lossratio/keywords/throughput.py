@@ -74,7 +74,7 @@ class ThroughputKeywords(Keywords):
         if result.is_as_before:
             logger.info(
                 "The SUT is as before, so there was no search, and no bounds at which to measure latency. "
-                "To have both, set nightly=search."
+                "To measure both, set nightly=search."
             )
             self.session.judge([result], doubts)
             return result
@@ -279,7 +279,7 @@ def latency_after_search(
 def _show(at_load: latencies.LatencyAtLoad) -> None:
     say(at_load.line())
     for fault in at_load.faults:
-        logger.warn(f"Latency at {latencies.name_load(at_load)} is not known: {fault}")
+        logger.warn(f"Latency at {latencies.name_load(at_load)} could not be measured: {fault}")
 
 
 def _check(measured_at: Sequence[latencies.LatencyAtLoad], repeats: int) -> None:

@@ -341,7 +341,7 @@ class BackToBack(
                 "longest_burst (30 s at most)"
             )
         if found.least_frames == 0:
-            return "even the shortest burst did not come back complete in time"
+            return "not even the shortest burst came back complete and in time"
         return None
 
 

@@ -182,7 +182,7 @@ class OpeningRequest(Request):
                 f"it is not known whether {names} forgets connections: it accepts unsolicited answers",
             )
         return (
-            f"{names} forgets: after a reset no answer came back over any of {opened:,} connections",
+            f"{names} forgets connections: after a reset, no answer came back over any of {opened:,} connections",
         )
 
     @property

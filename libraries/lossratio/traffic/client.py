@@ -140,7 +140,7 @@ class Conversation:
                 advice = _IF_SLOW
             self.close()
             raise TrafficError(
-                f"{error} The traffic agent had been asked for {operation!r}. {advice}"
+                f"{error} This happened in the traffic agent's operation {operation!r}. {advice}"
             ) from error
         except BaseException:
             # After an interrupt, the answer would be mistaken for the next one, and traffic may still flow.

@@ -134,7 +134,7 @@ def test_a_run_that_fails_ends_it_with_its_exit_status(lab, run_ab):
     result = run_ab(lab, set_capacity(lab, 150), f"echo nonsense > '{lab}'")
     assert result.status == 2
     assert "The run ended with exit status 2" in result.err
-    assert result.err.endswith(". The same command continues from here.\n")
+    assert result.err.endswith(". To continue, repeat the command.\n")
 
 
 @pytest.mark.whole

@@ -78,7 +78,7 @@ def test_a_program_without_one_of_its_libraries_is_not_called_missing():
             linker = "vpp: error while loading shared libraries: libvlib.so: cannot open shared object file"
             return CommandResult(command, NOT_FOUND, "", linker)
 
-    with pytest.raises(DutError, match=r"DUT1: vpp is there, but cannot be started: .*libvlib\.so: cannot open"):
+    with pytest.raises(DutError, match=r"DUT1: vpp is installed, but cannot be started: .*libvlib\.so: cannot open"):
         check_tools(DutNode(Node()), [Tool("vpp", "vpp")])
 
 
@@ -89,7 +89,9 @@ def test_a_program_that_was_built_for_another_processor_is_refused_before_the_se
     program.write_text(f"#!/bin/sh\n{by}\n")
     program.chmod(0o755)
     dut = create_dut("vpp", dut_lab.shell, dut_lab.create("vpp").hop, {"home": str(tmp_path)})
-    assert_refused(dut_lab, dut, r"DUT1: \S+/bin/vpp is there, but a signal ended it .* built for another processor")
+    assert_refused(
+        dut_lab, dut, r"DUT1: \S+/bin/vpp is installed, but a signal ended it .* built for another processor"
+    )
 
 
 def test_a_session_that_may_not_change_the_network_gets_an_error_with_the_way_out(dut_lab):

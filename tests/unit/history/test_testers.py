@@ -94,7 +94,7 @@ def test_a_test_is_compared_with_its_own_twin(history):
 def test_a_tester_that_has_no_value_any_more_explains_tests_without_one(history):
     analysis = analyse(history({A: (22, None), TWIN: (22, None), B: (99, 1.0)}), TrendRequest())
     assert verdicts(analysis) == {A: "the tester's", TWIN: "the tester's", B: "steady"}
-    assert f"at the same time {A}, NDR, has no value any more" in trend_text(analysis)
+    assert f"at the same time {A}, NDR, no longer has a value" in trend_text(analysis)
 
 
 def test_the_twin_is_asked_also_if_only_another_test_is_chosen(history):

@@ -61,7 +61,7 @@ def test_a_rise_from_zero_has_no_share(tmp_path):
             f"No alarm is open, and 1 of 1 series got better: {SERIES}, rose by 10.05 % since {DAY}.",
         ),
         ([*STEADY, 90e3], "No alarm is open, but 1 of 1 series has a bad result that no second one has confirmed yet."),
-        ([*STEADY, None], f"1 of 1 series has no value any more: {SERIES}."),
+        ([*STEADY, None], f"1 of 1 series no longer has a value: {SERIES}."),
         (STEADY[:2], "Undecided: 1 of 1 series has fewer than 4 values. Measure again."),
     ],
 )
@@ -80,7 +80,7 @@ def test_the_first_line_of_a_trend_names_the_largest_fall_and_counts_the_rest(tm
     answer = CliRunner().invoke(trend, [str(tmp_path)])
     assert answer.output.splitlines()[0] == (
         f"2 of 5 series got worse and did not recover: b, NDR, on lab-1, fell by 20.00 % since {DAY}, and 1 more; 2 "
-        "more have no value any more."
+        "more no longer have a value."
     )
 
 

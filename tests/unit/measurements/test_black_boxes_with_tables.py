@@ -75,7 +75,10 @@ def test_a_table_that_a_measurement_has_filled_is_no_dead_device_for_the_next_on
         for name in ("once", "again"):
             result = capacity_of(testbed, tmp_path, name)
             assert ROOM - 4 <= result.capacity.median_connections <= ROOM
-            assert any(remark.text.startswith("DUT1 forgets: after a reset no answer") for remark in result.remarks)
+            assert any(
+                remark.text.startswith("DUT1 forgets connections: after a reset, no answer")
+                for remark in result.remarks
+            )
 
 
 def test_a_table_is_told_from_a_rate(lab, tmp_path):

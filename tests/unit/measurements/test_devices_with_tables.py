@@ -108,7 +108,10 @@ def test_the_capacity_is_the_most_connections_without_loss(tmp_path, device, cap
     if capacity is None:
         capacity = next(count for count in range(5000) if device.west(count, 0.0) is None)
     assert result.capacity.median_connections == capacity
-    assert any(remark.text.startswith("BOX forgets: after a reset no answer came back") for remark in result.remarks)
+    assert any(
+        remark.text.startswith("BOX forgets connections: after a reset, no answer came back")
+        for remark in result.remarks
+    )
 
 
 @pytest.mark.parametrize("device", [Stateless(), OneWay(10**6)])

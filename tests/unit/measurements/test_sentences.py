@@ -220,7 +220,7 @@ def test_a_longer_trial_says_what_the_device_passes_in_the_long_run():
     ):
         trial = LongerTrial(load_per_interface_fps=100e3, duration_s=10.0, loss_ratio=lost, other_ratio=others)
         *_, told = sentences(result.model_copy(update={"longer_trial": trial}))
-        assert told == (f"Losses begin inside of the trials. In 10 s at 100,000 frames/s of 64 B each way, {said}")
+        assert told == (f"Losses begin within the trials. In 10 s at 100,000 frames/s of 64 B each way, {said}")
 
 
 @pytest.mark.parametrize(

@@ -175,14 +175,14 @@ def test_a_trend_is_a_regression_only_if_it_is_one_at_its_most():
     fallen = [42e3, 44e3, 40e3]
     starved = trend([*STEADY, *fallen], [0.0] * 12 + [0.5] * 3, [*STEADY, 92e3, 99e3, 105e3])
     assert (starved.verdict, starved.is_alarm) == (TrendVerdict.NOT_OFFERED, False)
-    assert "lately, up to 50 % of the frames at one load were unsent" in describe_trend(starved)
+    assert "recently, up to 50 % of the frames at one load were unsent" in describe_trend(starved)
     slower = trend([*STEADY, *fallen], [0.0] * 12 + [0.3] * 3, [*STEADY, 72e3, 74e3, 70e3])
     assert slower.verdict is TrendVerdict.REGRESSION
     assert slower.change.ratio == pytest.approx(-0.28, abs=0.01)
     assert "(-58.0" in describe_trend(slower)
     assert "% as measured, -28.0" in describe_trend(slower)
     assert "% if these frames had passed) since" in describe_trend(slower)
-    assert "lately, up to 30 % of the frames at one load were unsent" in describe_trend(slower)
+    assert "recently, up to 30 % of the frames at one load were unsent" in describe_trend(slower)
 
 
 def test_a_trend_is_no_progression_because_the_generator_sends_again():
@@ -206,7 +206,7 @@ def test_an_open_regression_of_a_starved_generator_is_no_alarm_later_either():
 def test_the_share_of_a_trend_is_that_of_the_fresh_results():
     values, shares = [*STEADY, *[42e3] * 6], [0.0] * 12 + [0.7, 0.6, 0.6, 0.55, 0.56, 0.58]
     for fresh, largest in ((4, "60"), (6, "70")):
-        assert f"lately, up to {largest} % of the frames" in describe_trend(trend(values, shares, fresh=fresh))
+        assert f"recently, up to {largest} % of the frames" in describe_trend(trend(values, shares, fresh=fresh))
 
 
 def test_a_series_with_bands_is_judged_at_its_most_too():

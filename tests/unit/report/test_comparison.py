@@ -167,10 +167,10 @@ def test_the_first_line_names_the_largest_change_and_counts_lost_values():
     after = [*side(9e4, 8e4, 1e5), Run("failed", tuple(failed))]
     assert first_line(before, after) == (
         "B is worse than A in 2 of 4 quantities: Performance.Linux Bridge.t1, MRR, fell by 20.00 %, and 1 more; "
-        "it has no value any more for 1 more."
+        "it no longer has a value for 1 more."
     )
     assert first_line(before[2:], after[3:]) == (
-        "B has no value any more for 1 of 4 quantities: Performance.Linux Bridge.lost, MRR."
+        "B no longer has a value for 1 of 4 quantities: Performance.Linux Bridge.lost, MRR."
     )
 
 

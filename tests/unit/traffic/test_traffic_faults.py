@@ -379,7 +379,7 @@ def test_an_agent_killed_mid_trial_is_one_clear_error_and_its_senders_die_with_i
     senders = children_of(pid)
     threading.Timer(0.3, os.kill, (pid, signal.SIGKILL)).start()
     with pytest.raises(
-        TrafficError, match=r"Node TG.*traffic agent had been asked for 'run'.*The next measurement restarts it"
+        TrafficError, match=r"Node TG.*traffic agent's operation 'run'.*The next measurement restarts it"
     ):
         run_trial(agent, 1000.0, 30.0)
     wait_until(lambda: not any(map(is_running, senders)))

@@ -194,7 +194,7 @@ def test_no_installation_says_what_to_set(tmp_path):
 
 
 def test_a_wrong_directory_says_what_it_should_hold(tmp_path):
-    with pytest.raises(AgentError, match="holds no TRex: neither _t-rex-64 nor automation") as raised:
+    with pytest.raises(AgentError, match="does not contain TRex: it has neither _t-rex-64 nor automation") as raised:
         load_library(str(tmp_path))
     assert raised.value.kind == "wrong_directory"
 

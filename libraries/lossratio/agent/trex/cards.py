@@ -143,9 +143,9 @@ class Neighbours:
 
                 raise AgentError(
                     "no_neighbour",
-                    f"The next hop {question.target} of {question.port} {how}: it was asked as {question.source}. Look "
-                    "at the link, at the device's address and VLAN there, and at 'address' and 'gateway' in the "
-                    "topology file.",
+                    f"The next hop {question.target} of {question.port} {how}. The "
+                    f"request came from {question.source}. Look at the link, at the device's address and VLAN there, "
+                    "and at 'address' and 'gateway' in the topology file.",
                 )
             self._macs[question] = mac_bytes(macs[0])
 

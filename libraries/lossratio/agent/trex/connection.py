@@ -149,13 +149,15 @@ def load_library(directory: str, *, is_stateful: bool = False) -> TrexLibrary:
     if not os.path.exists(os.path.join(directory, _SERVER)):
         raise AgentError(
             "wrong_directory",
-            f"{directory!r} on this node holds no TRex: neither {_SERVER} nor {_OWN_CLIENT}. Set the generator's "
+            f"{directory!r} on this node does not contain TRex: it has neither {_SERVER} nor {_OWN_CLIENT}. "
+            "Set the generator's "
             "'directory' in the topology file (or TREX_HOME) to the directory with the server's program.",
         )
     if is_stateful:
         raise AgentError(
             "no_installation",
-            f"{directory!r} on this node has no {_OWN_CLIENT}, TRex's own client, which connections need. Name a whole "
+            f"{directory!r} on this node has no {_OWN_CLIENT}, TRex's own client, which connections need. "
+            "Name a complete "
             "installation of TRex 2.89 or later as the generator's 'directory' in the topology file (or TREX_HOME).",
         )
 
@@ -195,7 +197,7 @@ def _import_own(directory: str, path: str, module: str) -> Any:
         raise AgentError(
             "wrong_directory",
             f"TRex's client in {path} cannot be used: {error}. Set the generator's 'directory' in the "
-            "topology file to a whole installation of TRex.",
+            "topology file to a complete installation of TRex.",
         ) from error
 
 

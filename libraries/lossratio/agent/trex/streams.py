@@ -164,7 +164,7 @@ class StreamMaker:
         if size is None:
             raise unsupported(
                 f"TRex cannot step a field of {field.width} bytes from {field.first} to {last}: its numbers have 1, 2, "
-                "4 or 8 bytes. Use a range that changes only so many of the field's last bytes."
+                "4 or 8 bytes. Use a range that changes no more bytes than that at the end of the field."
             )
 
         mask = (1 << 8 * size) - 1

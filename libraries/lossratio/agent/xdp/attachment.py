@@ -81,7 +81,7 @@ def attach(program: Program, port: Link) -> tuple[Attachment, XdpMode]:
         raise AgentError(
             "no_xdp",
             f"No XDP program can be attached to {port.name}, neither in its driver "
-            f"({native.message}) nor behind it ({error.message}). What often prevents XDP: "
+            f"({native.message}) nor behind it ({error.message}). Common causes are "
             f"offloads that join frames (switch them off: ethtool -K {port.name} lro off), an MTU "
-            "larger than a page, or too few queues. Change that, or use 'kind: afpacket'.",
+            "larger than a page, and too few queues. Correct that, or use 'kind: afpacket'.",
         ) from error

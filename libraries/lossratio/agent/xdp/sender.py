@@ -190,7 +190,7 @@ def choose_cpus(
             raise AgentError(
                 "bad_request",
                 f"The generator's 'cpus' ask for CPU {missing}, but the agent may only use {sorted(allowed)}. "
-                "Choose among these.",
+                "Choose from these.",
             )
         return tuple(dict.fromkeys(wanted))
     least_taken = sorted(free, key=taken.count)

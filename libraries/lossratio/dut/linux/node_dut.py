@@ -42,11 +42,12 @@ def check_tools(node: DutNode, tools: Sequence[Tool]) -> dict[str, str]:
     for tool, answer in answers.items():
         if _WITHOUT_LIBRARY in answer.stderr:
             raise node.error(
-                f"{tool.program} is there, but cannot be started: {reason(answer)}. Install the missing library there."
+                f"{tool.program} is installed, but cannot be started: {reason(answer)}. "
+                "Install the missing library there."
             )
         if answer.exit_status < 0 or answer.exit_status == _ILLEGAL_INSTRUCTION:
             raise node.error(
-                f"{tool.program} is there, but a signal ended it when it was asked for its version. "
+                f"{tool.program} is installed, but a signal ended it when it was started to print its version. "
                 "It was probably built for another processor: install one that was built for the node's processor."
             )
 
@@ -291,9 +292,7 @@ class NodeDut(NodePath[OptionsT_co]):
             except LossRatioError as left:
                 # A lost connection says nothing about the DUT.
                 kind = NodeError if isinstance(cause, NodeError) else DutError
-                raise kind(
-                    f"{cause} The changes made before could not be undone: {left}"
-                ) from cause
+                raise kind(f"{cause} Earlier changes could not be undone: {left}") from cause
             raise
 
     def depend_on_host_routes(self, interface: str, count: int) -> None:

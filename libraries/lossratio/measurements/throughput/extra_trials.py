@@ -1,4 +1,4 @@
-"""One more trial after a search: below its loads if none passed, or a longer one if losses begin inside of trials."""
+"""One more trial after a search: below its loads if none passed, or a longer one if losses begin within trials."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ class LongerTrial(ExtraTrial):
             frames: The unit, and what the frames are.
         """
         load = rate_in_words(self.load_per_interface_fps, frames)
-        tried = f"Losses begin inside of the trials. In {self.duration_s:g} s at {load}"
+        tried = f"Losses begin within the trials. In {self.duration_s:g} s at {load}"
         others = f"; {self.others}" if self.others else ""
         if not self.loss_ratio:
             return f"{tried}, it loses no frame{others}."

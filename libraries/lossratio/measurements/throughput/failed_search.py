@@ -64,7 +64,7 @@ def tried_after(
 def _longer_after(
     result: ThroughputResult, testbed: Testbed, request: Request, goals: Sequence[SearchGoal]
 ) -> dict[str, Any]:
-    """One longer trial at the lowest bound, if losses begin inside of the trials: a bucket or a buffer hides them."""
+    """One longer trial at the lowest bound, if losses begin within the trials: a bucket or a buffer hides them."""
     places = result.loss_places
     begin_inside = places is not None and any(one.kind == "end" for one in places.patterns)
     bounds = [

@@ -219,7 +219,7 @@ class GoalsResult(TestResult):
     smaller_load: SmallerLoad | None = None
     """A trial below the smallest load of the search, made because no load passed; left out: there was none."""
     longer_trial: LongerTrial | None = None
-    """A longer trial at a lower bound, made because losses begin inside of the trials; left out: there was none."""
+    """A longer trial at a lower bound, made because losses begin within the trials; left out: there was none."""
     question: QuestionAsked | None = None
     """The question that was asked before the search; left out: there was no question."""
 

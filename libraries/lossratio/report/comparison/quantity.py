@@ -137,7 +137,7 @@ class Comparison:
 
     @property
     def broken(self) -> tuple[ComparedQuantity, ...]:
-        """The quantities that have no value any more."""
+        """The quantities that no longer have a value."""
         return tuple(one for one in self.having(Verdict.REGRESSION) if one.difference is None)
 
     @property

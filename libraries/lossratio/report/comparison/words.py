@@ -80,12 +80,12 @@ def sentence_of(comparison: Comparison) -> str:
     among = counted(len(comparison.quantities), "quantity", "quantities")
 
     if worse:
-        also = f"; it has no value any more for {len(lost):,} more" if lost else ""
+        also = f"; it no longer has a value for {len(lost):,} more" if lost else ""
         proved = f"B is worse than A in {len(worse):,} of {among}: {_largest(worse)}{also}."
         return f"{proved}{_also_seeming(seems_worse)}"
     if lost:
         named = ", ".join((lost[0].test, lost[0].quantity))
-        proved = f"B has no value any more for {len(lost):,} of {among}: {named}{and_more(len(lost) - 1)}."
+        proved = f"B no longer has a value for {len(lost):,} of {among}: {named}{and_more(len(lost) - 1)}."
         return f"{proved}{_also_seeming(seems_worse)}"
     if seems_worse:
         return f"B seems worse than A in {len(seems_worse):,} of {among}: {_largest(seems_worse)}. {_NO_SPREAD}"

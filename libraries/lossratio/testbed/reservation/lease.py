@@ -197,7 +197,7 @@ class _Keeper:
         before = _holder(event["taken_over"])
         if before is not None:
             _LOG.warning(
-                "Node %s: the last holder of the testbed is gone without releasing it: %s.",
+                "Node %s: the last holder of the testbed ended without releasing it: %s.",
                 self.session.name,
                 before,
             )

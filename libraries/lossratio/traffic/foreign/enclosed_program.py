@@ -300,11 +300,11 @@ def _ways(scope: Mapping[str, Any]) -> Any:
     """The streams of each port of the profile."""
     if "register" not in scope:
         problem = "the file has no function of this name, so it describes no streams"
-        raise RefusedError("register", problem, 1, "Name the file that has it")
+        raise RefusedError("register", problem, 1, "Name the file that contains it")
     registered = scope["register"]()
     if not hasattr(type(registered), "get_streams"):
         problem = "the file's class has no method of this name, so it describes no streams"
-        raise RefusedError("get_streams", problem, 1, "Name the file that has it")
+        raise RefusedError("get_streams", problem, 1, "Name the file that contains it")
 
     ways = []
     for direction in (0, 1):
