@@ -9,6 +9,8 @@ import pytest
 from lossy_devices import MIX, Lab, both, bursts, every, none, red, spec, tail_drop
 
 from lossratio.results.loss_places import loss_places
+from lossratio.results.loss_tests import Effect
+from lossratio.results.loss_words import shares_in_words
 from lossratio.trials import read_counts
 
 pytestmark = pytest.mark.whole
@@ -160,6 +162,12 @@ def test_where_trials_differ_the_moment_is_a_range():
     (pattern,) = search(spec(254), makers, seed=103).patterns
     told = re.match(r"Losses begin after (\S+) to (\S+) s of 1 s", pattern.sentence)
     assert float(told[1]) < float(told[2])
+
+
+def test_a_difference_of_all_frames_is_100_per_cent():
+    members = np.array([True, False])
+    effect = Effect(members, 0.7, 0.7, 0.2, 0.7, is_clear=True, interval=(0.5, 1.0))
+    assert "(the difference is 50 to 100 %)" in shares_in_words(effect)
 
 
 NEAR = {"a bucket": ([always(limited(7500))] * 2, 0.3), "a queue": ([always(tail_drop(7500, 200, 8, 0.3))] * 2, 0.4)}

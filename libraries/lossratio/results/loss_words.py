@@ -15,7 +15,7 @@ from lossratio.results.loss_tables import Seen
 from lossratio.results.loss_tests import Effect, Flags
 from lossratio.results.losses import LEVEL
 from lossratio.trials import FlowClasses, Losses, read_counts
-from lossratio.units import format_frame_rate, format_ratio, range_in_words
+from lossratio.units import format_about, format_frame_rate, format_ratio, range_in_words
 
 WHOLE = 0.995
 """Flows that lost more than this share of their frames count as having lost all: some at the edges may not be lost."""
@@ -72,8 +72,8 @@ def shares_in_words(effect: Effect) -> str:
 
 
 def _interval_in_words(effect: Effect) -> str:
-    ends = (100.0 * max(0.0, end) for end in effect.interval)
-    return f" (the difference is {range_in_words(*(f'{min(100.0, end):.2g}' for end in ends))} %)"
+    ends = (100.0 * min(1.0, max(0.0, end)) for end in effect.interval)
+    return f" (the difference is {range_in_words(*map(format_about, ends))} %)"
 
 
 def directions_in_words(effect: Effect, names: Sequence[str]) -> str:
