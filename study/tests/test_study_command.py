@@ -81,7 +81,7 @@ def test_seeds_that_are_no_range_are_refused(tmp_path, seeds):
         ("--jobs", "0", "Give a number of processes, or -1 for one on each core."),
         ("--results", "https://example.org/x", "is a URL. Give a path on this machine."),
         ("--replay", "x" * 5000, "does not exist. Check the path, which is relative to the working directory."),
-        ("--family", "x" * 5000, "...; they are sharp knee, collapse"),
+        ("--family", "x" * 5000, "They are sharp knee, collapse"),
     ],
 )
 def test_a_wrong_value_is_answered_in_the_words_of_the_other_commands(tmp_path, option, value, answer):
