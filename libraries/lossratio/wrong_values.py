@@ -114,7 +114,7 @@ def in_words(wrong: Mapping[str, Any]) -> str:
     if kind == "extra_forbidden":
         return "unknown field"
     if kind == "invalid_key":
-        return f"a field needs a text as its name, not {shown_value(value)}; in {{ }}, a comma ends a field"
+        return f"the name of a field must be a text, not {shown_value(value)}. Within {{ }}, a comma separates fields"
     if kind in ("value_error", "assertion_error"):
         return _beginning_small(_naming(value, _own_message(wrong)))
     if kind in ("too_short", "string_too_short"):

@@ -207,5 +207,6 @@ def self_test(
             click.echo(find_tester_limit(testbed, request, place, tell))
     if record is None:
         click.echo(
-            "To use it: --record FILE, and 'self_test: FILE' with the generator in the topology file."
+            "To use this limit, repeat with --record FILE, and set the generator's 'self_test' to FILE in the "
+            "topology file."
         )

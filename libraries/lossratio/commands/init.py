@@ -75,7 +75,8 @@ def _asked_device(is_local: bool) -> tuple[dict[str, Any], str, tuple[dict[str, 
     dut = {}
     if not is_local:
         dut = _reach(
-            "the device (Enter: a black box, which lossratio cannot log in to)", needs_one=False
+            "the device (press Enter for a black box, to which lossratio does not log in)",
+            needs_one=False,
         )
         if not dut:
             return {}, BLACK_BOX, ({}, {})

@@ -194,7 +194,7 @@ class GroutOptions(ProgramOptions):
     """4 (the default) or 6."""
     routes: int | None = Field(default=None, ge=2, le=2 * MOST_HOSTS, multiple_of=2)
     """Number of routes to single hosts: half on each side, to the first hosts of its network. There are no others.
-    With ``dual_stack``, each version of IP has as many."""
+    With ``dual_stack``, this number applies to each version of IP."""
     dual_stack: bool = False
     """Whether it routes both versions of IP. The traffic profile ``ethip4-ethip6`` has both."""
     vlan: int | None = Field(default=None, ge=1, le=4094)

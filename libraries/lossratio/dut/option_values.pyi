@@ -38,8 +38,8 @@ class OptionValues(TypedDict, total=False):
     """vpp: Whether there is a table of allowed destinations: as in FD.io CSIT, the /24 (IPv6: /112) of each side's first
     host. Frames to other destinations are dropped where they enter the path. With `ip4` or `ip6`."""
     container: bool | str
-    """vpp: Whether a second VPP with the same number of cores takes the place of testpmd: a cross-connect in a container
-    with its own namespaces for mounts, network, IPC and host name, behind memif interfaces that have as many queues
+    """vpp: Whether a second VPP with the same number of cores takes the place of testpmd. It is a cross-connect in a
+    container with its own namespaces for mounts, network, IPC and host name. Its memif interfaces have as many queues
     as the links (one if AF_XDP is used without `queues`). With `process=memif` or `srv6_proxy`."""
     cores: int | str
     """grout, l3fwd, ovs, testpmd, vpp: Number of physical cores that forward (default: 1), each with all of its hardware
@@ -199,7 +199,7 @@ class OptionValues(TypedDict, total=False):
     """frr: Number of routes to single hosts that the peers announce: half on each side, to the first hosts of its
     network. There are no other routes. Default: they announce one route to each side's network.
     grout: Number of routes to single hosts: half on each side, to the first hosts of its network. There are no
-    others. With `dual_stack`, each version of IP has as many.
+    others. With `dual_stack`, this number applies to each version of IP.
     linux_router: Number of routes to single hosts, e.g. 10000: half on each side, to the first hosts of its network.
     There are no other routes, so test traffic must not go to more hosts. Profiles such as `ethip4-ip4scale20k` send
     to the same number of hosts. Default: one route to each side's network.

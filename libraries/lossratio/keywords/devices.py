@@ -137,8 +137,8 @@ class DeviceKeywords(Keywords):
 
         It first makes a search with a strict ``goal`` (CSIT's: no loss in any trial, 11 s, width 0.1 %). Then traffic
         flows at the relevant lower bound while `Reconfigure DUTs` adds ``entries`` entries, or while your own
-        ``keyword`` runs. The result has the number of lost frames; frames that the generator could not send do not
-        count. It also has the lost time: how long it takes to send that number of frames.
+        ``keyword`` runs. The result contains the number of lost frames; frames that the generator could not send do not
+        count. It also contains the lost time: how long it takes to send that number of frames.
 
         | `Measure Reconfiguration Loss`    frame_size=64B    entries=10000
         | `Measure Reconfiguration Loss`    frame_size=64B    keyword=Restart The Routing Daemon

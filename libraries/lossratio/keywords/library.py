@@ -92,7 +92,7 @@ class LossRatio(
     | ``bidirectional`` | Whether both ports transmit. Default: what the profile says. |
     | ``max_load``      | The largest load, per transmitting interface (if directions differ, of the direction that sends most). Default: the smallest of the limits that the topology file gives for the generator, the links and the NICs. |
     | ``min_load``      | The smallest load, per transmitting interface as with ``max_load``. Default: 9001 fps as in FD.io CSIT; if the maximum load is below that, a tenth of the maximum load. |
-    | ``timeout``       | No trial begins after this time. The result has what is known by then, and is irregular. |
+    | ``timeout``       | No trial begins after this time. The result contains what is known by then, and is irregular. |
     | ``warm_up``       | Length of a first trial at maximum load whose result is discarded. Default: no such trial. |
     | ``warm_up_profile`` | Traffic profile of that trial, by name or file. Default: the profile of the measurement. |
     | ``ramp``          | Time before each trial in which the load grows from zero to the trial's load. Frames sent in this time are not counted. Default: trials begin at their full load. |

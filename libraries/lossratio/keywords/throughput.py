@@ -151,16 +151,16 @@ class ThroughputKeywords(Keywords):
         | `Measure Latency`    10 kfps    100 kfps    frame_size=64B
 
         Each load is measured in ``repeats`` trials. RFC 2544, section 26.2, asks for 20 trials of 120 s at the
-        throughput, and measures one frame in each. Here, some frames of the whole trial count, and the log has the
-        average of the repeats.
+        throughput, and measures one frame in each. Here, some frames of the whole trial count, and the log contains
+        the average of the repeats.
         | `Find Conditional Throughput`    RFC2544    frame_size=64B
         | `Measure Latency`    goal=RFC2544    shares=[1]    duration=2 min    repeats=20
 
         Some frames of the load carry a number. The generator records when each of them leaves and comes back; the
-        resolution of these times is in the result, as ``resolution``. For each direction, the result has the smallest,
-        mean and largest latency, the jitter, percentiles, the whole histogram, frames out of order and duplicates. If
-        the measurement of a load or a direction fails, you get a warning, and the result has the others. If all fail,
-        the keyword fails.
+        resolution of these times is in the result, as ``resolution``. For each direction, the result contains the
+        smallest, mean and largest latency, the jitter, percentiles, the whole histogram, frames out of order and
+        duplicates. If the measurement of a load or a direction fails, you get a warning, and the result contains the
+        others. If all fail, the keyword fails.
         """
         if not loads:
             fields.pop("bidirectional", None)

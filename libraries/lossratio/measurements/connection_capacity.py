@@ -59,7 +59,7 @@ class CapacityRequest(OpeningRequest):
 
     Connections are opened at the rate ``max_load``, which must be safely below the device's connection rate. The number
     of connections doubles until some are lost, and then a bisection follows. There are several such searches, and the
-    result has their median and percentiles.
+    result contains their median and percentiles.
 
     | `Find Connection Table Capacity`    frame_size=100B    max_load=20 kcps
     """

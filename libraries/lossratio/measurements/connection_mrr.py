@@ -40,7 +40,7 @@ class ConnectionMrrRequest(OpeningRequest, MrrRequest):
     """Measures how many connections per second a device establishes at ``max_load``, and returns the result.
 
     Each trial begins with an empty table, and gives one value: the number of established connections divided by the
-    time in which they were opened. The result has all values, their mean and their standard deviation.
+    time in which they were opened. The result contains all values, their mean and their standard deviation.
 
     | `Measure Connection MRR`    frame_size=100B    max_load=50 kcps
     """

@@ -137,7 +137,7 @@ class TeardownMeasurer:
         left = self._table.count()
         if left:
             raise DutError(
-                f"{self._name} does not forget: {left:,} of {wanted:,} connections are left in "
+                f"{self._name} does not forget connections: {left:,} of {wanted:,} connections are left in "
                 "its table after it was emptied. Look for other traffic on its interfaces."
             )
         return replace(output, forgotten=seconds)
@@ -165,7 +165,7 @@ class ConnectionTeardown(PlannedKind[TeardownRequest, ConnectionTeardownResult])
         if len(tables_of(testbed)) != 1:
             raise SearchError(
                 "The tear-down rate needs a single device whose table lossratio can empty, such as a linux_router "
-                f"with nat or firewall. {testbed.request.topology.name} has none on its path, or several."
+                f"with nat or firewall. {testbed.request.topology.name} does not have exactly one on its path."
             )
 
     def controller(self, request: TeardownRequest, loads: LoadRange) -> PlannedTrials:

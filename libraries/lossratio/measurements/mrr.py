@@ -56,9 +56,9 @@ NOTHING_LOST = "no frame was lost at maximum load: the SUT may forward more"
 class MrrRequest(measurements.Request):
     """Measures the maximum receive rate, which is the rate that comes back at maximum load, and returns the result.
 
-    Each trial gives one value: the number of forwarded frames divided by the actual time. The result has all values,
-    their mean and their standard deviation. Frames that the generator could not send are reported, and do not count as
-    lost.
+    Each trial gives one value: the number of forwarded frames divided by the actual time. The result contains all
+    values, their mean and their standard deviation. Frames that the generator could not send are reported, and do not
+    count as lost.
 
     | `Measure MRR`    frame_size=64B    profile=ethip4-udp
     """

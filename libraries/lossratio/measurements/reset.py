@@ -74,11 +74,11 @@ class ResetRequest(measurements.AfterThroughput):
     """Measures how long a device forwards nothing after a reset (RFC 6201), and returns the result.
 
     Traffic flows at ``throughput`` or less for the time ``lead``. Then the device is reset, and traffic continues for
-    the time ``limit``. The result has the time without forwarding, by time stamps and by frame loss. By default, the
-    reset is a software reset of each device that lossratio has set up: programs are killed and restarted, a bridge goes
-    down and up. You can give another reset. ``command`` is your own command on this machine, such as a command that
-    switches a power socket or logs in to the device. If the command fails, the measurement fails. ``keyword`` is your
-    own keyword.
+    the time ``limit``. The result contains the time without forwarding, by time stamps and by frame loss. By default,
+    the reset is a software reset of each device that lossratio has set up: programs are killed and restarted, a bridge
+    goes down and up. You can give another reset. ``command`` is your own command on this machine, such as a command
+    that switches a power socket or logs in to the device. If the command fails, the measurement fails. ``keyword`` is
+    your own keyword.
 
     | `Measure Reset Time`    frame_size=64B    throughput=100 kfps
     | `Measure Reset Time`    64B    throughput=1 Mfps    command=ssh admin@box reload    limit=2 min

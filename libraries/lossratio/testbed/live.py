@@ -300,7 +300,11 @@ def _prove(set_up: LiveSetUp, watch: Watch, pauses: Sequence[float]) -> None:
         except NodeError as error:
             if pause is None:
                 raise
-            _LOG.warning("The testbed is checked once more, in %g s: %s", pause, error)
+            _LOG.warning(
+                "The testbed could not be restored and checked. Trying again in %g s: %s",
+                pause,
+                error,
+            )
             time.sleep(pause)
 
 

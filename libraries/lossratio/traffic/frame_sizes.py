@@ -98,7 +98,7 @@ def _check_mix(name: str, weights: Mapping[int, int]) -> None:
         raise ValueError(f"mix {name}: it needs sizes, each with a weight of 1 or more")
     if len(weights) > MOST_SIZES:
         raise ValueError(
-            f"mix {name}: it has {len(weights)} sizes but may have at most {MOST_SIZES}"
+            f"mix {name}: it has {len(weights)} sizes, but at most {MOST_SIZES} are supported"
         )
 
     pattern = sum(weights.values()) // gcd(*weights.values())

@@ -327,9 +327,7 @@ def _sizes(model: Mapping[str, Any], least: int, where: str) -> Iterator[tuple[i
         yield _size(pair.get("size", 64), least, f"{place}.size"), int(weight)
 
     if not 1 <= len(pairs) <= _MOST_SIZES:
-        raise FieldError(
-            f"{where}.weight_pairs.custom", f"there are {len(pairs)}, but there must be 1 to {_MOST_SIZES}"
-        )
+        raise FieldError(f"{where}.weight_pairs.custom", f"1 to {_MOST_SIZES} sizes are supported, not {len(pairs)}")
 
 
 def _size(size: int, least: int, where: str) -> int:

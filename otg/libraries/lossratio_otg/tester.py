@@ -276,7 +276,7 @@ class Tester:
         if not all(set(run.flows) <= set(flows) for run in runs):
             raise FieldError(
                 "traffic.flow_transmit.flow_names",
-                "other flows were started together with these, and last equally long: stop all of them together",
+                "other flows were started together with these. Stop all of them at the same time",
             )
         return runs
 

@@ -52,7 +52,7 @@ def _seed_range(ctx: click.Context, param: click.Parameter, value: str | None) -
     found = _SEEDS.fullmatch(value)
     if found is None or int(found[1]) > int(found[2] or found[1]):
         raise click.BadParameter(
-            f"{shown_value(value)} is no range of seeds such as 0..19, with at most {_SEED_DIGITS} digits each."
+            f"{shown_value(value)} is not a range of seeds such as 0..19, with at most {_SEED_DIGITS} digits each."
         )
     return range(int(found[1]), int(found[2] or found[1]) + 1)
 
@@ -214,7 +214,7 @@ def _refuse_unknown(families: Iterable[str], known: Iterable[str], family_set: s
     if unknown:
         near = names_near(unknown[0], known)
         raise click.BadParameter(
-            f"The {family_set} families lack {shown_name(unknown[0])}; they are {near}", param_hint="--family"
+            f"The {family_set} families do not include {shown_name(unknown[0])}. They are {near}", param_hint="--family"
         )
 
 

@@ -159,10 +159,10 @@ def _frame_in(path: Path) -> Any:
     try:
         frame = read_parquet(path)
     except (ArrowException, ValueError) as error:
-        raise ReportError(f"{path} is damaged. Remove it to search again.") from error
+        raise ReportError(f"{path} is damaged. Remove this file to search again.") from error
     missing = {field.name for field in fields(Row)}.difference(frame.columns)
     if missing:
-        raise ReportError(f"{path} lacks {', '.join(sorted(missing))}. Remove it to search again.")
+        raise ReportError(f"{path} lacks {', '.join(sorted(missing))}. Remove this file to search again.")
     return frame
 
 

@@ -55,7 +55,7 @@ def test_the_rate_is_connections_over_the_devices_own_time():
     ("table", "error"),
     [
         (Table(opened=999), r"DUT1 has only 999 of 1,000 connections"),
-        (Table(kept=1), "DUT1 does not forget: 1 of 1,000"),
+        (Table(kept=1), "DUT1 does not forget connections: 1 of 1,000"),
     ],
 )
 def test_connections_that_are_missing_or_left_are_errors(table, error):

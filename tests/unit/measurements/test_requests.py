@@ -150,7 +150,7 @@ def test_the_page_for_scripts_has_a_row_for_each_kind():
 
 def test_every_kind_has_a_method_of_an_open_testbed():
     kinds = built_in_kinds()
-    assert len(kinds) >= 15
+    assert len(kinds) >= 14
     assert [kind.name for kind in kinds if kind.method not in measured_kinds()] == []
 
 

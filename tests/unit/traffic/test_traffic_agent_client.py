@@ -80,7 +80,7 @@ def configured(*lines):
 def test_a_slow_node_is_given_more_time_in_its_topology():
     agent = AgentClient("TG", ScriptedProcess(greeting()))
     with pytest.raises(
-        TrafficError, match=r"within 30 s.*asked for 'configure'.*topology file, e\.g\. answer_timeout: 2 "
+        TrafficError, match=r"within 30 s.*operation 'configure'.*topology file, e\.g\. answer_timeout: 2 "
     ):
         agent.configure(ONE_WAY)
 

@@ -137,7 +137,7 @@ def test_headers_that_do_not_go_together_are_refused(tmp_path, headers, problem)
         (
             f"ipv4: {{}}\nmixes: {{m: {dict.fromkeys(range(64, 129), 1)}}}",
             "m",
-            r"it has 65 sizes but may have at most 64",
+            r"it has 65 sizes, but at most 64 are supported",
         ),
         ("ipv4: {}\nmixes: {m: {64: 0}}", "m", r"mix m: it needs sizes, each with a weight of 1 or more"),
         ("ipv4: {}\nmixes: {m: {64: 1}}", "n", r"'n' is neither a size .* Known mixes: IMIX_v4_1, m"),

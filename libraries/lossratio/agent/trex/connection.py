@@ -420,7 +420,7 @@ class TrexConnection:
                 raise AgentError(kind, text) from cause
 
         raise AgentError(
-            "trex", f"The TRex server refused to {doing}: {text}. Look into its log on that node ({log})."
+            "trex", f"The TRex server refused to {doing}: {text}. See its log on that node ({log})."
         ) from cause
 
 

@@ -170,7 +170,7 @@ def points_of(
     bound, _ = report.bounds
     if bound is None:
         raise SearchError(
-            f"{report.goal.name} has no relevant lower bound, so no load is a share of it. Name the loads "
+            f"{report.goal.name} has no relevant lower bound from which to calculate loads. Name the loads "
             "at which to measure latency."
         )
     if not all(0.0 < share <= 1.0 for share in shares):

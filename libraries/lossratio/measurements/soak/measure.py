@@ -61,8 +61,8 @@ _NOT_CSITS = ("precision", "likelihood", "trial_duration", "warm_start")
 class SoakRequest(Request):
     """Searches for the critical load, at which ``target_loss_ratio`` of the frames is lost.
 
-    The result has the highest load that is verified to lose at most that share, and the lowest one above it that is
-    contradicted, by counts alone. It is irregular if no load is verified although there were enough frames, if the
+    The result contains the highest load that is verified to lose at most that share, and the lowest one above it that
+    is contradicted, by counts alone. It is irregular if no load is verified although there were enough frames, if the
     contradicted load is more than 20 % higher, if each trial lost frames once, or if the critical load may be outside
     of the allowed loads. With the ``preset`` ``csit``, everything is as in FD.io CSIT's soak tests, so that you can
     compare the numbers directly. With ``warm_start``, the search begins at the bounds of the suite's last search with

@@ -115,9 +115,9 @@ class Container(Feature):
     """A second VPP in place of testpmd, as in FD.io CSIT's suites."""
 
     container: bool = False
-    """Whether a second VPP with the same number of cores takes the place of testpmd: a cross-connect in a container
-    with its own namespaces for mounts, network, IPC and host name, behind memif interfaces that have as many queues as
-    the links (one if AF_XDP is used without ``queues``). With ``process=memif`` or ``srv6_proxy``."""
+    """Whether a second VPP with the same number of cores takes the place of testpmd. It is a cross-connect in a
+    container with its own namespaces for mounts, network, IPC and host name. Its memif interfaces have as many queues
+    as the links (one if AF_XDP is used without ``queues``). With ``process=memif`` or ``srv6_proxy``."""
 
     requires = (
         (
