@@ -11,8 +11,6 @@ from lossratio.units import printable
 
 NOTHING = "–"
 """The text for a missing value."""
-FEWEST = 3
-"""Fewer rows than this have no table, because their sections show all that it has."""
 Section = tuple[str, str, str]
 """A section of a page: the name that addresses link to, its heading, and its markup."""
 
@@ -89,15 +87,20 @@ class Overview(Generic[RowT]):
     """The label of the filter for rows that somebody should look at."""
     few: int = 3
     """Up to this many sections are initially open."""
+    fewest: int = 3
+    """Fewer rows than this have no table, because their sections show all that it has."""
 
-    def page(self, template: str, sections: Sequence[Section], **values: object) -> str:
-        """Makes the page from one of the templates of this package."""
+    def page(
+        self, template: str, sections: Sequence[Section], *, package: str = PAGES, **values: object
+    ) -> str:
+        """Makes the page from a template of a package."""
         heads, rows = self.table()
         return html_fragment(
-            PAGES,
+            package,
             template,
+            filters={},
             overview=self,
-            has_table=len(rows) >= FEWEST,
+            has_table=len(rows) >= self.fewest,
             heads=heads,
             rows=rows,
             sections=sections,

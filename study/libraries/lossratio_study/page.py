@@ -129,7 +129,7 @@ def replay_page(searches: Any, titles: Mapping[str, str], title: str, suts: Mapp
     cards = []
     for record in records:
         of_record = [row for row in rows if row.test == record]
-        cards.append((of_record[0].link, record, (_draw(of_record),)))
+        cards.append((of_record[0].link, record, _draw(of_record)))
 
     number = len(searches.groupby(["seed", "repeat"]))
     return overview.page(
