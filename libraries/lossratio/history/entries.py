@@ -88,15 +88,6 @@ def _factor(row: Finding) -> float | None:
     return None
 
 
-def _aggregate(name: str) -> Callable[[Finding], float | None]:
-    """A column of a rate as an aggregate, or of another number; None: there is none."""
-
-    def read(row: Finding) -> float | None:
-        return results.aggregate_of(getattr(row, name))
-
-    return read
-
-
 def _latency(row: Finding) -> list[dict[str, Any]]:
     points = results.view_of(row.result).latencies(row.result)
     return [vars(point) for point in points]
@@ -119,9 +110,9 @@ COLUMNS: Mapping[str, tuple[Any, Callable[[Finding], Any] | None]] = {
     "quantity": (str, attrgetter("quantity")),
     "started": (datetime, attrgetter("result.started")),
     "seconds": (float, attrgetter("result.took_s")),
-    "value": (float, _aggregate("value")),
-    "lower_bound": (float, _aggregate("lower_bound")),
-    "upper_bound": (float, _aggregate("upper_bound")),
+    "value": (float, results.aggregate_field("value")),
+    "lower_bound": (float, results.aggregate_field("lower_bound")),
+    "upper_bound": (float, results.aggregate_field("upper_bound")),
     "outcome": (str, _outcome),
     "reason": (str, attrgetter("reason")),
     "doubts": ([str], attrgetter("kinds_of_doubts")),

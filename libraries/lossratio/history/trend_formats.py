@@ -11,10 +11,10 @@ import numpy as np
 
 from lossratio.history.analysis import Analysis
 from lossratio.history.bands import Bands
-from lossratio.history.trend import NO_VERDICT, Change, Trend, TrendVerdict
+from lossratio.history.trend import ALARMS, NO_VERDICT, Change, Trend, TrendVerdict
 from lossratio.history.trend_words import describe_trend, sentence_of
 from lossratio.history.unmeasured import describe_nothing_measured
-from lossratio.report import Case, of_stream, verdicts_counted
+from lossratio.report import Case, judged_case, verdicts_counted
 from lossratio.results import quick_goals_in
 from lossratio.units import counted, printable, results_counted
 
@@ -32,6 +32,8 @@ _NAMES: Mapping[Enum, tuple[str, str]] = {
     TrendVerdict.TOO_FEW: ("with too few results", "with too few results"),
 }
 """How one and how several of a verdict are counted, if not by its name."""
+_STATES = {**dict.fromkeys(ALARMS, "failure"), **dict.fromkeys(NO_VERDICT, "skipped")}
+"""What becomes of the case of a trend, by its verdict; a case of any other verdict has passed."""
 _QUIET = (TrendVerdict.STEADY, TrendVerdict.TOO_FEW)
 """Verdicts that alone are not worth a line."""
 
@@ -97,26 +99,11 @@ def trend_cases(analysis: Analysis) -> list[Case]:
     """The trends as JUnit cases: an alarm is a failure, a series with too few results is skipped."""
     cases = []
     for trend in analysis.trends:
-        if trend.is_alarm:
-            state = "failure"
-        elif trend.verdict in NO_VERDICT:
-            state = "skipped"
-        else:
-            state = "passed"
-
         key = trend.series.key
+        state = _STATES.get(trend.verdict, "passed")
+        suite = f"{key.testbed}.{key.test}"
         text = describe_trend(trend)
-        cases.append(
-            Case(
-                suite=f"{key.testbed}.{key.test}",
-                name=trend.series.quantity,
-                state=state,
-                message=text,
-                output=text,
-                properties=of_stream(trend.series.stream),
-            )
-        )
-
+        cases.append(judged_case(suite, trend.series.quantity, state, text, trend.series.stream))
     return cases
 
 

@@ -26,7 +26,7 @@ from lossratio.report.failures import (
     what_a_skip_is,
 )
 from lossratio.report.formats import FORMATS, PAGE, ReportFormat, render, report_format
-from lossratio.report.junit import Case, junit_xml, of_stream
+from lossratio.report.junit import Case, judged_case, junit_xml
 from lossratio.report.listener import PAGE_VARIABLE, RunReport, write_report, write_reports
 from lossratio.report.page_of_comparison import comparison_page
 from lossratio.report.run import NOTHING_MEASURED, RECORD, Run, read_run, runs_in

@@ -12,7 +12,7 @@ from lossratio.records import Rate
 from lossratio.report.formats import ReportFormat
 from lossratio.report.overview import AVERAGE_SIZE, number_of_trials, of_rate, trials_s
 from lossratio.report.run import Run
-from lossratio.results import Finding, aggregate_of, integrity_of
+from lossratio.results import Finding, aggregate_field, integrity_of
 from lossratio.units import printable
 
 REPORT_FORMAT = "lossratio-report/1"
@@ -129,15 +129,6 @@ def _per_interface(path: str) -> Callable[[Finding], float | None]:
     return read
 
 
-def _number(path: str) -> Callable[[Finding], float | None]:
-    """A column of a number in the unit of the row's finding; a rate is an aggregate."""
-
-    def read(row: Finding) -> float | None:
-        return aggregate_of(attrgetter(path)(row))
-
-    return read
-
-
 def _integrity(name: str) -> Callable[[Finding], object]:
     """A column of frame integrity; empty if no frame was examined."""
 
@@ -189,10 +180,10 @@ _COLUMNS: dict[str, Callable[[Finding], object]] = {
     "trials_elapsed_s": trials_s,
     "doubts": _doubts,
     "unit": _unit,
-    "lower_bound": _number("lower_bound"),
-    "upper_bound": _number("upper_bound"),
-    "value": _number("value"),
-    "stdev": _number("deviation"),
+    "lower_bound": aggregate_field("lower_bound"),
+    "upper_bound": aggregate_field("upper_bound"),
+    "value": aggregate_field("value"),
+    "stdev": aggregate_field("deviation"),
     "test_failure": attrgetter("failure"),
     "queue_drops": attrgetter("result.queues_in_words"),
 }

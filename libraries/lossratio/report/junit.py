@@ -113,15 +113,18 @@ def junit_xml(suites: dict[str, list[Case]]) -> str:
     )
 
 
-def of_stream(stream: str | None) -> tuple[tuple[str, str], ...]:
-    """The properties of a case whose quantity belongs to a stream; none if it belongs to all frames.
+def judged_case(suite: str, name: str, state: str, text: str, stream: str | None) -> Case:
+    """The case of a quantity that was compared with others.
 
     Args:
-        stream: The name of the stream.
+        suite: Name of the suite.
+        name: Name of the case.
+        state: What became of it, as in `Case`.
+        text: The verdict with its reasons.
+        stream: The stream that the quantity belongs to; None: all frames.
     """
-    if stream is None:
-        return ()
-    return (("stream", stream),)
+    properties = () if stream is None else (("stream", stream),)
+    return Case(suite, name, state=state, message=text, output=text, properties=properties)
 
 
 def _names(cut_off: CutOff) -> tuple[str, str]:

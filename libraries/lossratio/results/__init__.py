@@ -114,6 +114,7 @@ from lossratio.results.pictures import Picture as Picture
 from lossratio.results.quantity import (
     Finding as Finding,
     Shown as Shown,
+    aggregate_field as aggregate_field,
     aggregate_of as aggregate_of,
     number_of as number_of,
 )

@@ -231,3 +231,16 @@ def aggregate_of(value: Rate | float | None) -> float | None:
     if isinstance(value, Rate):
         return value.aggregate_fps
     return value
+
+
+def aggregate_field(name: str) -> Callable[[Finding], float | None]:
+    """A column of files for programs: reads a value, a bound or a deviation of a row; a rate is an aggregate.
+
+    Args:
+        name: The name of the row's field.
+    """
+
+    def read(row: Finding) -> float | None:
+        return aggregate_of(getattr(row, name))
+
+    return read

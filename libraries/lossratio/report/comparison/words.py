@@ -9,7 +9,7 @@ from lossratio import results
 from lossratio.drawing import NOTHING
 from lossratio.report.comparison.differences import NO_SPREAD, Difference, Sample
 from lossratio.report.comparison.quantity import ComparedQuantity, Comparison, Verdict
-from lossratio.report.junit import Case, of_stream
+from lossratio.report.junit import Case, judged_case
 from lossratio.report.markdown import markdown_cell, markdown_table
 from lossratio.units import (
     Unit,
@@ -166,19 +166,12 @@ def _rows(quantities: Sequence[ComparedQuantity]) -> list[tuple[str, ...]]:
 
 def comparison_cases(comparison: Comparison) -> list[Case]:
     """Converts the comparison into JUnit cases: a regression is a failure, an undecided quantity is skipped."""
-    return [_case(compared) for compared in comparison.quantities]
-
-
-def _case(compared: ComparedQuantity) -> Case:
-    text = describe_quantity(compared)
-    return Case(
-        compared.test,
-        compared.quantity,
-        state=_STATES.get(compared.verdict, "passed"),
-        message=text,
-        output=text,
-        properties=of_stream(compared.stream),
-    )
+    cases = []
+    for one in comparison.quantities:
+        state = _STATES.get(one.verdict, "passed")
+        text = describe_quantity(one)
+        cases.append(judged_case(one.test, one.quantity, state, text, one.stream))
+    return cases
 
 
 def describe_quantity(compared: ComparedQuantity) -> str:
