@@ -142,8 +142,8 @@ class _Check:
             rule = self._rules.get(name)
             if rule is not None and not rule.accepts(value):
                 words = rule.words
-                if isinstance(value, int) and abs(value) > sys.float_info.max:
-                    words = "a smaller number"
+                if isinstance(value, int) and abs(value) > sys.float_info.max and rule.accepts(1):
+                    words = "a number with fewer digits"
                 raise self._error(
                     f"{self._place}: {name} must be {words}, not {in_python(value)}.{rule.way}"
                 )

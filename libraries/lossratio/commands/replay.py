@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from lossratio.checked_arguments import is_number
+from lossratio.checked_arguments import is_number, shown_value
 from lossratio.commands.parameters import argument, command
 from lossratio.errors import SearchError
 from lossratio.input_file import shown_name
@@ -87,7 +87,7 @@ def replayed_load(journal: JournalContents, path: Path) -> CountedLoad:
     """The critical load from the journal of a soak test, by the search that chose its trials.
 
     Raises:
-        SearchError: If the journal's header does not have a setting of the search.
+        SearchError: If the journal's header does not have a setting of the search, or has an unknown likelihood.
     """
     from lossratio.plrsearch import (
         TIME_FOR_RARE,
@@ -107,6 +107,13 @@ def replayed_load(journal: JournalContents, path: Path) -> CountedLoad:
     else:
         timeout = TIME_FOR_RARE * _number(settings, "rarest_s", path)
 
+    likelihood = settings.get("likelihood", LikelihoodName.LINE.value)
+    if likelihood not in [known.value for known in LikelihoodName]:
+        raise SearchError(
+            f"The header of the journal {path} has the likelihood {shown_value(likelihood)}, which this version does "
+            "not know. Use the version of lossratio that wrote the journal."
+        )
+
     again: SearchByCounts | CsitSearch
     if settings.get("selection") == SelectionName.CSIT.value:
         again = CsitSearch(target, min_load, max_load, timeout=timeout)
@@ -117,7 +124,7 @@ def replayed_load(journal: JournalContents, path: Path) -> CountedLoad:
             max_load,
             timeout=timeout,
             precision=settings.get("precision_ratio"),
-            likelihood=LikelihoodName(settings.get("likelihood", LikelihoodName.LINE)),
+            likelihood=LikelihoodName(likelihood),
             duration=settings.get("trial_duration_s"),
             warm_start=settings.get("warm_start_per_interface_fps", ()),
         )

@@ -89,7 +89,8 @@ class RunRequest:
 
     def variable(self, name: str) -> str | None:
         """The value of a variable among the options, as it is written there; None: it is not there."""
-        given = [word.partition(":") for word in self.robot_options]
+        words = (word.removeprefix("--variable=") for word in self.robot_options)
+        given = [word.partition(":") for word in words]
         return next((value for word, _, value in reversed(given) if word == name), None)
 
     def robot_command(self, suites: Sequence[Path]) -> tuple[dict[str, Any], list[str]]:

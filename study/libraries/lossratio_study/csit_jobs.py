@@ -136,7 +136,7 @@ def _tests(name: str, job: _Job, test_set: _TestSet, groups: Mapping[str, tuple[
     """The tests of a job. A NIC whose driver a later group repeats has that group's sizes and cores, as in CSIT."""
     found: dict[tuple[str, str, str], set[CsitTest]] = {}
     # A job is called "csit-dpdk-...", or "vpp-csit-..." if a change to VPP starts it.
-    dut = next(part for part in name.split("-") if part != "csit")
+    dut = name.removeprefix("csit-").partition("-")[0]
     entries = ({entry: _Parameters()} if isinstance(entry, str) else entry for entry in test_set.groups)
 
     for group, inner in (item for entry in entries for item in entry.items()):

@@ -68,6 +68,13 @@ def test_another_journal_is_told(tmp_path):
         estimate_of(path)
 
 
+def test_a_likelihood_of_another_version_is_told(tmp_path):
+    settings = {"timeout_s": 60.0, "likelihood": "cubic"}
+    path = write_journal(tmp_path / "j.jsonl", {**SEARCH, "settings": settings}, [lossy(80e3, 5_000)])
+    with pytest.raises(SearchError, match=r"likelihood 'cubic', which this version does not know\. Use the version"):
+        estimate_of(path)
+
+
 def test_a_warm_up_is_no_evidence(tmp_path):
     trials = [lossy(80e3, 5_000), lossy(76e3, 1_000), lossy(70e3, 0)]
     warm = write_journal(

@@ -118,7 +118,7 @@ FUNCTIONS = {
     "a text for a number of a goal": (lambda: SearchGoal("0", 0.5, 1, 21, 0.005), "loss_ratio must be a number"),
     "a goal without end": (lambda: SearchGoal(0, 0.5, 1, 1e300, 0.005), "duration_sum must be a positive"),
     "goals that are a number": (lambda: goal_set_from(3), "A set of search goals is a text such as 'csit', not 3"),
-    "a load of 400 digits": (lambda: MLRsearch([NDR], 10**400, 2000.0), "min_load must be a smaller number, not 1000"),
+    "a load of 400 digits": (lambda: MLRsearch([NDR], 10**400, 2000.0), "must be a number with fewer digits, not 1000"),
     "a search in texts": (lambda: MLRsearch([NDR], "1000", 2000.0), "min_load must be a number, not '1000'"),
     "a search for one goal": (lambda: MLRsearch(NDR, 1000.0, 2000.0), "goals must be a list of SearchGoal objects"),
     "an empty name of a topology": (lambda: load_topology(""), "An empty name also means this directory"),

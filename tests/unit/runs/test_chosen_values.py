@@ -39,6 +39,11 @@ def test_variables_of_the_command_line_choose_what_a_suite_is_made_for(given, te
     assert chosen_by(RunRequest((SIMULATED,), suites, ("mrr",), options)) == tests
 
 
+def test_a_variable_in_one_word_with_its_option_chooses_too():
+    suites = (SUITES.own_path("linux_bridge"),)
+    assert chosen_by(RunRequest((SIMULATED,), suites, ("mrr",), ("--variable=FRAME_SIZE:1518B",))) == ["1518B-1c"]
+
+
 @pytest.mark.parametrize(
     ("more", "options", "tests"),
     [

@@ -99,7 +99,10 @@ class Generator(ABC, Generic[SettingsT]):
         """Makes sure that it can be used, and returns the options of its program, as JSON data."""
 
     def options(self, configuration: Configuration) -> Mapping[str, Any]:
-        """The options of its program for a configuration: by default, those of `ready`, whatever the configuration."""
+        """The options of its program for a configuration: by default, those of `ready`.
+
+        A class with options of its own must call `ready` here, too.
+        """
         return self.ready()
 
     def port_name(self, port: Port) -> str:
