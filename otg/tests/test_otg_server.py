@@ -157,7 +157,7 @@ def test_flows_with_an_end_last_a_week_at_most(server, kind, field, number):
             "flows[0].size.fixed: it must be 86 to 65,535 bytes",
         ),
         ({"size": None}, "flows[0].size: it must be an object"),
-        ({"size": {"choice": "weight_pairs"}}, "flows[0].size.weight_pairs.custom: there are 0, but there must be "),
+        ({"size": {"choice": "weight_pairs"}}, "flows[0].size.weight_pairs.custom: 1 to 32 sizes are supported, not 0"),
         ({"rate": {"choice": "pps", "pps": 1 << 63}}, "flows[0].rate.pps: it must be 1 to 10,000,000,000"),
     ],
 )
