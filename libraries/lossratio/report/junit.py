@@ -11,7 +11,7 @@ A test has the same class and name in each run, whatever happened to it, because
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from xml.etree import ElementTree
 from xml.etree.ElementTree import Element, SubElement
 
@@ -123,8 +123,10 @@ def judged_case(suite: str, name: str, state: str, text: str, stream: str | None
         text: The verdict with its reasons.
         stream: The stream that the quantity belongs to; None: all frames.
     """
-    properties = () if stream is None else (("stream", stream),)
-    return Case(suite, name, state=state, message=text, output=text, properties=properties)
+    case = Case(suite, name, state=state, message=text, output=text)
+    if stream is None:
+        return case
+    return replace(case, properties=(("stream", stream),))
 
 
 def _names(cut_off: CutOff) -> tuple[str, str]:

@@ -116,7 +116,10 @@ def moments_in_words(effect: Effect, own: Sequence[Seen], *, is_last: bool) -> s
     times = [one.losses.step_s * cut for one, cut in zip(own, cuts, strict=True)]
     # What is said holds for each trial and direction, not only for most of them.
     moments = [_shortened(time) for time in (min(times), max(times))]
-    moment = moments[0 if is_last else 1]
+    earliest, latest = moments
+    moment = latest
+    if is_last:
+        moment = earliest
     whole = _shortened(median(one.losses.duration_s for one in own))
     lossless = moment if is_last else whole - moment
     if lossless < _LEAST_LOSSLESS * whole:

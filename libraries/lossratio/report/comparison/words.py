@@ -121,7 +121,9 @@ def _undecided(comparison: Comparison) -> str:
 
 
 def _share_in_words(share: float) -> str:
-    return "enough" if share == 1.0 else f"up to {format_ratio(share)}"
+    if share == 1.0:
+        return "enough"
+    return f"up to {format_ratio(share)}"
 
 
 def _also_seeming(seems_worse: Sequence[ComparedQuantity]) -> str:
