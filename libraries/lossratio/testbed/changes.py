@@ -298,15 +298,20 @@ def _node_changes(name: str, before: Fingerprint, after: Fingerprint, way: Way) 
         other.boot_id != now.boot_id for node, other in after.nodes.items() if node != name
     )
     if side == "TG" and is_alone and pressure >= LEAST_PRESSURE * elapsed:
-        yield Change(_BY_KEY[side, "pressure"], name, after=format_ratio(pressure / elapsed))
+        yield Change(_BY_KEY[side, "pressure"], name, after=_share_of(elapsed, pressure))
     for cause, interface, count in moved(then.counts, now.counts, is_alone=is_alone):
         rule = _BY_KEY.get((side, cause.change))
         if rule is not None:
             yield Change(rule, name, interface or None, after=counted(count, cause.unit))
     waited, thread_name = longest_wait(then, now)
     if side == "DUT" and waited:
-        share = format_ratio(min(1.0, waited / elapsed))
+        share = _share_of(elapsed, waited)
         yield Change(_BY_KEY[side, "waited"], name, before=thread_name, after=share, waited=waited)
+
+
+def _share_of(elapsed: float, seconds: float) -> str:
+    """A share of the time in words. Two clocks may differ, so that it would exceed 100 %."""
+    return format_ratio(min(1.0, seconds / elapsed))
 
 
 def _link_changes(

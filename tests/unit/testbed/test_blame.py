@@ -92,6 +92,12 @@ def test_waiting_for_a_cpu_says_nothing_on_a_machine_that_is_the_dut_too(other_b
     assert bool(changes_between(before, after, WAY)) is is_seen
 
 
+def test_programs_wait_for_a_cpu_for_no_more_than_all_of_the_time():
+    before, after = (with_node(state, "DUT1", boot_id="boot of DUT1") for state in (GOOD, NOW))
+    (change,) = changes_between(before, with_node(after, "TG", pressure=1.001), WAY)
+    assert str(change) == "processes on TG waited for a CPU for 100 % of the time"
+
+
 def test_an_answer_that_took_long_is_no_standstill():
     slow = with_node(NOW, "TG", answered=NOW.nodes["TG"].answered + 30.0)
     assert changes_between(GOOD, slow, WAY) == ()
