@@ -139,8 +139,9 @@ class Conversation:
             elif operation == "configure" and self.process.exit_status is None:
                 advice = _IF_SLOW
             self.close()
+            what = str(error).rstrip(" .:")
             raise TrafficError(
-                f"{error} This happened in the traffic agent's operation {operation!r}. {advice}"
+                f"{what}, in the traffic agent's operation {operation!r}. {advice}"
             ) from error
         except BaseException:
             # After an interrupt, the answer would be mistaken for the next one, and traffic may still flow.

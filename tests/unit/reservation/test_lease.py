@@ -68,7 +68,7 @@ def test_the_testbed_of_one_who_died_is_free_and_the_next_one_says_whose_it_was(
     wait_until(lambda: holder_of(lab.session(), lab.claim()) is None)
     with caplog.at_level(logging.WARNING):
         lab.take("bob@desk")
-    assert "gone without releasing it: alice@ci3" in caplog.text
+    assert "ended without releasing it: alice@ci3" in caplog.text
 
 
 def test_one_who_waits_is_told_for_whom_and_gets_the_testbed_when_the_session_is_killed(lab, caplog):

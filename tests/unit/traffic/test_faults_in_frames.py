@@ -53,7 +53,7 @@ CASES = {
     ),
     "large frames of a flow": (
         *("ip saddr & 0.0.0.255 == 0.0.0.9 meta length > 1400", ""),
-        *(16, 1, "", "IMIX_v4_1", "of 1,518 B in 1 of 16 flows; these lose every"),
+        *(16, 1, "", "IMIX_v4_1", "of the direction port0>port1, which loses 0.5"),
     ),
     "large frames on the way back": ("", "meta length > 1400", 4, 1, "", "IMIX_v4_1", "of 1,518 B; these lose every"),
     "a class of two streams": (

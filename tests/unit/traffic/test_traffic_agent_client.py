@@ -303,7 +303,10 @@ def test_the_agent_answers_garbage_with_an_error(agent):
 
 @pytest.mark.netns
 def test_a_python_that_is_not_there_is_an_error_with_its_name(session):
-    with pytest.raises(TrafficError, match=r"no-such-python.*asked for 'hello'.*'python' in the topology"):
+    with pytest.raises(
+        TrafficError,
+        match=r"no-such-python.*directory, in the traffic agent's operation 'hello'\. .*'python' in the topology",
+    ):
         AgentClient.start(session, python="no-such-python")
 
 
@@ -312,7 +315,10 @@ def test_a_program_that_is_killed_at_its_start_is_an_error_about_that_and_not_ab
     killed = tmp_path / "killed-python"
     killed.write_text("#!/bin/sh\nkill -KILL $$\n")
     killed.chmod(0o755)
-    with pytest.raises(TrafficError, match=r"asked for 'hello'. Measure again. If .* when memory runs out\.$"):
+    with pytest.raises(
+        TrafficError,
+        match=r"ended with -9, in the traffic agent's operation 'hello'\. Measure again. If .* when memory runs out\.$",
+    ):
         AgentClient.start(session, python=str(killed))
 
 
