@@ -11,7 +11,7 @@ import pytest
 import yaml
 from at_least_one import at_least_one
 from ports import free_port
-from ssh_server import SSHD, needs_sshd, private_command, wait_until_listening
+from ssh_server import RELAY, SSHD, needs_sshd, private_command, wait_until_listening
 
 from lossratio.errors import NodeError
 from lossratio.nodes import NodeSession
@@ -129,18 +129,6 @@ def test_a_name_of_the_configuration_leads_to_its_host(server, tmp_path, monkeyp
     config(server, tmp_path, line, bastion=server.port)
     with NodeSession.connect("DUT1", node_of("lab")) as session:
         assert session.run("echo", "here").stdout == "here\n"
-
-
-RELAY = """
-import os, select, socket, sys
-far = socket.create_connection((sys.argv[1], int(sys.argv[2])))
-while True:
-    for ready in select.select([0, far], [], [])[0]:
-        data = os.read(ready if ready == 0 else far.fileno(), 65536)
-        if not data:
-            raise SystemExit
-        far.sendall(data) if ready == 0 else os.write(1, data)
-"""
 
 
 @pytest.mark.whole
