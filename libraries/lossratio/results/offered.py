@@ -74,7 +74,7 @@ def offered_in_words(offered: float, load: float, frames: str = "") -> str:
 
     Args:
         offered: Frames per second per interface.
-        load: The load that was asked for, likewise.
+        load: The load that was asked for, in frames per second per interface.
         frames: The unit, and what the frames are; empty: only the number.
     """
     if offered >= (1.0 - LEAST_UNSENT) * load:
