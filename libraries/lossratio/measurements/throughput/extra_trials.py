@@ -9,8 +9,8 @@ from pydantic import Field
 from lossratio.measurements import Request
 from lossratio.mlrsearch import SearchGoal
 from lossratio.records import Ratio, Record
-from lossratio.results import rate_in_words
-from lossratio.trials import TrialInput, TrialResult, sut_loss_ratio
+from lossratio.results import offered_in_words, rate_in_words
+from lossratio.trials import TrialInput, TrialResult, offered_load, sut_loss_ratio
 from lossratio.units import format_frame_rate, format_ratio
 
 if TYPE_CHECKING:
@@ -38,13 +38,6 @@ class ExtraTrial(Record):
     other_ratio: Ratio = 0.0
     """The share of these frames that are missing for other reasons: unsent, late, or dropped by the generator."""
 
-    @property
-    def others(self) -> str:
-        """The frames that are missing for other reasons, in words; empty: there are none."""
-        if not self.other_ratio:
-            return ""
-        return f"{format_ratio(self.other_ratio)} were unsent, late or dropped by the generator"
-
 
 class SmallerLoad(ExtraTrial):
     """One trial below the smallest load of a search in which no load passed."""
@@ -65,13 +58,19 @@ class SmallerLoad(ExtraTrial):
             least = f"{float(f'{self.load_per_interface_fps:.3g}'):.12g} fps"
             way_out = f'min_load={least}, or for the whole run --variable "MIN_LOAD:{least}"'
             return f"{tried} and met {self.goal}. Search from a smaller load: {way_out}"
-        if self.others:
-            return f"{tried}, but {self.others}, so it did not meet {self.goal} either"
+        if self.other_ratio:
+            others = (
+                f"{format_ratio(self.other_ratio)} were unsent, late or dropped by the generator"
+            )
+            return f"{tried}, but {others}, so it did not meet {self.goal} either"
         return f"{tried} and did not meet {self.goal} either"
 
 
 class LongerTrial(ExtraTrial):
     """One trial at a lower bound that is longer than those of the search, in which losses begin after some time."""
+
+    offered_per_interface_fps: float | None = None
+    """The load without the frames that were not sent; null: all were sent."""
 
     def sentence(self, forwards: str, frames: str) -> str:
         """What the trial has shown.
@@ -80,13 +79,17 @@ class LongerTrial(ExtraTrial):
             forwards: What the SUT does, as in the sentence about the search.
             frames: The unit, and what the frames are.
         """
-        load = rate_in_words(self.load_per_interface_fps, frames)
+        asked = self.load_per_interface_fps
+        offered = self.offered_per_interface_fps or asked
+        load = offered_in_words(offered, asked, frames)
         tried = f"Losses begin within the trials. In {self.duration_s:g} s at {load}"
-        others = f"; {self.others}" if self.others else ""
+        others = ""
+        if self.other_ratio:
+            others = f"; {format_ratio(self.other_ratio)} were late or dropped by the generator"
         if not self.loss_ratio:
             return f"{tried}, it loses no frame{others}."
         unit = frames.partition(" ")[0]
-        passed = rate_in_words(self.load_per_interface_fps * (1.0 - self.loss_ratio), unit)
+        passed = rate_in_words(offered * (1.0 - self.loss_ratio), unit)
         lost = format_ratio(self.loss_ratio)
         return f"{tried}, it {forwards} only {passed} ({lost} lost{others})."
 
@@ -127,7 +130,12 @@ def measure_longer(
     """
     usual = goal.final_trial_duration
     duration = max(2.0 * usual, min(_TIMES_AS_LONG * usual, LONG))
-    return LongerTrial(**_counted(_measured(testbed, request, goal, TrialInput(duration, load))))
+    result = _measured(testbed, request, goal, TrialInput(duration, load))
+    offered = offered_load(result)
+    counted = _counted(result)
+    # The unsent frames are not in the load that was offered.
+    counted["other_ratio"] = max(0.0, counted["other_ratio"] - (1.0 - offered / load))
+    return LongerTrial(offered_per_interface_fps=offered, **counted)
 
 
 def _measured(
