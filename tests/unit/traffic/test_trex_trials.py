@@ -356,16 +356,9 @@ def test_a_server_in_software_mode_that_is_ahead_of_its_clock_sends_no_frames_at
     west, east = trial(server, uses_linux=True)
     assert (west.unsent_frames, east.unsent_frames) == (0, 0)
     assert west.received_frames == west.sent_frames
-    assert west.lateness_s < 1e-3
 
 
-@pytest.mark.parametrize(("ahead", "least"), [(0.08, 0.003), (0.12, 0.04)])
-def test_frames_that_a_server_in_software_mode_sends_at_once_are_reported(no_links, ahead, least):
-    """The trial's frames then take less time than its duration, so that its load was higher."""
-    west, _ = trial(Server(ahead=ahead), uses_linux=True)
-    assert least <= west.lateness_s <= ahead
-
-
-def test_cards_may_count_late_so_that_nothing_is_known_about_stalls():
-    west, _ = trial(Server(ahead=0.12))
+@pytest.mark.parametrize("uses_linux", [False, True])
+def test_nothing_is_known_about_stalls(no_links, uses_linux):
+    west, _ = trial(Server(ahead=0.12), uses_linux=uses_linux)
     assert west.lateness_s is None

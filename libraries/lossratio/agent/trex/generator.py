@@ -76,7 +76,6 @@ class TrexGenerator:
                 self._connection,
                 sorted(settings.ports[direction.transmit] for direction in self._directions),
                 configuration.settle_time,
-                self._counters.have_begun,
                 self._tend,
             )
             undo.pop_all()
