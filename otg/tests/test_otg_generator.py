@@ -140,6 +140,11 @@ def test_another_clients_configuration_is_no_result(made):
         measured(made)
 
 
+def test_a_ramp_is_refused(made):
+    with pytest.raises(AgentError, match="OTG has no ramp"):
+        perform(made, 1000.0, 0.02, ramp=0.1)
+
+
 def test_latency_has_least_mean_and_largest_only(made):
     output = latency(made, 1000.0, 0.02, NAMES)
     assert [(each.least_us, each.mean_us, each.most_us, each.jitter_us) for each in output.latency] == [

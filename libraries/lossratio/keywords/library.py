@@ -95,6 +95,7 @@ class LossRatio(
     | ``timeout``       | No trial begins after this time. The result contains what is known by then, and is irregular. |
     | ``warm_up``       | Length of a first trial at maximum load whose result is discarded. Default: no such trial. |
     | ``warm_up_profile`` | Traffic profile of that trial, by name or file. Default: the profile of the measurement. |
+    | ``ramp``          | Time before each trial in which the load grows from zero to the trial's load. Frames sent in this time are not counted. Default: trials begin at their full load. |
     | ``rest``          | Minimum time without traffic before each trial, for a device that remembers the previous trial. It counts towards the trial's time and ``timeout``. Default: the time that the kind of device needs; the result states it. |
     | ``integrity``     | What happens if frames come back more than once, changed, truncated, padded, or at the wrong port. They never count as received. ``doubt`` (the default): the result has a doubt, with its size. ``fail``: the test fails, as a fault of the device. ``off``: frames are counted but not compared; use it for a device that changes them on purpose, for example one that translates addresses. |
     | ``doubts``        | What happens if there are doubts about the result. ``warn``: each is a warning on the console and in the log, and a tag of the test, such as ``doubt-late-frames``. ``fail``: the test also fails. Default: what the library was imported with. |

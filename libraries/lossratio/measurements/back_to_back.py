@@ -124,7 +124,7 @@ class BackToBackRequest(measurements.AfterThroughput):
     | `Measure Back-To-Back Frames`    64B    throughput=1 Mfps    repeats=50
     """
 
-    unused = frozenset({"min_load", "rest", "warm_up"})
+    unused = frozenset({"min_load", "ramp", "rest", "warm_up"})
 
     repeats: Repeats = 10
     """Number of searches, N. RFC 9004 does not prescribe a number, but asks for it in the report; RFC 2544 has 50

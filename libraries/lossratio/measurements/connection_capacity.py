@@ -64,7 +64,7 @@ class CapacityRequest(OpeningRequest):
     | `Find Connection Table Capacity`    frame_size=100B    max_load=20 kcps
     """
 
-    unused = frozenset({"warm_up", "integrity", "min_load"})
+    unused = frozenset({"ramp", "warm_up", "integrity", "min_load"})
     counts = True
 
     first: Connections = 1000

@@ -45,7 +45,7 @@ class ConnectionMrrRequest(OpeningRequest, MrrRequest):
     | `Measure Connection MRR`    frame_size=100B    max_load=50 kcps
     """
 
-    unused = frozenset({"warm_up", "integrity", "min_load"})
+    unused = frozenset({"ramp", "warm_up", "integrity", "min_load"})
 
 
 class ConnectionMrrValues(Record):

@@ -54,7 +54,7 @@ class TeardownRequest(OpeningRequest):
     | `Measure Connection Teardown Rate`    frame_size=100B    max_load=20 kcps    connections=50000
     """
 
-    unused = frozenset({"warm_up", "integrity", "min_load"})
+    unused = frozenset({"ramp", "warm_up", "integrity", "min_load"})
     counts = True
 
     connections: Annotated[int, Field(ge=1)] = 10_000

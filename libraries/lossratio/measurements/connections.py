@@ -65,7 +65,7 @@ def as_packets(exported: Any, frames: int) -> Any:
 class OpeningRequest(Request):
     """The settings of every measurement that opens connections."""
 
-    unused = frozenset({"warm_up", "integrity"})
+    unused = frozenset({"ramp", "warm_up", "integrity"})
     connects = True
     usual_profile = "ethip4-udp-connections"
     way_to_fewer: ClassVar[str] = "take shorter trials (trial_duration)"

@@ -124,7 +124,7 @@ class FrameLossRequest(Request):
     | `Measure Frame Loss Rate`    1518B    step=5 %    trial_duration=10 s    max_load=1 Mfps
     """
 
-    unused = frozenset({"min_load", "warm_up"})
+    unused = frozenset({"min_load", "ramp", "warm_up"})
 
     step: Annotated[Share, Field(gt=0.0, le=LARGEST_STEP)] = LARGEST_STEP
     """Distance between successive loads, as a share of the maximum load (RFC 2544, section 26.3)."""

@@ -87,7 +87,7 @@ LEAD = 0.5
 class ReconfigurationRequest(SearchRequest):
     """The reconfiguration, and the search for its load, which is the relevant lower bound of one goal."""
 
-    unused = HOW_TO_SEARCH | {"goals", "warm_up"}
+    unused = HOW_TO_SEARCH | {"goals", "ramp", "warm_up"}
 
     goals: Annotated[
         tuple[SearchGoal, ...], BeforeValidator(goals_from), measurements.NOT_IN_FILES

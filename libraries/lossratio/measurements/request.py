@@ -109,6 +109,8 @@ class Request(Record):
     min_load: Annotated[FrameRate | None, NOT_IN_FILES] = None
     """The smallest load per interface; None: 9001 frames per second as in FD.io CSIT, or a tenth of the maximum load if
     the maximum load is below 9001."""
+    ramp: Annotated[Duration, Field(ge=0.0, le=LONGEST_WAIT, exclude=True)] = 0.0
+    """Seconds before each trial in which the load grows from zero, and no frame is counted."""
     rest: Annotated[Duration, Field(ge=0.0, le=LONGEST_WAIT, exclude=True)] = 0.0
     """Minimum seconds without traffic before each trial, for a SUT that remembers the previous trial. They are part of
     the trial's time."""
@@ -204,7 +206,7 @@ class Request(Record):
         # Imported here because other commands read results, and need no testbed.
         from lossratio.testbed import TrialSettings
 
-        settings = TrialSettings(self.rest, self.integrity, self.connects, self.watches)
+        settings = TrialSettings(self.ramp, self.rest, self.integrity, self.connects, self.watches)
         with testbed.ready_for(profile or self.profile, settings) as ready:
             yield replace(ready, measurer=self.measurer(ready.measurer, testbed))
 
@@ -246,7 +248,7 @@ class Request(Record):
 class AfterThroughput(Request):
     """The settings of a measurement that needs the throughput."""
 
-    unused = frozenset({"min_load", "warm_up"})
+    unused = frozenset({"min_load", "ramp", "warm_up"})
 
     throughput: Annotated[FrameRate | None, NOT_IN_FILES] = None
     """The throughput without loss of the same traffic, per interface. Scripts must give it. If a suite does not, its

@@ -318,6 +318,14 @@ class Conditions(Record):
             limits=tuple(limits),
         )
 
+    def with_ramp(self, ramp: float) -> "Conditions":
+        """Adds a ramp before the counted part of every trial.
+
+        Args:
+            ramp: Seconds; 0: the conditions do not change.
+        """
+        return self._with_timing(self.timing.with_ramp(ramp))
+
     def with_rest(self, rest: float) -> "Conditions":
         """Adds a rest before every trial; a longer recovery time of the DUT is kept.
 

@@ -47,7 +47,7 @@ class TrialTiming(Record):
     wait_after_s: Seconds
     """Wait after the traffic for frames in flight, which count as received; later frames count as lost."""
     ramp_s: Seconds = 0.0
-    """Time before the counted traffic in which the load grew from zero, as lossratio 0.3 could request."""
+    """Time before the counted traffic in which the load grows from zero; frames in this time are not counted."""
     recovery_s: Seconds
     """Idle time after the wait, in which the SUT becomes stable for the next trial."""
     effective_duration: str
@@ -67,6 +67,20 @@ class TrialTiming(Record):
     def has_early_verdicts(self) -> bool:
         """Whether trials ended as soon as their verdict was certain."""
         return any(deviation.step == _END_OF_TRAFFIC for deviation in self.deviations)
+
+    def with_ramp(self, ramp: float) -> "TrialTiming":
+        """Adds a ramp before the counted part of every trial.
+
+        Args:
+            ramp: Seconds; 0: the timing does not change.
+        """
+        if not ramp:
+            return self
+        instead = f"a ramp of {ramp:g} s before it, in which the load grows from nothing and no frame is counted"
+        deviation = Deviation(
+            step="start of the traffic", rfc2544="the trial begins with its load", instead=instead
+        )
+        return self._changed((*self.deviations, deviation), ramp_s=ramp)
 
     def with_rest(self, rest: float) -> "TrialTiming":
         """Adds a rest before every trial; a longer recovery time of the DUT is kept.

@@ -154,6 +154,7 @@ class LiveTestbed(Testbed):
             configuration=configuration,
             connections=connections,
             idle_time=max(set_up.idle_time, settings.rest),
+            ramp=settings.ramp,
             late_frames=late_frames,
         )
         measurer = measurer_with(agent)
@@ -163,7 +164,7 @@ class LiveTestbed(Testbed):
         return Ready(
             repairing,
             WatchedSource(measurer, self._watch, connections),
-            conditions.with_rest(settings.rest),
+            conditions.with_ramp(settings.ramp).with_rest(settings.rest),
             late_frames,
             wait_for_late_frames=partial(self._wait_for_late_frames, late_frames),
             is_verified=lambda: self._watch.is_verified,
@@ -192,6 +193,7 @@ class LiveTestbed(Testbed):
         configuration: Configuration,
         connections: Connections | None,
         idle_time: float,
+        ramp: float,
         late_frames: LateFrames,
     ) -> TrafficMeasurer:
         """Performs trials with an agent; there is another agent after each repair."""
@@ -202,6 +204,7 @@ class LiveTestbed(Testbed):
             agent,
             idle_time=idle_time,
             quiet_since=self._quiet_since,
+            ramp=ramp,
             reset=self._begin_attempt,
             forget=partial(_forget, connections),
             late_frames=late_frames,

@@ -187,11 +187,12 @@ class SimulatedTestbed(Testbed):
             )
 
         directions = profile.transmitting_directions
+        overhead = (self.generator.overhead or 0.0) + settings.ramp
         faults = None if settings.integrity is Integrity.OFF else self._faults
         measurer = SimulatedMeasurer(
             [self._sut] * directions if self._has_known_truth else self._sut,
             seed=self.generator.seed,
-            overhead=self.generator.overhead or 0.0,
+            overhead=overhead,
             settle=max(self._recovery_time, settings.rest),
             max_rate=self.generator.max_rate,
             directions=directions,
@@ -200,7 +201,7 @@ class SimulatedTestbed(Testbed):
         source = SimulatedSource(
             measurer, self._capacity, shared=not self._has_known_truth, seed=self.generator.seed
         )
-        conditions = self._conditions(profile).with_rest(settings.rest)
+        conditions = self._conditions(profile).with_ramp(settings.ramp).with_rest(settings.rest)
         yield Ready(measurer, source, conditions)
 
     def close(self) -> None:

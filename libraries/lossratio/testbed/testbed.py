@@ -198,6 +198,8 @@ class TrafficSource(Protocol):
 class TrialSettings:
     """How trials are made, besides their load and duration."""
 
+    ramp: float = 0.0
+    """Seconds before each trial in which the load grows from 0, and nothing is counted."""
     rest: float = 0.0
     """Minimum seconds without traffic before each trial; a DUT's own time to recover may be longer."""
     integrity: Integrity = Integrity.DOUBT
@@ -209,7 +211,7 @@ class TrialSettings:
 
 
 USUAL_TRIALS = TrialSettings()
-"""Trials without a rest, whose frames are examined."""
+"""Trials without a ramp and a rest, whose frames are examined."""
 
 
 @dataclass(frozen=True)

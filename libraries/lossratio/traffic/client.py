@@ -314,7 +314,7 @@ class AgentClient(AbstractContextManager["AgentClient"]):
         if self.see is not None and plan.may_note:
             plan = replace(plan, notes=True)
         # A generator that cannot keep the rate of a burst takes longer.
-        busy = plan.wait + self.settle_time
+        busy = plan.wait + plan.ramp + self.settle_time
         busy += 2.0 * plan.duration if plan.is_burst else plan.duration
         if plan.exchange is not None:
             passes = len(passes_of(plan.exchange, is_tcp=True))

@@ -48,6 +48,7 @@ class TrafficMeasurer:
             times, until these repeats do not help at that load or a lower load. Loads far below what was sent in
             another trial are always within the generator's reach: only other work on its machine can leave them unsent.
         tolerance: Seconds of traffic that may be missing without counting as unsent.
+        ramp: Seconds before each trial in which the load grows from zero, and nothing is counted.
         reset: Resets devices to their state before a trial, if they can be reset: before all traffic, and before the
             seconds in which they recover.
         forget: Makes devices forget all connections, before each attempt to open some.
@@ -64,6 +65,7 @@ class TrafficMeasurer:
         quiet_since: float | None = None,
         repeats: int | None = None,
         tolerance: float = trials.START_TOLERANCE,
+        ramp: float = 0.0,
         reset: Callable[[], None] = lambda: None,
         forget: Callable[[], None] = lambda: None,
         late_frames: trials.LateFrames | None = None,
@@ -74,6 +76,7 @@ class TrafficMeasurer:
         self._repeats = REPEATS if repeats is None else repeats
         self._short_repeats = SHORT_REPEATS if repeats is None else repeats
         self._output = partial(trials.output_from_counters, tolerance=tolerance)
+        self._ramp = ramp
         self._limit = math.inf
         self._hopeless = math.inf
         self._sent = 0.0
@@ -216,6 +219,7 @@ class TrafficMeasurer:
         # Record: a trial.
         return Plan(
             ((trial.load, trial.duration),),
+            ramp=self._ramp,
             above=trial.certain_above,
             in_flight=0.0 if trial.certain_above is None else self._in_flight,
         )

@@ -243,6 +243,9 @@ class OtgGenerator:
         self._tester.close()
 
     def _send(self, plan: agent.Plan, check: agent.Check) -> list[agent.Message]:
+        if plan.ramp:
+            raise agent.unsupported("OTG has no ramp before a flow. Measure with ramp=0.")
+
         duration = plan.duration
         packets = self._begin(plan.load, duration, latency=plan.latency)
         begun = time.monotonic()

@@ -33,9 +33,10 @@ KEYWORDS = {
         "9000000 is too large; the largest number is 1,000,000",
     ),
     "nothing to try": ("Find Connection Table Capacity", "64B", "most=0", "most must be at least 1, not 0"),
-    "a list for a duration": (*NDR_PDR, "rest=${{[1]}}", r"\[1\] is not a duration, such as '2 min'"),
-    "a truth value for a duration": (*NDR_PDR, "rest=${True}", "True is not a duration, such as '2 min'"),
-    "a duration beyond any clock": (*NDR_PDR, "rest=1e308", "'1e308' is longer than 31 years"),
+    "a list for a duration": (*NDR_PDR, "ramp=${{[1]}}", r"\[1\] is not a duration, such as '2 min'"),
+    "a truth value for a duration": (*NDR_PDR, "ramp=${True}", "True is not a duration, such as '2 min'"),
+    "a duration beyond any clock": (*NDR_PDR, "ramp=1e308", "'1e308' is longer than 31 years"),
+    "a ramp that nobody can mean": (*NDR_PDR, "ramp=1 week", "ramp must be at least 0 s and at most 1 h, not"),
     "a rest that nobody can mean": (*NDR_PDR, "rest=2 h", "rest must be at least 0 s and at most 1 h, not"),
     "a trial that nobody can mean": (
         "Measure MRR",

@@ -53,11 +53,12 @@ def box(tmp_path):
 
 def test_warm_up_and_look_for_memory_have_the_settings_of_their_measurement(box, tmp_path):
     warm_up = warm_up_like(PROFILE, 0.1, "ethip4-udp-hosts")
-    request = MrrRequest(profile=PROFILE, warm_up=warm_up, **SETTINGS, **QUICK)
+    request = MrrRequest(profile=PROFILE, warm_up=warm_up, ramp=0.05, **SETTINGS, **QUICK)
     measure_mrr(box, request, place(tmp_path / "run"))
     names = [name for name, _ in box.asked]
     assert (names[0], len(names)) == ("ethip4-udp-hosts", 3)
     assert {settings.integrity for settings in box.settings} == {Integrity.OFF}
+    assert {settings.ramp for settings in box.settings} == {0.05}
     assert {settings.rest for settings in box.settings} == {0.25}
     # The look for memory, after the warm-up, has longer rests before its first and its last trial.
     assert [trial.rest for trial in box.trials] == [0.0, 4.0, 0.0, 0.0, 0.0, 4.0, 0.0, 0.0]

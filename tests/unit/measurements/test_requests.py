@@ -98,7 +98,7 @@ def test_a_missing_field_is_named_with_its_description():
     [
         (kind.request, name)
         for kind in built_in_kinds()
-        for name in ("trial_duration", "duration", "limit", "lead", "settle", "rest")
+        for name in ("trial_duration", "duration", "limit", "lead", "settle", "ramp", "rest")
         if name in kind.request.model_fields
     ],
     ids=lambda value: value if isinstance(value, str) else value.__name__,

@@ -284,12 +284,12 @@ def test_mrr_without_trials_is_an_error(tmp_path):
 @pytest.mark.parametrize(
     "measure",
     [
-        lambda: measure_mrr(policed(police="50 kfps"), MrrRequest(profile=PROFILE, rest=-0.01), place(Path("nowhere"))),
-        lambda: find_conditional_throughput(policed(police="50 kfps"), REQUEST.but(rest=-0.01), place(Path("nowhere"))),
+        lambda: measure_mrr(policed(police="50 kfps"), MrrRequest(profile=PROFILE, ramp=-0.01), place(Path("nowhere"))),
+        lambda: find_conditional_throughput(policed(police="50 kfps"), REQUEST.but(ramp=-0.01), place(Path("nowhere"))),
     ],
 )
-def test_a_rest_of_less_than_nothing_is_refused_even_if_a_trial_would_outlast_it(measure):
-    with pytest.raises(SearchError, match="rest"):
+def test_a_ramp_of_less_than_nothing_is_refused_even_if_a_trial_would_outlast_it(measure):
+    with pytest.raises(SearchError, match="ramp"):
         measure()
 
 

@@ -62,7 +62,7 @@ def test_what_is_no_positive_number_is_refused_by_the_name_of_its_field(op, fiel
 PLANS = {
     "load": lambda value: {"steps": [[value, 1.0]]},
     "duration": lambda value: {"steps": [[1.0, value]]},
-    **{name: lambda value, name=name: {**TRIAL, name: value} for name in ("above", "in_flight")},
+    **{name: lambda value, name=name: {**TRIAL, name: value} for name in ("ramp", "above", "in_flight")},
 }
 
 

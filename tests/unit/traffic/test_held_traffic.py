@@ -27,7 +27,7 @@ class HeldGenerator:
         control.has_begun()
         while not control.wants_end():
             control.check()
-            if plan.locates:
+            if plan.ramp:
                 raise AgentError("interface_down", "The link is down.")
         return Answer([])
 
@@ -87,7 +87,7 @@ def test_traffic_without_an_end_is_answered_when_it_flows_and_when_it_is_stopped
 
 
 def test_a_fault_in_traffic_without_an_end_is_the_answer_to_its_stop(controller):
-    hold = {**HOLD, "plan": {**HOLD["plan"], "locates": True}}
+    hold = {**HOLD, "plan": {**HOLD["plan"], "ramp": 1.0}}
     begun, fault = hear(controller, hold, {"id": 2, "op": "stop"})
     assert begun == {"id": 1, "result": {}}
     assert fault == {"id": 2, "error": {"kind": "interface_down", "message": "The link is down."}}

@@ -235,14 +235,15 @@ class TestRealFrames:
     def test_all_frames_of_all_streams_come_back(self, bridged, agent, generator, tmp_path, head):
         streams = TWO if head == PROFILE else TWO.replace("priority: 5, ", "")
         configured(bridged, agent, generator, tmp_path, streams, head)
-        for way in at_least_one(run_trial(agent, 3000.0, 0.3)):
-            assert way.received_frames == way.sent_frames
-            assert (way.faulty, way.foreign_frames) == (0, 0)
-            assert [stream.name for stream in way.by_stream] == ["voice", "data"]
-            assert sum(stream.sent_frames for stream in way.by_stream) == way.sent_frames
-            assert all(stream.received_frames == stream.sent_frames for stream in way.by_stream)
-            voice, data = (stream.sent_frames for stream in way.by_stream)
-            assert abs(3 * voice - data) <= 4
+        for ramp in (0.0, 0.05):
+            for way in at_least_one(run_trial(agent, 3000.0, 0.3, ramp=ramp)):
+                assert way.received_frames == way.sent_frames
+                assert (way.faulty, way.foreign_frames) == (0, 0)
+                assert [stream.name for stream in way.by_stream] == ["voice", "data"]
+                assert sum(stream.sent_frames for stream in way.by_stream) == way.sent_frames
+                assert all(stream.received_frames == stream.sent_frames for stream in way.by_stream)
+                voice, data = (stream.sent_frames for stream in way.by_stream)
+                assert abs(3 * voice - data) <= 4
 
     def test_the_loss_of_one_class_is_that_of_its_stream(self, bridged, agent, generator, tmp_path):
         drop(bridged, "dut0", "ip dscp 0 numgen inc mod 10 0")

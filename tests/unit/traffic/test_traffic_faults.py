@@ -108,7 +108,7 @@ def test_requests_that_make_no_sense_are_answered_and_change_nothing(agent):
 
 def test_a_time_that_is_false_is_no_time(agent):
     configure(agent)
-    for field in ("wait", "above", "in_flight"):
+    for field in ("wait", "ramp", "above", "in_flight"):
         assert refusal(ask, agent, "run", plan={"steps": [[1000.0, 0.01]], field: False})[0] == "bad_request"
     assert ask(agent, "run", plan={"steps": [], "wait": 0})
 

@@ -6,7 +6,16 @@ from at_least_one import at_least_one
 from hypothesis import example, given, strategies as st
 
 from lossratio.agent.afpacket.receive import check_countable
-from lossratio.agent.core.pacing import BATCH, CATCH_UP, LONGEST_STALL, frames_within, grace_after, transmit
+from lossratio.agent.core.pacing import (
+    BATCH,
+    CATCH_UP,
+    LONGEST_STALL,
+    RAMP_STEPS,
+    frames_within,
+    grace_after,
+    ramp_up,
+    transmit,
+)
 from lossratio.agent.core.protocol import AgentError
 from lossratio.trials.counters import output_from_counters
 from lossratio.trials.trial_input import TrialInput
@@ -55,6 +64,23 @@ def test_a_sender_gives_way_to_others_only_while_it_is_behind(seconds_per_frame,
     transmit(world.offer, 1e6, 0.05, lambda: False, CATCH_UP, **clocks)
     # It is, a little, at the end of the trial.
     assert len(ways) > 100 if gives_way else len(ways) <= 2
+
+
+def test_a_ramp_grows_from_nothing_to_the_load_in_its_time():
+    world = World()
+    ramp_up(world.offer, 10_000.0, 1.0, lambda: False, clock=world.clock, sleep=world.sleep)
+    assert world.now == pytest.approx(1.0, abs=1e-3)
+    quarters = [sum(start <= at < start + 0.25 for at in world.sent_at) for start in (0.0, 0.25, 0.5, 0.75)]
+    assert quarters == sorted(quarters)
+    assert sum(quarters) == pytest.approx(5000, rel=0.01)
+    assert quarters[-1] < 2500
+    assert quarters[0] == pytest.approx(10_000 * sum(range(1, 6)) / (RAMP_STEPS + 1) / RAMP_STEPS, rel=0.05)
+
+
+def test_a_ramp_ends_when_it_is_stopped():
+    world = World()
+    ramp_up(world.offer, 10_000.0, 1.0, lambda: world.now > 0.1, clock=world.clock, sleep=world.sleep)
+    assert world.now < 0.15
 
 
 def test_traffic_without_an_end_can_be_stopped_while_the_interface_is_busy():

@@ -102,6 +102,11 @@ def test_where_no_frame_has_room_for_a_number_streams_are_counted_all_the_same()
         assert counters.examined_frames is None
 
 
+def test_a_ramp_is_not_counted():
+    west, _ = trial(Server(), ramp=1.0, modes=ON)
+    assert 10_000 <= west.sent_frames <= 10_002
+
+
 def test_the_result_says_what_is_not_checked():
     integrity = generator(Server(), modes=ON).facts()["integrity"]
     assert integrity["in_trials"] is True

@@ -218,6 +218,14 @@ def test_late_frames_of_the_last_trial_can_be_asked_for():
     assert [direction.late_frames for direction in trial(server, trex=trex)] == [0, 0]
 
 
+def test_a_ramp_s_frames_are_not_counted():
+    server = Server()
+    counters = trial(server, ramp=1.0)
+    assert [direction.sent_frames for direction in counters] == pytest.approx([10_000, 10_000], abs=1)
+    assert [direction.late_frames for direction in counters] == [0, 0]
+    assert server.loads == [*(1_000.0 * step for step in range(1, 11)), 10_000.0]
+
+
 def test_one_connection_serves_all_trials_of_a_suite():
     server = Server()
     trex = generator(server)
@@ -305,6 +313,9 @@ def test_a_controller_that_is_gone_leaves_no_traffic():
         perform(trex, 10_000.0, 60.0, nobody_left)
     assert not server.is_transmitting(0)
     assert server.now < 2.0
+    with pytest.raises(ControllerGoneError):
+        perform(trex, 10_000.0, 1.0, nobody_left, ramp=60.0)
+    assert not server.is_transmitting(0)
 
 
 def test_closing_stops_all_traffic_and_releases_the_ports():

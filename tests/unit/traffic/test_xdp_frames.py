@@ -247,9 +247,9 @@ def test_foreign_frames_pass_and_those_of_other_trials_are_counted_apart():
         arp = bytes.fromhex("ffffffffffff0200000000010806").ljust(60, b"\0")
         assert bench.arrive(arp, arp[:20], b"\x33\x33" + mine[2:42] + bytes(18)) == [XdpAction.PASS] * 3
         assert bench.reception.received(0).arrived == 0
-        bench.reception.watch(TAG + TAGS_OF_TRAFFIC)
-        stray = tagged(mine, TAG + TAGS_OF_TRAFFIC + 5)
-        assert bench.arrive(late, stray) == [XdpAction.DROP] * 2
+        bench.reception.watch(TAG + 0x200)
+        stray, ramp = (tagged(mine, TAG + more) for more in (0x205, 0x100))
+        assert bench.arrive(late, stray, ramp) == [XdpAction.DROP] * 3
         assert (bench.reception.others(0), bench.counts()) == ((1, 0), {})
         assert bench.reception.arrived_of([0], TAG) == 1
 
@@ -274,7 +274,8 @@ def test_late_frames_are_of_the_traffic_whose_tag_they_have_however_much_came_af
             seen = [tag, *([tags[number - 1]] * 2 if number else []), oldest]
             for each in seen:
                 expected[each] = expected.get(each, 0) + 1
-            assert bench.arrive(*(tagged(frame, each) for each in seen)) == [XdpAction.DROP] * len(seen)
+            ramp = tagged(frame, tag - 0x100 & 0xFFFFFFFF)
+            assert bench.arrive(*(tagged(frame, each) for each in seen), ramp) == [XdpAction.DROP] * (len(seen) + 1)
             known = tags[max(0, number - MOST_TRAFFIC + 1) : number + 1]
             assert {each: bench.reception.arrived_of([0], each) for each in known} == {
                 each: expected[each] for each in known

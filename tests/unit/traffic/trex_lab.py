@@ -57,9 +57,9 @@ def still_there():
     pass
 
 
-def trial(server, load=10_000.0, duration=1.0, trex=None, **options):
+def trial(server, load=10_000.0, duration=1.0, ramp=0.0, trex=None, **options):
     trex = trex or generator(server, **options)
-    directions = perform(trex, load, duration).directions
+    directions = perform(trex, load, duration, ramp=ramp).directions
     return read_counters({"directions": directions}, [direction["name"] for direction in directions])
 
 

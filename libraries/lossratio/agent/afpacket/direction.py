@@ -376,9 +376,10 @@ class ActiveDirection(OwnDirection):
         if sender is not None:
             orders[sender] = own
         if self.sending is not None and self.sending.broadcaster is not None:
+            far, ramp_far = wanted.tag ^ FAR, wanted.ramp_tag ^ FAR
             share = self._direction.load_share * self._direction.broadcast_share
             part = self._part_of(wanted, lambda load: load * share)
-            orders[self.sending.broadcaster] = replace(part, tag=wanted.tag ^ FAR)
+            orders[self.sending.broadcaster] = replace(part, tag=far, ramp_tag=ramp_far)
         return orders
 
     def note_arrivals(self, least: int = AT_ONCE) -> None:

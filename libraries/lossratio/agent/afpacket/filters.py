@@ -61,7 +61,7 @@ _MULTIPLIERS = (0x9E3779B1, 0x85EBCA6B)
 _MIXED_BITS = 8
 
 _Program = List[Instruction]
-TAGS_OF_TRAFFIC_BITS = DIRECTIONS.bit_length()
+TAGS_OF_TRAFFIC_BITS = 9
 """How many bits a tag has below the bits that number runs of traffic."""
 _STREAM_SHIFT = stream_tag(0, 1).bit_length() - 1
 TRAFFIC_AT_ONCE = 16

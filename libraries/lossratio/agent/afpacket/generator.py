@@ -145,12 +145,12 @@ class AfPacketGenerator(FlowGenerator[ActiveDirection]):
         self._links_may_change = False
         self._ports.mark()
         tag_before = self._tags.last
-        tag = self._tags.next()
+        ramp_tag, tag = self._tags.next(), self._tags.next()
         orders: dict[Sender, SendOrder] = {}
 
         parts = []
         for number, direction in enumerate(self._directions):
-            tagged = SendOrder(plan, tag + number, is_patient)
+            tagged = SendOrder(plan, tag + number, ramp_tag + number, is_patient)
             part = direction.part_of(tagged, probes[number] if probes else None)
             parts.append((direction, part))
             orders.update(direction.orders(tagged, part))
@@ -160,8 +160,8 @@ class AfPacketGenerator(FlowGenerator[ActiveDirection]):
         try:
             # Broadcast frames have the same tags except for the highest bit.
             family = ~(DIRECTIONS | FAR) & _TAG_MASK
-            tags = {family: [tag, tag_before, *self._earlier_tags]}
-            self._earlier_tags = [tag, *self._earlier_tags][:MOST_EARLIER]
+            tags = {family: [tag, ramp_tag, tag_before, *self._earlier_tags]}
+            self._earlier_tags = [tag, ramp_tag, *self._earlier_tags][: 2 * MOST_EARLIER]
             self._probe_tags = [*self._probe_tags, *(probe.tag for probe in probes)][-2 * len(self._directions) :]
             tags[~NUMBERS & _TAG_MASK] = self._probe_tags
             for direction, part in parts:

@@ -19,7 +19,7 @@ from multiprocessing.connection import Connection
 from typing import Callable, Union, cast
 
 from ..core.arrays import HAS_NUMPY, NDArray, np
-from ..core.pacing import BATCH, Transmission, be_prompt, in_all, raise_priority, transmit
+from ..core.pacing import BATCH, Transmission, be_prompt, in_all, raise_priority, ramp_up, transmit
 from ..core.plan import Plan
 from ..core.processes import die_with
 from ..core.protocol import AgentError
@@ -50,6 +50,8 @@ class SendOrder:
     """The traffic, with the loads of the sender's direction."""
     tag: int
     """The tag of all frames that count."""
+    ramp_tag: int = 0
+    """The tag of the growing traffic's frames."""
     is_patient: bool = False
     """Whether every frame must leave, with no less time between frames than the load says."""
     probe_tag: int = 0
@@ -65,7 +67,7 @@ class SendOrder:
     def is_steady(self) -> bool:
         """Whether it is one load for a duration, and neither single frames nor the progress matter."""
         plan = self.plan
-        is_special = plan.is_burst or plan.exchange or self.probes or self.replies or self.is_patient
+        is_special = plan.ramp or plan.is_burst or plan.exchange or self.probes or self.replies or self.is_patient
         return not (is_special or plan.is_watched or plan.locates or plan.is_endless)
 
 
@@ -353,9 +355,7 @@ def _transmit(
 
     steps = []
     try:
-        output.tag(order.tag, order.probe_tag, order.probes)
-        if order.replies:
-            cast(MixedOutput, output).reply(order.replies, order.length)
+        _begin(output, order, permit.is_over)
         progress.first = output.first
         if queue is None:
             for load, duration in plan.steps:
@@ -383,6 +383,16 @@ def _transmit(
         batches=None if log is None else log.sent_batches(),
         probes=probes.number,
     )
+
+
+def _begin(output: _Output, order: SendOrder, must_stop: Callable[[], bool]) -> None:
+    """Sends the ramp, and prepares the frames that count."""
+    if order.plan.ramp:
+        output.tag(order.ramp_tag)
+        ramp_up(output.offer, order.plan.load, order.plan.ramp, must_stop)
+    output.tag(order.tag, order.probe_tag, order.probes)
+    if order.replies:
+        cast(MixedOutput, output).reply(order.replies, order.length)
 
 
 def _prepare(cpus: tuple[int, ...], parent: int) -> bool:

@@ -62,6 +62,8 @@ class Plan:
     Without any, late frames of earlier traffic are counted."""
     wait: float = 0.0
     """Seconds that pass before that."""
+    ramp: float = 0.0
+    """Seconds of growing traffic right before them, which is not counted."""
     is_burst: bool = False
     """Whether every frame must leave, however late."""
     exchange: Exchange | None = None
@@ -86,7 +88,7 @@ class Plan:
             check_positive("load", load)
             if duration is not None or number < len(self.steps):
                 check_positive("duration", duration)
-        for name in ("wait", "in_flight", "above"):
+        for name in ("wait", "ramp", "in_flight", "above"):
             value = getattr(self, name)
             if value is not None and (value != 0 or isinstance(value, bool)):
                 check_positive(name, value)

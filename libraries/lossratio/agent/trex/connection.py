@@ -302,12 +302,11 @@ class TrexConnection:
 
         try:
             with _kept_statistics(self._client):
-                # TRex reads no exponents.
                 self._call(
                     "start traffic",
                     self._client.start,
                     ports=list(ports),
-                    mult=f"{factor:.9f}",
+                    mult=_decimal(factor),
                     duration=seconds,
                     **options,
                 )
@@ -315,6 +314,10 @@ class TrexConnection:
             # Some of the ports may have been started before.
             self.stop_quietly(ports)
             raise
+
+    def change(self, ports: Sequence[int], factor: float) -> None:
+        """Changes the factor of streams that run."""
+        self._call("change the load", self._client.update, ports=list(ports), mult=_decimal(factor))
 
     def stop(self, ports: Sequence[int], settle_time: float = 0.0) -> None:
         """Stops the ports' streams, unless they have ended. Latency frames have the settle time to come back."""
@@ -440,6 +443,11 @@ def _kept_statistics(client: Any) -> Iterator[None]:
     finally:
         # The method of its class remains.
         del statistics.clear_stats
+
+
+def _decimal(factor: float) -> str:
+    """A number as TRex reads it: without an exponent."""
+    return f"{factor:.9f}"
 
 
 def _text(error: Exception) -> str:

@@ -102,7 +102,7 @@ class TrexGenerator:
         }
 
     def run(self, plan: Plan, control: Control) -> Answer:
-        """See `Generator.run`."""
+        """See `Generator.run`. After a ramp, traffic pauses for the settle time, because TRex counts all frames."""
         check = control.check
         if not plan.steps:
             return Answer([], late={name: [count] for name, count in self._counters.late().items()})
@@ -124,6 +124,7 @@ class TrexGenerator:
         load = plan.load
         if not self._settings.flow_statistics:
             self._prepare()
+            self._ramp_up(load, plan.ramp, check)
             return self._measure(load, load, plan.duration, check)
         # Each stream counts its own frames, and some of them are numbered.
         counters, statistics, errors = self._with_latency_streams(plan, numbered_rate(load), check)
@@ -178,6 +179,7 @@ class TrexGenerator:
                 maker.add_for_now(streams, undo)
 
             self._prepare()
+            self._ramp_up(load - rate, plan.ramp, check)
             self._connection.clear()
             counters = self._measure(load, load - rate, plan.duration, check)
             statistics = self._connection.stats()
@@ -206,6 +208,12 @@ class TrexGenerator:
             counted["course"] = {**course, "resolution": self._settings.late_end, "rate": rate}
 
         return counters
+
+    def _ramp_up(self, load: float, ramp: float, check: Check) -> None:
+        if ramp:
+            self._runner.ramp_up(load, ramp, check)
+            self._runner.wait(self._settle_time, check)
+            self._counters.clear()
 
     def _measure(self, load: float, factor: float, duration: float, check: Check) -> list[Message]:
         return self._read(load, self._runner.flow(factor, duration, check, self._all_sent(load, duration)), check)

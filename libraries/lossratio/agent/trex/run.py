@@ -21,6 +21,7 @@ _POLL_SECONDS = 1e-3
 _TEND_SECONDS = 0.05
 # The longest time of a request, in seconds, if neither the server nor the agent waits for a CPU.
 _REQUEST_SECONDS = 0.02
+_RAMP_STEPS = 10
 _STANDSTILL_SECONDS = 1.0
 _LONGEST_HURRY = 0.1
 _FRAME_SLACK = 2
@@ -118,15 +119,32 @@ class TrexRunner:
                 self._beside()
                 self._sleep(_TEND_SECONDS)
             undo.pop_all()
-        stopped = self._stopped(run)
-        return replace(stopped, duration=stopped.stopping - run.started)
+        return self.stop(run)
 
     def start(self, load: float, duration: float | None = None) -> Run:
-        """Begins to send at a load, in frames per second, for a duration or until it is stopped."""
+        """Begins to send at a load, in frames per second, for a duration or until `stop`."""
         lead = self._connection.settings.lead
         asked = self._clock() + lead
         self._connection.start(self._ports, load, duration)
         return Run(asked, self._clock() + lead, math.inf if duration is None else duration)
+
+    def stop(self, run: Run) -> Run:
+        """Ends the traffic that `start` began, whose duration is then known."""
+        stopped = self._stopped(run)
+        return replace(stopped, duration=stopped.stopping - run.started)
+
+    def ramp_up(self, load: float, ramp: float, check: Check) -> None:
+        """Sends traffic that grows in steps from nothing to a load, and stops it."""
+        steps = [load * (step + 1) / _RAMP_STEPS for step in range(_RAMP_STEPS)]
+        run = self.start(steps[0])
+        with ExitStack() as undo:
+            undo.callback(self._connection.stop_quietly, self._ports)
+            self.wait(ramp / _RAMP_STEPS, check)
+            for step in steps[1:]:
+                self._connection.change(self._ports, step)
+                self.wait(ramp / _RAMP_STEPS, check)
+            undo.pop_all()
+        self.stop(run)
 
     def wait(self, seconds: float, check: Check) -> None:
         """Waits, and makes sure that the controller is still there."""

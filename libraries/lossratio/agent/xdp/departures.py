@@ -14,6 +14,7 @@ from ..core.ports import Ports
 from ..core.protocol import AgentError, Message, read_record
 from .cards import handed_over, refused_frames, transmitted
 from .frames import Share
+from .plan import ramp_segments
 from .send_program import SentSegment
 from .sender import Sender, Senders
 
@@ -23,7 +24,7 @@ class Departures:
     """What left in a direction, as the agent that counts arriving frames must know it."""
 
     parts: tuple[SentSegment, ...]
-    """What was sent of each segment of each stream."""
+    """What was sent of each segment of each stream, without the ramp."""
     refused: int
     """Frames that the port did not take."""
     uncounted: int
@@ -83,8 +84,9 @@ class SendingEnd:
         return start if self._elsewhere is None else self._elsewhere.start
 
     def _given(self) -> int:
-        """Frames that the port was given since the traffic began."""
-        return sum(part.sent for one in self.sharing for part in one.parts())
+        """Frames that the port was given since the traffic began, with those of its ramp."""
+        segments = range(ramp_segments(self.trial) + len(self.trial.steps))
+        return sum(part.sent for one in self.sharing for part in one.parts(segments))
 
     def refused(self, now: Mapping[str, Link], *, is_over: bool = True) -> int:
         """Frames that the port did not take: a veth counts these, and a card only counts sent frames."""
@@ -124,14 +126,15 @@ class SendingEnd:
             return None
         return handed_over(links[self.port])
 
-    def parts(self) -> list[SentSegment]:
-        """What was sent so far in each segment and stream."""
+    def parts(self, segments: Sequence[int] = ()) -> list[SentSegment]:
+        """What was sent so far in each segment and stream; without the ramp, unless requested."""
         if self._elsewhere is not None:
             return list(self._elsewhere.parts)
+        ramp = ramp_segments(self.trial)
         return [
             self.sender_of(stream).program.sent(stream.place, segment)
             for stream in self._streams
-            for segment in range(len(self.trial.steps))
+            for segment in segments or range(ramp, ramp + len(self.trial.steps))
         ]
 
     def sender_of(self, stream: Share) -> Sender:

@@ -102,9 +102,10 @@ class ActiveDirection(OwnDirection):
         """What its sender sends for a stream: see `SendProgram`."""
         return self._plan, self._ports.before[self._direction.transmit].index, stream
 
-    def segments(self, stream: Share, tag: int, catch_up: float) -> list[Segment]:
-        """The schedule of a stream; the tag is the first stream's."""
-        return segments(self.sending.trial, self._direction, stream.share, tag + stream.number, catch_up)
+    def segments(self, stream: Share, tags: tuple[int, int], catch_up: float) -> list[Segment]:
+        """The schedule of a stream; `tags` are the first ones of the ramp and of frames that count."""
+        ramp_tag, tag = (first + stream.number for first in tags)
+        return segments(self.sending.trial, self._direction, stream.share, (ramp_tag, tag), catch_up)
 
     def begin(self, trial: Plan, tag: int) -> None:
         """Notes all counters before new traffic with a tag."""
@@ -141,7 +142,7 @@ class ActiveDirection(OwnDirection):
         trial = self.sending.trial
         parts = self.sending.parts()
         sent = sum(part.sent for part in parts)
-        # No frame that arrived was refused.
+        # Frames of the ramp may be among the refused frames, but no frame that arrived is.
         refused = min(max(0, sent - received.intact), self.sending.refused(after))
         sent -= refused
         if sent > received.arrived:

@@ -141,7 +141,7 @@ class XdpGenerator(KernelGenerator, FlowGenerator[ActiveDirection]):
             check_schedule(plan, self._configuration.directions, len(self._directions[0].streams))
 
         self._ports.mark()
-        tag = self._tags.next()
+        ramp_tag, tag = self._tags.next(), self._tags.next()
         for direction in self._directions:
             direction.begin(plan, tag)
         self._plan = plan
@@ -151,7 +151,7 @@ class XdpGenerator(KernelGenerator, FlowGenerator[ActiveDirection]):
 
         for sender, streams in zip(self._senders, self._streams):
             own = [(self._directions[stream.direction], stream) for stream in streams]
-            schedules.append([direction.segments(one, tag, self._catch_up) for direction, one in own])
+            schedules.append([direction.segments(one, (ramp_tag, tag), self._catch_up) for direction, one in own])
             rate = sum(direction.load(plan.load) / len(direction.streams) for direction, _ in own)
             sender.wake(self._batch or batch_at(rate, self._cards["transmit_rings"].values()))
         self._schedule(schedules)

@@ -92,7 +92,7 @@ class KernelGenerator(OwnGenerator):
             sender.wait_until_awake()
         self._flowed = None
         self._start = time.monotonic_ns() + round(WAKE_SECONDS * NANOSECONDS)
-        self._until = self._start + self._plan.duration * NANOSECONDS
+        self._until = self._start + (self._plan.ramp + self._plan.duration) * NANOSECONDS
         self._last_call = self._start
         if not self._plan.is_endless:
             self._last_call = round(self._until + grace * NANOSECONDS)
@@ -123,7 +123,7 @@ class KernelGenerator(OwnGenerator):
             return
         self._senders.stop()
         if self._plan.is_endless or not self._senders.have_finished():
-            flowed = (time.monotonic_ns() - self._start) / NANOSECONDS
+            flowed = (time.monotonic_ns() - self._start) / NANOSECONDS - self._plan.ramp
             self._flowed = min(flowed, self._plan.duration)
 
     def _rest(self) -> None:

@@ -8,8 +8,9 @@
 
 enum { QUEUES = 64, GAP_BITS = 10, MOST_GAPS = 1 << GAP_BITS, SUB_BITS = 7, MOST_BITS = 34, INTERVALS = (MOST_BITS - SUB_BITS + 1) << SUB_BITS };
 enum { STREAM_BITS = 0xFF, VLAN_TAG_BYTES = 4, BLOCK = 64, MANY = 1 << 16 };
-/* Tags that each traffic uses, one for every stream; how many earlier traffics are known. */
-enum { TAGS_OF_TRAFFIC = STREAM_BITS + 1, MOST_TRAFFIC = 64 };
+/* Tags that each traffic uses (one for its ramp, one for the rest, for every stream); how many earlier traffics are
+   known. */
+enum { TAGS_OF_TRAFFIC = 2 * (STREAM_BITS + 1), MOST_TRAFFIC = 64 };
 /* What `look` returns besides verdicts. */
 enum { NO_TAG = 16, OF_OTHERS };
 enum { INTACT, CORRUPTED, READDRESSED };
@@ -438,11 +439,16 @@ PART int look_further(struct xdp_md *context, const struct way *way)
     return XDP_DROP;
 }
 
-/* Whether a tag belongs to earlier traffic whose late frames are counted. */
+/* Whether a tag belongs to earlier traffic whose late frames are counted, or to its ramp. */
 PART int is_earlier(u32 family)
 {
     u64 latest = reception.latest;
     return !(latest >> 32) && (u32)latest - family < MOST_TRAFFIC * TAGS_OF_TRAFFIC;
+}
+
+PART int is_of_ramp(u32 family)
+{
+    return ((u32)reception.latest - family) % TAGS_OF_TRAFFIC != 0;
 }
 
 /* Where the late frames of traffic are counted. */
@@ -464,7 +470,7 @@ PART int look(struct xdp_md *context, const struct way *way)
         if (!RARELY(family != reception.family))
             return number - way->number < way->streams ? take(context, way, lost, number) : OF_OTHERS;
         if (is_earlier(family)) {
-            if (number - way->number < way->streams && number < ALL_STREAMS)
+            if (!is_of_ramp(family) && number - way->number < way->streams && number < ALL_STREAMS)
                 __sync_fetch_and_add(&reception.streams[number].late[place_of(family)], 1);
             return XDP_DROP;
         }

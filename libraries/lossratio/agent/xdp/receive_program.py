@@ -19,8 +19,8 @@ from .frames import FramePlan, Share
 
 _NO_TAG = 1 << 32
 _QUEUES, MOST_GAPS = 64, 1 << 10
-TAGS_OF_TRAFFIC = DIRECTIONS + 1
-"""By how much the tags of traffic differ from those of the previous traffic."""
+TAGS_OF_TRAFFIC = 2 * (DIRECTIONS + 1)
+"""By how much the tags of traffic differ from those of the previous traffic: each has a ramp with its own tags."""
 MOST_TRAFFIC = 64
 """How many of the latest runs of traffic are counted: the present one, and earlier ones whose frames are late."""
 _Gap = structure("u64 start, end, position, time")
@@ -167,7 +167,8 @@ class Reception:
     def watch(self, tag: int) -> None:
         """Counts from zero the frames of new traffic, with other tags than before.
 
-        The tag is the first stream's, with zeros in the bits of `DIRECTIONS`; the other streams' tags follow.
+        The tag is the first stream's, with zeros in the bits of `DIRECTIONS`; the other streams' tags follow. The tags
+        before it are the ramp's, whose frames must not be counted: see `TAGS_OF_TRAFFIC`.
         """
         shared = self._shared
         before = shared.latest

@@ -88,7 +88,7 @@ def _points(loads: object) -> tuple[LatencyPoint, ...]:
 class LatencyRequest(Request):
     """The settings of a measurement of latency."""
 
-    unused = frozenset({"max_load", "min_load", "warm_up"})
+    unused = frozenset({"max_load", "min_load", "ramp", "warm_up"})
 
     points: Annotated[
         tuple[LatencyPoint, ...], BeforeValidator(_points), NOT_IN_FILES, Audience.SCRIPTS

@@ -136,7 +136,7 @@ def require_lower_bounds(result: GoalsResult) -> None:
         # The trials show nothing about smaller loads: the search did not reach them.
         raise AssertionError(
             f"No load was found that meets the goal: {goals}. Give the search more time, e.g. timeout=1 h, choose "
-            "shorter trials, or shorten a rest before them. If a search may end without such a load, set "
+            "shorter trials, or shorten a rest or ramp before them. If a search may end without such a load, set "
             "must_find=False."
         )
     least = result.min_load.per_interface_fps

@@ -1,4 +1,4 @@
-"""What comes before trials: rests and warm-ups, on the simulated testbed."""
+"""How traffic starts: ramps and warm-ups, on the simulated testbed."""
 
 import math
 
@@ -21,6 +21,29 @@ from lossratio.traffic import load_profile
 def search(directory, **changes):
     request = SearchRequest(goals=(NO_LOSS,), profile=PROFILE, max_load=20e3, **changes)
     return find_conditional_throughput(policed(police="10 kfps"), request, place(directory))
+
+
+def ramps(result):
+    return [
+        deviation.instead
+        for deviation in result.conditions.timing.deviations
+        if deviation.step == "start of the traffic"
+    ]
+
+
+def test_without_a_ramp_none_is_stated(tmp_path):
+    result = search(tmp_path)
+    assert result.conditions.timing.ramp_s == 0.0
+    assert ramps(result) == []
+
+
+def test_a_ramp_is_stated_and_takes_its_time(tmp_path):
+    plain, ramped = (search(tmp_path, ramp=ramp) for ramp in (0.0, 0.25))
+    assert ramped.conditions.timing.ramp_s == 0.25
+    assert ramps(ramped) == ["a ramp of 0.25 s before it, in which the load grows from nothing and no frame is counted"]
+    assert [trial.elapsed_s - 0.25 for trial in ramped.trials] == pytest.approx(
+        [trial.elapsed_s for trial in plain.trials]
+    )
 
 
 def recoveries(result):
@@ -72,6 +95,11 @@ def test_each_measurement_may_have_a_rest(tmp_path, measure, request_type, setti
     assert result.conditions.timing.recovery_s == 0.5
 
 
+def test_an_mrr_may_have_a_ramp(tmp_path):
+    request = MrrRequest(profile=PROFILE, max_load=20e3, trials=1, ramp=0.5)
+    assert measure_mrr(policed(police="10 kfps"), request, place(tmp_path)).conditions.timing.ramp_s == 0.5
+
+
 def test_a_warm_up_has_traffic_of_its_own_and_counts_for_nothing(tmp_path):
     plain = search(tmp_path)
     warm_up = WarmUp(duration=2.0, profile=load_profile("ethip4-ip4base", frame_size=1518))
@@ -83,9 +111,10 @@ def test_a_warm_up_has_traffic_of_its_own_and_counts_for_nothing(tmp_path):
     assert result.settings["warm_up"]["duration_s"] == 2.0
 
 
-def test_a_soak_test_may_have_a_warm_up(tmp_path):
-    request = SoakRequest(profile=PROFILE, max_load=20e3, timeout=10.0, warm_up=warm_up_like(PROFILE, 1.0))
+def test_a_soak_test_may_have_both(tmp_path):
+    request = SoakRequest(profile=PROFILE, max_load=20e3, timeout=10.0, warm_up=warm_up_like(PROFILE, 1.0), ramp=0.25)
     result = find_critical_load(policed(police="10 kfps"), request, place(tmp_path))
+    assert result.conditions.timing.ramp_s == 0.25
     assert any("a warm-up of 1 s" in remark.text for remark in result.remarks)
 
 
