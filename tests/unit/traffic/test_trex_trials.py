@@ -223,7 +223,9 @@ def test_a_ramp_s_frames_are_not_counted():
     counters = trial(server, ramp=1.0)
     assert [direction.sent_frames for direction in counters] == pytest.approx([10_000, 10_000], abs=1)
     assert [direction.late_frames for direction in counters] == [0, 0]
-    assert server.loads == [*(1_000.0 * step for step in range(1, 11)), 10_000.0]
+    *ramp, load = server.loads
+    assert (len(ramp), load) == (20, 10_000.0)
+    assert ramp == pytest.approx([10_000.0 * part / 21 for part in range(1, 21)], abs=1e-6)
 
 
 def test_one_connection_serves_all_trials_of_a_suite():

@@ -124,7 +124,7 @@ class TrexGenerator:
         load = plan.load
         if not self._settings.flow_statistics:
             self._prepare()
-            self._ramp_up(load, plan.ramp, check)
+            self._ramp_up(plan, load, check)
             return self._measure(load, load, plan.duration, check)
         # Each stream counts its own frames, and some of them are numbered.
         counters, statistics, errors = self._with_latency_streams(plan, numbered_rate(load), check)
@@ -179,7 +179,7 @@ class TrexGenerator:
                 maker.add_for_now(streams, undo)
 
             self._prepare()
-            self._ramp_up(load - rate, plan.ramp, check)
+            self._ramp_up(plan, load - rate, check)
             self._connection.clear()
             counters = self._measure(load, load - rate, plan.duration, check)
             statistics = self._connection.stats()
@@ -209,9 +209,11 @@ class TrexGenerator:
 
         return counters
 
-    def _ramp_up(self, load: float, ramp: float, check: Check) -> None:
-        if ramp:
-            self._runner.ramp_up(load, ramp, check)
+    def _ramp_up(self, plan: Plan, load: float, check: Check) -> None:
+        """Sends the ramp of a plan, up to this load."""
+        if plan.ramp:
+            steps = [(part * load / plan.load, seconds) for part, seconds in plan.ramp_steps]
+            self._runner.ramp_up(steps, check)
             self._runner.wait(self._settle_time, check)
             self._counters.clear()
 

@@ -21,7 +21,6 @@ _POLL_SECONDS = 1e-3
 _TEND_SECONDS = 0.05
 # The longest time of a request, in seconds, if neither the server nor the agent waits for a CPU.
 _REQUEST_SECONDS = 0.02
-_RAMP_STEPS = 10
 _STANDSTILL_SECONDS = 1.0
 _LONGEST_HURRY = 0.1
 _FRAME_SLACK = 2
@@ -133,16 +132,16 @@ class TrexRunner:
         stopped = self._stopped(run)
         return replace(stopped, duration=stopped.stopping - run.started)
 
-    def ramp_up(self, load: float, ramp: float, check: Check) -> None:
-        """Sends traffic that grows in steps from nothing to a load, and stops it."""
-        steps = [load * (step + 1) / _RAMP_STEPS for step in range(_RAMP_STEPS)]
-        run = self.start(steps[0])
+    def ramp_up(self, steps: Sequence[tuple[float, float]], check: Check) -> None:
+        """Sends traffic whose load changes from step to step, each with its seconds, and stops it."""
+        (load, seconds), *others = steps
+        run = self.start(load)
         with ExitStack() as undo:
             undo.callback(self._connection.stop_quietly, self._ports)
-            self.wait(ramp / _RAMP_STEPS, check)
-            for step in steps[1:]:
-                self._connection.change(self._ports, step)
-                self.wait(ramp / _RAMP_STEPS, check)
+            self.wait(seconds, check)
+            for load, seconds in others:
+                self._connection.change(self._ports, load)
+                self.wait(seconds, check)
             undo.pop_all()
         self.stop(run)
 
