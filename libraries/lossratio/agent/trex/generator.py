@@ -264,13 +264,7 @@ def _end_of(file: str) -> list[str]:
 
 
 def _check(configuration: Configuration, settings: TrexSettings) -> None:
-    unknown = sorted(set(configuration.ports) - set(settings.ports))
-    if unknown:
-        raise AgentError(
-            "bad_request",
-            f"TRex has no ports {', '.join(unknown)}; it has {', '.join(settings.ports)}. Correct the ports "
-            "in the topology file.",
-        )
+    settings.check_ports(configuration.ports)
     largest = max(direction.frames.max_size for direction in configuration.directions)
     if largest > settings.largest_frame:
         raise unsupported(
