@@ -38,10 +38,13 @@ def segments(
     seconds of traffic are sent late.
     """
     first, parts = share
-    ramp = plan.ramp_steps
+    ramp_tag, tag = tags
+    ramp = [(load, seconds, ramp_tag) for load, seconds in plan.ramp_steps]
+    counted = [(load, duration, tag) for load, duration in plan.steps]
     made: list[Segment] = []
     begin = 0.0
-    for number, (load, duration) in enumerate([*ramp, *plan.steps]):
+
+    for number, (load, duration, own_tag) in enumerate([*ramp, *counted]):
         rate = load * direction.load_share
         frames = FOREVER >> 2 if duration is None else frames_within(duration, rate)
         # Record: when each frame of a step is due.
@@ -51,7 +54,7 @@ def segments(
             begin=(begin + first / rate) * NANOSECONDS,
             last_call=(begin + _last_call(duration, catch_up, is_burst=plan.is_burst)) * NANOSECONDS,
             catch_up=(math.inf if plan.is_burst else catch_up) * NANOSECONDS,
-            tag=tags[number >= len(ramp)],
+            tag=own_tag,
             renumbers=number <= len(ramp),
         )
         made.append(segment)
