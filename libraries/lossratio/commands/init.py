@@ -12,7 +12,7 @@ import yaml
 from lossratio.commands.parameters import FRAME_RATE, LocalPath, OneOf, argument, command
 from lossratio.dut import BLACK_BOX, CABLE, dut_kinds
 from lossratio.errors import TopologyError
-from lossratio.input_file import shell_word
+from lossratio.input_file import check_directory, shell_word
 from lossratio.topology import is_interface_name, load_topology
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*$")
@@ -29,8 +29,6 @@ def init(
 
     It asks a few questions. Press Enter to accept the answer in brackets.
     """
-    from lossratio.runs import check_directory
-
     check_directory(directory, "lossratio init")
     name = _ask("Name of the testbed", "lab1", _NAME.match, "letters, digits, '_', '.' and '-'")
     files_of_lab = tuple(directory / f"{name}{end}" for end in (".yaml", ".robot", "-job.yaml"))

@@ -17,7 +17,7 @@ from robot.api.deco import keyword
 from robot.libraries.BuiltIn import BuiltIn
 
 from lossratio.checked_arguments import shown_value
-from lossratio.errors import ReportError, SearchError, UnknownArgumentError
+from lossratio.errors import ProfileError, ReportError, SearchError, UnknownArgumentError
 from lossratio.keywords.arguments import FrameRate, FrameSize, Share, seconds
 from lossratio.keywords.course import describe_profile, measured
 from lossratio.keywords.groups import Keywords
@@ -150,6 +150,8 @@ def request_of(
         SearchError: If the request has no argument with one of these names, or needs a throughput that is not known.
         UnknownArgumentError: If the text of the profile names an argument that there is not.
     """
+    if profile in ("", str(None)):
+        raise ProfileError("The profile is empty. Name one, or leave the argument out.")
     name, is_named, _ = profile.partition("=")
     if is_named and name.isidentifier():
         # If a keyword does not have a named argument, Robot Framework passes it as a positional argument.

@@ -22,7 +22,7 @@ from robot.utils import normalize, secs_to_timestr, timestr_to_secs
 
 from lossratio.errors import FREE_SPACE, LossRatioError, ReportError, StorageError
 from lossratio.input_file import shell_word
-from lossratio.keywords import LossRatio
+from lossratio.keywords import LossRatio, value_of
 from lossratio.report import PAGE, PAGE_VARIABLE, write_reports
 from lossratio.results import identity_of
 from lossratio.runs.console import OWN_CONSOLE, Console, wants_own_console
@@ -88,10 +88,13 @@ class RunRequest:
     """Name of its directory in ``results``; empty: the testbed's name and the time."""
 
     def variable(self, name: str) -> str | None:
-        """The value of a variable among the options, as it is written there; None: it is not there."""
-        words = (word.removeprefix("--variable=") for word in self.robot_options)
-        given = [word.partition(":") for word in words]
-        return next((value for word, _, value in reversed(given) if word == name), None)
+        """The value of a variable among the options, argument files included; None: it is not there.
+
+        Raises:
+            RobotOptionsError: As `robot_command`.
+        """
+        options, _ = self.robot_command([Path()])
+        return value_of(name, options.get("variable", ()))
 
     def robot_command(self, suites: Sequence[Path]) -> tuple[dict[str, Any], list[str]]:
         """Options by long name without dashes, as `robot.run` takes them, argument files included; and the suites.

@@ -17,7 +17,7 @@ from robot.libraries.BuiltIn import BuiltIn
 
 from lossratio.errors import LossRatioError, NewerFileError, NodeError, storing
 from lossratio.exit_status import FAILURES, ExitStatus, FailureKind, status_of_kinds
-from lossratio.input_file import shell_word
+from lossratio.input_file import check_directory, shell_word
 from lossratio.report import begin_failures
 from lossratio.results import identity_of, suite_identity_of, unreadable_in
 from lossratio.runs.assignments import Assignment, assignments_of
@@ -30,7 +30,7 @@ from lossratio.runs.attempts import (
     verdicts_of,
     write_result,
 )
-from lossratio.runs.directory import RESULTS, check_directory, kept_for_this_run, new_directory
+from lossratio.runs.directory import RESULTS, kept_for_this_run, new_directory
 from lossratio.runs.record import ResumeError, make_record, read_record
 from lossratio.runs.robot_run import RunRequest, check_identities, run_robot, selected
 from lossratio.runs.verdicts import TestVerdict, exit_status, failure_kind

@@ -54,9 +54,6 @@ class GeneratorSettings(FileModel):
     max_rate: FrameRate | None = None
     """The highest load that the generator is known to send, in frames per second per interface: the default max load of
     a search. A simulated generator leaves frames beyond this load unsent."""
-    self_test: str | None = None
-    """File with the result of the generator's self-test, relative to the topology file. If it was measured with the
-    same frames, its limit is also a default max load."""
     kind: str
     """Which generator it is."""
 
