@@ -219,7 +219,7 @@ def _are_apart(off: Values, in_upper: npt.NDArray[np.bool_], regimes: int, least
     return bool(distance >= max(least, LEAST_DISTANCE * noise))
 
 
-def _have_ended(switches: Sequence[int], count: int) -> bool:
+def _have_ended(switches: npt.NDArray[np.int_], count: int) -> bool:
     """Whether some values stay in one band for so long that flips were usual only before or after."""
     longest = int(np.diff([-1, *switches, count - 1]).max())
     stays = np.log1p(-len(switches) / count)
