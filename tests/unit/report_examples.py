@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 
 from lossratio.measurements import Measurement
 from lossratio.measurements.mrr import MaximumReceiveRate
-from lossratio.measurements.telemetry import DutTelemetry, TelemetryTrial
 from lossratio.measurements.throughput import ThroughputResult
 from lossratio.measurements.throughput.evidence import search_fields
 from lossratio.mlrsearch import NDR, PDR, RFC2544, TST009, MLRsearch, goal_result
@@ -240,19 +239,3 @@ def mrr_results(draw):
     entries = [JournalEntry(trial) for trial in draw(st.lists(trials_of_any_kind(MAX_LOAD), min_size=1, max_size=10))]
     test_run = run("mrr", error=draw(st.none() | st.text(min_size=1)))
     return mrr_result(test_run, test_run.conditions.max_load(MAX_LOAD, draw(st.sampled_from(LoadOrigin))), entries)
-
-
-def telemetry_trial():
-    dut = DutTelemetry(
-        node="DUT1",
-        kind="vpp",
-        received_frames={"west": 10},
-        transmitted_frames={"east": 9},
-        dropped_frames={"ring, east": 1},
-        unaccounted_frames=0,
-        details={},
-        told={},
-    )
-    return TelemetryTrial(
-        load=conditions().rate(1e4), goal="PDR", duration_s=1.0, sent_frames=10, received_frames=9, duts=(dut,)
-    )

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 
+import pytest
 from measurement_examples import NO_LOSS, PROFILE, place, policed
 from report_examples import mrr
 
@@ -13,11 +15,13 @@ from lossratio.measurements.throughput.earlier import earlier_searches
 from lossratio.measurements.throughput.measure import find_conditional_throughput
 from lossratio.measurements.throughput.request import SearchRequest
 from lossratio.report.comparison import Verdict, compare
+from lossratio.report.csit import CsitExport, write_csit
 from lossratio.report.junit import junit_report
 from lossratio.report.metrics import openmetrics_report
 from lossratio.report.run import Run, read_run
 from lossratio.results.conditions import Conditions, Testbed
 from lossratio.results.device import Device
+from lossratio.results.view import CsitExportError
 from lossratio.testbed.opening import open_testbed
 
 SLOW = Device(kind="linux_bridge", options={"police": 50_000})
@@ -122,3 +126,17 @@ def test_another_nic_is_another_series():
         for model in ("Intel-X710", "Intel-E810CQ", None)
     }
     assert len(words) == 3
+
+
+def test_two_results_of_one_name_of_csit_are_not_written_over_each_other(tmp_path):
+    case = {
+        "test_id": "tests.vpp.perf.a.64b-1c-b-mrr",
+        "version": "1.5.1",
+        "start_time": "2026-01-01T00:00:00.0Z",
+        "end_time": "2026-01-01T00:00:01.0Z",
+        "hosts": [],
+    }
+    export = CsitExport("csit-vpp-perf-mrr-daily-master-x-2n-lab", case)
+    with pytest.raises(CsitExportError, match="Two results have CSIT's name"):
+        write_csit(tmp_path, [export, replace(export, case={**case, "version": "other"})], build=1)
+    assert not list(tmp_path.iterdir())

@@ -88,6 +88,9 @@ class NAMEView(View[NAMEResult]):
 
     def rfc2544_rows(self, result):
         yield Rfc2544Row("NAME trials", float(len(result.trials)), "trials")
+
+    def csit(self, result):
+        return {"type": "NAME"}
 '''
 IN_THE_HOUSE, OF_A_PACKAGE = "housed", "packaged"
 
@@ -168,6 +171,7 @@ def test_a_kind_of_measurement_has_keyword_and_method_readings_rows_of_rfc_2544_
         "method": [kind, 3, f"64B {kind}"],
         "readings": [[f"{kind} rate", True]],
         "rfc2544": [[f"{kind} trials", 3.0, "trials"]],
+        "csit": {"type": kind},
         "page": True,
         "trend": [f"{kind} rate"],
         "read": True,
@@ -250,7 +254,7 @@ def look_for_kind(kind: str, work: Path) -> dict[str, object]:
     from lossratio.measurements.rfc2544 import Rfc2544Part, Rfc2544Test
     from lossratio.measurements.rfc2544.report import values_of
     from lossratio.report import read_run, render
-    from lossratio.results import findings_of, read_result
+    from lossratio.results import findings_of, read_result, view_of
 
     with open_testbed("simulated", results=work / "run") as testbed:
         result = getattr(testbed, kind)("64B", rounds=3)
@@ -268,6 +272,7 @@ def look_for_kind(kind: str, work: Path) -> dict[str, object]:
         "method": [result.kind, len(result.trials), result.test.name],
         "readings": [[finding.quantity, finding.value is not None] for finding in findings_of([result])],
         "rfc2544": [[row["quantity"], row["value"], row["unit"]] for row in rows if row["unit"] == "trials"],
+        "csit": view_of(result).csit(result),
         "page": f"{kind} rate" in render("html", [read_run(work / "run")]),
         "trend": [trend.series.key.quantity for trend in analyse(history, TrendRequest()).trends],
         "read": read_result(file) == result,

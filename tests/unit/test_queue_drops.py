@@ -15,6 +15,7 @@ from lossratio.dut.linux.reports import read_queues
 from lossratio.measurements.soak.measure import SoakRequest, find_critical_load
 from lossratio.nodes import CommandResult, DutNode
 from lossratio.report import render
+from lossratio.report.csit import device_metrics
 from lossratio.report.run import read_run
 from lossratio.results import describe_trials, queue_drops_in
 from lossratio.results.findings import message
@@ -173,6 +174,9 @@ def test_each_report_has_the_queue_that_drops(soak):
     assert {queue: sample.value for queue, sample in samples.items()} == {"0": 0, "1": 0, "2": dropped, "3": 0}
     assert (samples["2"].labels["hostname"], samples["2"].labels["interface"]) == ("DUT1", "dut0")
     assert "lossratio_dut_queue_dropped_ratio" in reports["openmetrics"]
+    csit = [sample.csit() for sample in device_metrics(result)]
+    line = f"dut_queue_dropped_frames{{hostname='DUT1',interface='dut0',queue='2'}} {float(dropped)}"
+    assert any(each.startswith(line) for each in csit)
 
 
 @pytest.mark.whole

@@ -84,6 +84,7 @@ SUBJECTS = {
         "Compare builds of the SUT, and find the one that changed the throughput.",
         {"ab": "builds:ab", "bisect": "builds:bisect"},
     ),
+    "csit": Subject("Exchange results with FD.io CSIT.", {"export": "report:csit"}),
 }
 """The other commands, by first and second word."""
 

@@ -1,4 +1,4 @@
-"""The commands ``report``, ``compare`` and ``archive repair``, which read directories of runs."""
+"""The commands ``report``, ``compare``, ``archive repair`` and ``csit export``, which read directories of runs."""
 
 import sys
 from pathlib import Path
@@ -11,11 +11,13 @@ from lossratio.commands.parameters import (
     FILE_TO_WRITE,
     OneOf,
     PerCent,
+    WholeNumber,
     argument,
     check_files_to_write,
     command,
     option,
 )
+from lossratio.errors import ReportError
 from lossratio.exit_status import ExitStatus
 from lossratio.report import FORMATS, PAGE, junit_xml, read_run, runs_in, write_report
 from lossratio.results import in_columns, message, provenance, repair as repair_files
@@ -161,3 +163,44 @@ def compare(
         sys.exit(ExitStatus.FAILED)
     if comparison.is_undecided:
         sys.exit(ExitStatus.UNDECIDED)
+
+
+@command()
+def csit(
+    directory: Path = argument("DIR"),
+    folder: Path = argument("FOLDER"),
+    *,
+    job: str | None = option(
+        "Name of the job for all results. Default: each type of test has its own job.",
+        metavar="NAME",
+    ),
+    build: int | None = option(
+        "Number of the run, unique within its job. Default: the Unix time of the run's start.",
+        type=WholeNumber(min=0),
+    ),
+) -> None:
+    """Export the results of the run in DIR to FOLDER, for FD.io CSIT's dashboards.
+
+    The files are FOLDER/JOB/BUILD/tests/.../TEST.info.json.gz, as in CSIT. If a result would mean something else in a
+    dashboard, the command refuses it with the reason, and ends with exit status 1. Skipped tests are named.
+    """
+    run = read_run(directory)
+    refused = [*run.lacks]
+    exports = []
+
+    for result in run.results:
+        try:
+            exports.append(reports.csit_export(result))
+        except ReportError as error:
+            refused.append(str(error))
+
+    if exports:
+        started = min(result.started for result in run.results)
+        number = int(started.timestamp()) if build is None else build
+        for path in reports.write_csit(folder, exports, job=job, build=number):
+            click.echo(path)
+
+    for reason in (*refused, *(skipped.in_words for skipped in run.skipped)):
+        click.echo(f"Not exported: {reason}", err=True)
+    if refused:
+        sys.exit(ExitStatus.FAILED)

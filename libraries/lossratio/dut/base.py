@@ -213,7 +213,7 @@ class Dut(ABC, Generic[OptionsT_co]):
     options_type: ClassVar[type[DutOptions]]
     """Class of the options."""
     csit_type: ClassVar[str | None] = None
-    """FD.io CSIT's name for its type, which results have; None: the kind."""
+    """FD.io CSIT's name for its type; None: the kind."""
     software: ClassVar[Tool | None] = None
     """The program that forwards, which a Linux node may lack; None: no program forwards."""
     tools: ClassVar[tuple[Tool, ...]] = ()

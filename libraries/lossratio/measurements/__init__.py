@@ -55,3 +55,4 @@ from lossratio.measurements.spread import (
     resolution_lines as resolution_lines,
     time_in_words as time_in_words,
 )
+from lossratio.results import CsitExportError as CsitExportError, csit_rate as csit_rate

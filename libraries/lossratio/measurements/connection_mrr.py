@@ -5,7 +5,7 @@ from __future__ import annotations
 import statistics
 from collections.abc import Iterator, Sequence
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import Field
 
@@ -155,3 +155,8 @@ class ConnectionMrrView(MaximumRateView[ConnectionMrrResult]):
     measured_in = CONNECTIONS_PER_SECOND
     method = "RFC 9693"
     rules = (_found, _numbers, *USUAL)
+
+    def received(self, found: ConnectionMrrValues) -> dict[str, Any]:
+        """Connections per second."""
+        rate = {"avg": found.mean_per_second, "stdev": found.stdev_per_second, "unit": "cps"}
+        return {"rate": {"values": [*found.values], **rate}}

@@ -58,7 +58,7 @@ class ConnectionRateRequest(connections.OpeningRequest, SearchRequest):
     """The search goals. A trial opens as many connections as its rate gives in its duration."""
     established: bool = False
     """Whether devices already have all connections before each trial, and keep them (FD.io CSIT's tput). The search
-    then measures frames of both ends instead of new entries."""
+    then measures frames of both ends instead of new entries. The export for CSIT is in packets per second."""
 
     def check(self, testbed: Testbed) -> None:
         """Also checks that connections end before they are opened again.
@@ -167,6 +167,14 @@ class ConnectionRateView(ThroughputView):
     def conditions(self, result: GoalsResult) -> str:
         """None: RFC 2544 has no goals in connections per second."""
         return ""
+
+    def csit(self, result: GoalsResult) -> dict[str, Any]:
+        """NDR and PDR in connections per second; in packets per second if connections are established beforehand."""
+        frames = _frames_of_transaction(result)
+        exported = super().csit(result)
+        return dict(
+            connections.as_packets(exported, frames) if frames else connections.as_cps(exported)
+        )
 
 
 def _frames_of_transaction(result: GoalsResult) -> int:

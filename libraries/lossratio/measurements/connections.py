@@ -44,6 +44,24 @@ def in_connections(finding: Finding) -> Finding:
     return replace(finding, **rates)
 
 
+def as_cps(exported: Any) -> Any:
+    """A result for CSIT in connections per second, without bandwidths; each packet opens a connection."""
+    if not isinstance(exported, dict):
+        return exported
+    if exported.get("unit") == "pps":
+        return {**exported, "unit": "cps"}
+    return {name: as_cps(value) for name, value in exported.items() if name != "bandwidth"}
+
+
+def as_packets(exported: Any, frames: int) -> Any:
+    """A result for CSIT in packets and bits per second; each connection has this many frames."""
+    if not isinstance(exported, dict):
+        return exported
+    if "unit" in exported:
+        return {**exported, "value": exported["value"] * frames}
+    return {name: as_packets(value, frames) for name, value in exported.items()}
+
+
 class OpeningRequest(Request):
     """The settings of every measurement that opens connections."""
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import statistics
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from types import MappingProxyType
@@ -307,10 +308,11 @@ def _below_throughput(result: MrrResult, results: Sequence[TestResult]) -> Itera
 ResultT = TypeVar("ResultT", bound=measurements.FoundResult)
 
 
-class MaximumRateView(View[ResultT]):
+class MaximumRateView(View[ResultT], ABC):
     """The view of a rate at the maximum load: the mean of the trials, and their standard deviation."""
 
     has_value = True
+    csit_type = "mrr"
 
     def values(self, result: ResultT) -> Mapping[str, Any]:
         """The mean, and its standard deviation, which a single trial does not show."""
@@ -327,6 +329,28 @@ class MaximumRateView(View[ResultT]):
             "trial duration": [*sorted(durations)],
         }
 
+    def csit(self, result: ResultT) -> dict[str, Any]:
+        """The rates of all trials, with mean and standard deviation.
+
+        Raises:
+            CsitExportError: If there are no rates, or trials last longer or shorter than CSIT's.
+        """
+        found: Any = getattr(result, result.found)
+        if found is None or any(trial.duration_s != MRR_TRIAL_DURATION for trial in result.trials):
+            raise measurements.CsitExportError(
+                f"{result.test.full_name} cannot be exported as CSIT's MRR: its trials must last "
+                f"{MRR_TRIAL_DURATION:g} s (trial_duration)."
+            )
+        return {"type": "mrr", "receive_rate": self.received(found)}
+
+    @abstractmethod
+    def received(self, found: Any) -> dict[str, Any]:
+        """The rates in CSIT's form.
+
+        Args:
+            found: The record with all numbers.
+        """
+
 
 class MrrView(MaximumRateView[MrrResult]):
     """The view of a maximum receive rate."""
@@ -335,6 +359,23 @@ class MrrView(MaximumRateView[MrrResult]):
     value_fields = MappingProxyType({"value": "mean", "deviation": "stdev"})
     value_name = "mean of an MRR with its standard deviation"
     rules = (_found, _numbers, _below_throughput, _caveat, *USUAL)
+
+    def received(self, found: Mrr) -> dict[str, Any]:
+        """Frames and bits per second."""
+
+        def samples(name: str, unit: str) -> dict[str, Any]:
+            values = [getattr(value.forwarding_rate, name) for value in found.values]
+            return {
+                "values": values,
+                "avg": getattr(found.mean, name),
+                "stdev": getattr(found.stdev, name),
+                "unit": unit,
+            }
+
+        return {
+            "rate": samples("aggregate_fps", "pps"),
+            "bandwidth": samples("aggregate_l1_bps", "bps"),
+        }
 
 
 def _forwarded_in_words(mrr: Mrr, conditions: Conditions) -> str:

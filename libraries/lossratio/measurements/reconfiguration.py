@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import BeforeValidator
 
@@ -297,4 +297,21 @@ def _numbers(result: ReconfigurationResult) -> Iterator[str]:
 class ReconfigurationView(View[ReconfigurationResult]):
     """How the loss during a reconfiguration is shown. The only finding is the outcome."""
 
+    csit_type = "reconf"
     rules = (_found, _numbers, *USUAL)
+
+    def csit(self, result: ReconfigurationResult) -> dict[str, Any]:
+        """The loss, and the load.
+
+        Raises:
+            CsitExportError: If nothing was measured.
+        """
+        if result.loss is None:
+            raise measurements.CsitExportError(f"{result.test.full_name} has no result to export.")
+        packet = {"value": result.loss.lost_frames, "unit": "packets"}
+        lost_time = {"value": result.loss.lost_time_s, "unit": "s"}
+        return {
+            "type": "reconf",
+            "aggregate_rate": measurements.csit_rate(result.loss.load),
+            "loss": {"packet": packet, "time": lost_time},
+        }

@@ -1,4 +1,4 @@
-"""Reports of a run: page, tables, comparison."""
+"""Reports of a run: page, tables, comparison, CSIT's format."""
 
 from lossratio.report.comparison import (
     LEAST_CHANGE,
@@ -12,6 +12,7 @@ from lossratio.report.comparison import (
     real_change,
     verdicts_counted,
 )
+from lossratio.report.csit import csit_export, write_csit
 from lossratio.report.failures import (
     Misfits,
     begin_failures,

@@ -1,12 +1,13 @@
 """Results as metrics: OpenMetrics for Prometheus.
 
 Irregular values are left out, because a chart would not show that they are irregular. Samples of findings have the unit
-in their names, as Prometheus requires. Rates are aggregates.
+in their names, as Prometheus requires. Rates are aggregates. CSIT's telemetry has the same samples of the DUTs.
 """
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import datetime, timezone
 from types import SimpleNamespace
 from typing import Any
 
@@ -15,6 +16,7 @@ from lossratio.report.run import NOTHING_MEASURED, Run
 from lossratio.results import Finding, Outcome, TestResult, aggregate_of, view_of
 from lossratio.units import FRAMES_PER_SECOND
 
+_SPLIT = re.compile(r"[,={}'\"\s]+")
 _UNITS = {FRAMES_PER_SECOND.name: "frames_per_second", "s": "seconds", "frames": "frames"}
 _COUNTERS = {
     "received_frames": "Frames that came into the DUT.",
@@ -59,8 +61,20 @@ class Sample:
     """The meaning of the metric, in a few words."""
     value: float
     """The number."""
+    time: datetime
+    """The time that the number belongs to."""
     labels: Mapping[str, str] = field(default_factory=dict)
     """Labels by name."""
+
+    def csit(self) -> str:
+        """The sample as a line of CSIT's telemetry: single quotes, and the time in milliseconds.
+
+        CSIT's dashboards split lines at commas, ``=``, ``{`` and quotes, so labels contain none of these.
+        """
+        labels = ",".join(
+            f"{name}='{re.sub(_SPLIT, '_', text)}'" for name, text in self.labels.items()
+        )
+        return f"{self.name}{{{labels}}} {float(self.value)} {round(self.time.timestamp() * 1000)}"
 
 
 def device_metrics(result: TestResult) -> Iterator[Sample]:
@@ -73,7 +87,7 @@ def _queue_metrics(result: TestResult) -> Iterator[Sample]:
     for queue in () if result.queue_drops is None else result.queue_drops.queues:
         labels = {"hostname": queue.node, "interface": queue.interface, "queue": str(queue.queue)}
         for name, about in _QUEUES.items():
-            yield Sample(f"dut_queue_{name}", about, getattr(queue, name), labels)
+            yield Sample(f"dut_queue_{name}", about, getattr(queue, name), result.ended, labels)
 
 
 def _telemetry_metrics(result: TestResult) -> Iterator[Sample]:
@@ -83,24 +97,29 @@ def _telemetry_metrics(result: TestResult) -> Iterator[Sample]:
         for dut in fields["duts"]:
             labels = {"hostname": dut["node"], "rate": rate}
 
-            yield from _counter_metrics(dut, labels)
-            yield from _statistic_metrics(dut, labels)
-            yield from _load_metrics(dut, labels)
+            yield from _counter_metrics(dut, labels, result.ended)
+            yield from _statistic_metrics(dut, labels, result.ended)
+            yield from _load_metrics(dut, labels, result.ended)
             yield Sample(
                 "dut_unaccounted_frames",
                 "Frames that the DUT received but neither sent on nor counted as dropped.",
                 dut["unaccounted_frames"],
+                result.ended,
                 labels,
             )
 
 
-def _counter_metrics(dut: Mapping[str, Any], labels: Mapping[str, str]) -> Iterator[Sample]:
+def _counter_metrics(
+    dut: Mapping[str, Any], labels: Mapping[str, str], time: datetime
+) -> Iterator[Sample]:
     for counter, about in _COUNTERS.items():
         for place, frames in dut[counter].items():
-            yield Sample(f"dut_{counter}", about, frames, {**labels, "place": place})
+            yield Sample(f"dut_{counter}", about, frames, time, {**labels, "place": place})
 
 
-def _statistic_metrics(dut: Mapping[str, Any], labels: Mapping[str, str]) -> Iterator[Sample]:
+def _statistic_metrics(
+    dut: Mapping[str, Any], labels: Mapping[str, str], time: datetime
+) -> Iterator[Sample]:
     for statistic in dut.get("statistics", ()):
         about = f"The DUT's counter during the trial, in {statistic['unit']}."
         name = f"dut_{statistic['name']}"
@@ -109,17 +128,19 @@ def _statistic_metrics(dut: Mapping[str, Any], labels: Mapping[str, str]) -> Ite
         if statistic.get("labels") and statistic["name"] in _CSIT_NAMES:
             name = _CSIT_NAMES[statistic["name"]]
             own = dict(sorted(statistic["labels"].items()))
-        yield Sample(name, about, statistic["value"], {**labels, **own})
+        yield Sample(name, about, statistic["value"], time, {**labels, **own})
 
 
-def _load_metrics(dut: Mapping[str, Any], labels: Mapping[str, str]) -> Iterator[Sample]:
+def _load_metrics(
+    dut: Mapping[str, Any], labels: Mapping[str, str], time: datetime
+) -> Iterator[Sample]:
     for field_name, names, about_frames, share, about_share in _LOADS:
         for load in dut.get(field_name, ()):
             own = {**labels, **{name: str(load[name]) for name in names}}
             metric = f"dut_{names[-1]}"
-            yield Sample(f"{metric}_frames", about_frames, load["frames"], own)
+            yield Sample(f"{metric}_frames", about_frames, load["frames"], time, own)
             if share is not None and load[share] is not None:
-                yield Sample(f"{metric}_{share}_ratio", about_share, load[share], own)
+                yield Sample(f"{metric}_{share}_ratio", about_share, load[share], time, own)
 
 
 # Table: CSIT's names for VPP's statistics.
@@ -177,6 +198,7 @@ def samples_of(run: Run) -> Iterator[Sample]:
 
 def _samples_of_row(row: Finding) -> Iterator[Sample]:
     """The values of a quantity, and whether it was measured."""
+    ended = row.result.ended
     labels = {
         **_labels(row.run_name, row.result),
         "quantity": row.quantity,
@@ -191,27 +213,29 @@ def _samples_of_row(row: Finding) -> Iterator[Sample]:
             value = aggregate_of(getattr(row, name))
             if value is not None:
                 of_statistic = {**labels, "statistic": statistic}
-                yield Sample(f"lossratio_result_{unit}", about, value, of_statistic)
+                yield Sample(f"lossratio_result_{unit}", about, value, ended, of_statistic)
 
     if row.is_as_before:
-        yield Sample("lossratio_as_before", _AS_BEFORE, 1.0, labels)
+        yield Sample("lossratio_as_before", _AS_BEFORE, 1.0, ended, labels)
     else:
-        yield Sample("lossratio_measured", _MEASURED, float(is_measured), labels)
+        yield Sample("lossratio_measured", _MEASURED, float(is_measured), ended, labels)
 
 
 def _samples_of_result(run: Run, result: TestResult, doubts: int) -> Iterator[Sample]:
     """The number of doubts about a result, what became of its test, its times, and the DUTs' counters."""
     labels = _labels(run.path.resolve().name, result)
-    yield Sample("lossratio_doubts", "Number of doubts about a result.", doubts, labels)
+    ended = result.ended
+    yield Sample("lossratio_doubts", "Number of doubts about a result.", doubts, ended, labels)
     has_failed = float(run.failure_of(result) is not None)
-    yield Sample("lossratio_test_failed", _TEST_FAILED, has_failed, labels)
+    yield Sample("lossratio_test_failed", _TEST_FAILED, has_failed, ended, labels)
 
     about = "Duration of a measurement, including latency and telemetry after a search."
-    yield Sample("lossratio_test_seconds", about, result.took_s, labels)
+    yield Sample("lossratio_test_seconds", about, result.took_s, ended, labels)
     yield Sample(
         "lossratio_test_ended_timestamp_seconds",
         "Time when a measurement ended.",
-        result.ended.timestamp(),
+        ended.timestamp(),
+        ended,
         labels,
     )
 
@@ -228,23 +252,24 @@ def _samples_without_results(run: Run) -> Iterator[Sample]:
         "generator": "",
         "device": "",
     }
+    now = datetime.now(timezone.utc)
 
     for cut_off in run.cut_off:
         labels = {**about_run, "suite": cut_off.suite or "", "test": cut_off.test or cut_off.name}
         about = "Trials of a test that was cut off."
-        yield Sample("lossratio_cut_off_trials", about, cut_off.trials, labels)
+        yield Sample("lossratio_cut_off_trials", about, cut_off.trials, now, labels)
 
     for failed in run.unmeasured:
         names = {"suite": failed.suite, "test": failed.test}
         labels = {**about_run, **names, "quantity": NOTHING_MEASURED, "stream": ""}
-        yield Sample("lossratio_measured", _MEASURED, 0.0, labels)
-        yield Sample("lossratio_test_failed", _TEST_FAILED, 1.0, {**about_run, **names})
+        yield Sample("lossratio_measured", _MEASURED, 0.0, now, labels)
+        yield Sample("lossratio_test_failed", _TEST_FAILED, 1.0, now, {**about_run, **names})
 
     for alike in run.skipped:
         name, about = _SKIPS[alike.is_misfit]
         for test in alike.tests:
             labels = {**about_run, "suite": test.suite, "test": test.name}
-            yield Sample(name, about, 1.0, labels)
+            yield Sample(name, about, 1.0, now, labels)
 
 
 def openmetrics_report(runs: Sequence[Run]) -> str:

@@ -162,9 +162,11 @@ from lossratio.results.trials import (
 )
 from lossratio.results.twins import common_name as common_name
 from lossratio.results.view import (
+    CsitExportError as CsitExportError,
     LatencyPoint as LatencyPoint,
     Rfc2544Row as Rfc2544Row,
     View as View,
+    csit_rate as csit_rate,
     head as head,
     quick_goals_in as quick_goals_in,
     view_of as view_of,

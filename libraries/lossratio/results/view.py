@@ -9,7 +9,8 @@ from typing import Any, ClassVar, Generic, TypeVar, cast
 
 from pydantic import JsonValue
 
-from lossratio.records import Record
+from lossratio.errors import ReportError
+from lossratio.records import Rate, Record
 from lossratio.results.model import TestResult
 from lossratio.results.note import OF_SUCCESS, Note, Rule, Weight, numbers
 from lossratio.results.offered import FOR_SMALLER_LOADS, Offered, offered_in
@@ -58,6 +59,18 @@ class Rfc2544Row:
     """What its reader needs to know, for example frames that were not sent; None: nothing."""
 
 
+class CsitExportError(ReportError):
+    """A result has another meaning in CSIT's files, or lacks a value that they need; the message names it."""
+
+
+def csit_rate(rate: Rate) -> dict[str, Any]:
+    """An aggregate rate in CSIT's form: packets per second, and bandwidth on the wire (layer 1)."""
+    return {
+        "rate": {"value": rate.aggregate_fps, "unit": "pps"},
+        "bandwidth": {"value": rate.aggregate_l1_bps, "unit": "bps"},
+    }
+
+
 @numbers
 def _outcome(result: TestResult) -> Iterator[str]:
     """The outcome."""
@@ -77,6 +90,8 @@ class View(Generic[ResultT]):
     """The unit of values; values in frames per second are a `lossratio.records.Rate`."""
     in_order: ClassVar[str] = "measured"
     """The word in tables for a finding that is neither irregular nor failed."""
+    csit_type: ClassVar[str | None] = None
+    """FD.io CSIT's name for tests of this kind; None: CSIT has no such tests."""
     method: ClassVar[str | None] = None
     """The document that defines the method; None: the head of the page does not name it."""
     value_name: ClassVar[str | None] = None
@@ -185,6 +200,16 @@ class View(Generic[ResultT]):
     def rfc2544_rows(self, result: ResultT) -> Iterator[Rfc2544Row]:
         """Numbers for an RFC 2544 report, if a result has no single value. By default, there are no such numbers."""
         yield from ()
+
+    def csit(self, result: ResultT) -> dict[str, Any]:
+        """The `result` of a test case of FD.io CSIT, with its type.
+
+        Raises:
+            ReportError: If the result would mean something else there, or lacks a required field.
+        """
+        raise ReportError(
+            f"{result.test.full_name} cannot be exported: CSIT has no results of the kind {result.kind!r}."
+        )
 
 
 def head(result: TestResult, words: str) -> str:

@@ -161,6 +161,13 @@ SEARCHES = (
         ("report/test_verdict.py::test_unsent_trials_end_a_search_once_the_goal_no_longer_allows_them",),
     ),
     Mutation(
+        "what the generator did not send is the SUT's NDR for CSIT",
+        "measurements/throughput/view.py",
+        "outcome.regular or outcome.reason == mlrsearch.IrregularReason.MAX_LOAD_IS_LOWER_BOUND",
+        "True",
+        ("report/test_csit_export.py",),
+    ),
+    Mutation(
         "trials in which the generator stalled prove an upper bound alone",
         "mlrsearch/bursts.py",
         "(direction.lateness_s or 0.0) <= STALL",

@@ -170,7 +170,7 @@ IN_COMMANDS = {
     "docter": (("docter",), "Did you mean 'lossratio lab doctor'?"),
     "compair": (("compair",), "Did you mean 'compare'?"),
     "frobnicate": (("frobnicate",), "No such command 'frobnicate'. The commands are demo, init, check, list, run, "),
-    "csit coverage": (("csit", "coverage"), "Did you mean 'csit-coverage'?"),
+    "csit coverage": (("csit", "coverage"), "Did you mean 'lossratio csit-coverage'?"),
     "lab doc": (("lab", "doc"), "Did you mean 'doctor'?"),
     "lab init": (("lab", "init"), "Did you mean 'lossratio init'?"),
     "list suite": (("list", "suite"), "Did you mean 'suites'?"),

@@ -9,7 +9,7 @@ from examples import examples_in
 
 from lossratio.commands.night import fetch, send
 from lossratio.commands.replay import replay
-from lossratio.commands.report import compare, report
+from lossratio.commands.report import compare, csit, report
 from lossratio.commands.trend import ack, trend
 from lossratio.history.annotations import load_known_changes
 from lossratio.history.entries import COLUMNS
@@ -17,13 +17,14 @@ from lossratio.results.kinds import built_in_kinds
 from lossratio.results.note import Weight
 
 DOCS = Path(__file__).parents[3] / "docs"
-PAGES = ("report-a-run", "compare-two-runs", "watch-a-trend")
+PAGES = ("report-a-run", "compare-two-runs", "watch-a-trend", "port-your-csit-suite")
 HOW_TO = "\n".join(
     [(DOCS / "nightly.md").read_text(), *((DOCS / "how-to" / f"{page}.md").read_text() for page in PAGES)]
 )
 COMMANDS = {
     "report": report,
     "compare": compare,
+    "csit export": csit,
     "archive replay": replay,
     "archive send": send,
     "archive fetch": fetch,

@@ -29,7 +29,7 @@ PARSERS = (
 COMMANDS = (
     *("check", "compare", "list", "report", "run", "trend"),
     *("lab release", "lab reserve", "lab self-test", "lab status"),
-    *("archive fetch", "archive replay", "archive repair"),
+    *("archive fetch", "archive replay", "archive repair", "csit export"),
 )
 """Not among them: those that run a command that they are given, compute for long, or stop what runs on this machine."""
 PATHS = ("/dev/zero", "/dev/null", "/proc/self/mem", "absent", "absent.yaml", ".")

@@ -10,7 +10,7 @@ from lossratio.measurements import measure
 from lossratio.measurements.connection_mrr import ConnectionMrr, ConnectionMrrRequest
 from lossratio.measurements.connection_tables import TableMeasurer
 from lossratio.measurements.mrr_requirement import require_mrr
-from lossratio.results import findings_of, message
+from lossratio.results import findings_of, message, view_of
 from lossratio.results.run_directory import RunDirectory, read_result
 from lossratio.testbed.opening import open_testbed
 from lossratio.traffic import load_profile
@@ -41,6 +41,7 @@ def test_it_is_the_rate_of_a_bucket_and_opens_no_more_connections_than_the_traff
     established = f"establishes {finding.value:,.0f} connections/s when 64,512 are opened each second in trials of 1 s."
     assert message(result).startswith(f"Connection MRR: {established}\n")
     assert "opened at 64,512 connections/s" in message(result)
+    assert view_of(result).csit(result)["receive_rate"]["rate"]["unit"] == "cps"
 
 
 def test_a_single_trial_shows_no_standard_deviation(tmp_path):

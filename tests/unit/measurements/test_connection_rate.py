@@ -16,7 +16,7 @@ from lossratio.measurements.connections import OpeningRequest
 from lossratio.measurements.throughput import require_throughput
 from lossratio.mlrsearch import NDR, PDR, SearchGoal
 from lossratio.nodes import NodeSession
-from lossratio.results import Outcome, findings_of, message, value_line
+from lossratio.results import Outcome, findings_of, message, view_of
 from lossratio.results.run_directory import RunDirectory, read_result
 from lossratio.simulation import ConnectionTable
 from lossratio.testbed.loads import LoadRange
@@ -25,7 +25,6 @@ from lossratio.testbed.opening import open_testbed
 from lossratio.topology import TrexGenerator, load_topology
 from lossratio.traffic import load_profile
 from lossratio.trials import read_journal
-from lossratio.units import FRAMES_PER_SECOND
 
 PROFILE = load_profile("ethip4-udp-connections", frame_size=100)
 WIDTH = 0.01
@@ -147,23 +146,23 @@ def test_traffic_both_ways_is_refused(tmp_path):
 
 @pytest.mark.whole
 @pytest.mark.parametrize(
-    ("asked", "frames"),
+    ("asked", "unit", "factor"),
     [
-        ({}, None),
+        ({}, "cps", 1),
         # Five frames each way; and five with a handshake of three and an end of three.
-        ({"established": True, "data_frames": 4}, 10),
-        ({"established": True, "data_frames": 5, "closing": "fin"}, 16),
+        ({"established": True, "data_frames": 4}, "pps", 10),
+        ({"established": True, "data_frames": 5, "closing": "fin"}, "pps", 16),
     ],
 )
-def test_frames_are_said_of_established_connections_only(tmp_path, asked, frames):
+def test_the_rate_is_exported_as_connections_or_as_the_packets_of_established_ones(tmp_path, asked, unit, factor):
     profile = load_profile("ethip4-tcp-connections" if "closing" in asked else PROFILE.name, frame_size=100)
     request = ConnectionRateRequest(profile=profile, goals=(NDR, PDR), max_load=50e3, **asked)
     result = measure(ConnectionRate(), simulated(tmp_path, rate=20_000.0), request, place(tmp_path / "run"))
-    if frames is None:
-        assert "frames, both ways" not in message(result)
-    else:
-        bound = result.goals[0].bounds[0].per_interface_fps
-        assert value_line("frames, both ways", frames * bound, FRAMES_PER_SECOND) in message(result)
+    exported = view_of(result).csit(result)["ndr"]["lower"]
+    rate = result.goals[0].result.conditional_throughput.per_interface_fps
+    assert exported["rate"] == {"value": pytest.approx(factor * rate), "unit": unit}
+    assert ("bandwidth" in exported) is (unit == "pps")
+    assert ("frames, both ways" in message(result)) is (unit == "pps")
 
 
 def test_connections_of_tcp_that_stay_open_cannot_be_opened_again(tmp_path):

@@ -3,7 +3,8 @@ import re
 from dataclasses import replace
 
 import pytest
-from report_examples import as_json, counted_trial, dropping_trial, mrr, telemetry_trial, throughput, throughput_of
+from report_examples import as_json, counted_trial, dropping_trial, mrr, throughput, throughput_of
+from test_csit_export import telemetry_trial
 
 from lossratio.measurements.throughput.bounds import bounds_history
 from lossratio.measurements.throughput.search_picture import draw_loss

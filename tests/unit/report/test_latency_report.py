@@ -1,9 +1,11 @@
-"""Latency in results, in words, and in pictures."""
+"""Latency in results, in words, in pictures, and as CSIT has it."""
 
+import json
 import re
 from dataclasses import replace
 from pathlib import Path
 
+import jsonschema
 import numpy as np
 import pytest
 from hdrh.histogram import HdrHistogram
@@ -11,6 +13,7 @@ from hypothesis import given, settings, strategies as st
 from latency_examples import FORWARD, REVERSE, at, counters, dead, failed, result
 from pydantic import ValidationError
 from report_examples import RESULT, conditions, throughput
+from test_csit_export import RESULT as RESULT_SCHEMA, identity, named
 
 from lossratio.errors import ReportError
 from lossratio.measurements.latency import LatencyPoint
@@ -18,6 +21,7 @@ from lossratio.measurements.latency.histogram import Histogram
 from lossratio.measurements.latency.measure import Measured
 from lossratio.measurements.latency.result import LatencyAtLoad, direction_latency, latency_lines
 from lossratio.measurements.latency.view import latency_picture
+from lossratio.report.csit import csit_export
 from lossratio.report.page import report_page
 from lossratio.report.run import Run
 from lossratio.results import doubts_of
@@ -223,6 +227,63 @@ def test_trials_whose_every_frame_has_a_latency_are_in_the_message():
         f"(every frame; 50 and 99 %: median of {count} trials)" in message(known)
     )
     assert "latency at lower bound" not in message(search)
+
+
+CSIT_POINTS = ((135e3, 0.9), (75e3, 0.5), (15e3, 0.1), (9001.0, 0.0))
+
+
+def csit_result(latency, directions=(FORWARD, REVERSE), pattern="bidirectional"):
+    whole = conditions(directions)
+    measured_under = whole.model_copy(update={"traffic": whole.traffic.model_copy(update={"pattern": pattern})})
+    update = {"latency": latency, "conditions": measured_under}
+    case = csit_export(named(throughput().model_copy(update=update))).case
+    return json.loads(json.dumps(case))["result"]
+
+
+def test_csit_gets_all_four_loads_in_whole_microseconds():
+    latency = tuple(at(load, counters(), counters(REVERSE), share=share) for load, share in CSIT_POINTS)
+    data = csit_result(latency)
+    jsonschema.validate(data, RESULT_SCHEMA)
+    assert data["latency_forward"].keys() == {"pdr_0", "pdr_10", "pdr_50", "pdr_90"}
+    forward = data["latency_forward"]["pdr_90"]
+    assert (forward["min"], forward["avg"], forward["max"], forward["unit"]) == (10.0, 15.0, 1000.0, "us")
+    assert HdrHistogram.decode(forward["hdrh"]).get_value_at_percentile(99.0) == 50
+
+
+def test_csit_gets_none_of_a_direction_that_lacks_one():
+    latency = tuple(
+        at(load, counters(), dead(REVERSE) if share == 0.5 else counters(REVERSE), share=share)
+        for load, share in CSIT_POINTS
+    )
+    assert csit_result(latency).keys() == {"type", "ndr", "pdr", "latency_forward"}
+
+
+def test_csit_has_all_links_of_one_way_together():
+    slow = counters("port2>port3", ((20.0, 500),), least_us=20.0, mean_us=20.0, most_us=20.0)
+    latency = tuple(at(load, counters(), slow, share=share) for load, share in CSIT_POINTS)
+    data = csit_result(latency, (FORWARD, "port2>port3"), "unidirectional")
+    assert data.keys() == {"type", "ndr", "pdr", "latency_forward"}
+    forward = data["latency_forward"]["pdr_90"]
+    assert (forward["min"], forward["max"]) == (10.0, 1000.0)
+    assert forward["avg"] == round((1000 * 15.0 + 500 * 20.0) / 1500)
+    merged = HdrHistogram.decode(forward["hdrh"])
+    assert [merged.get_count_at_value(value) for value in (10, 20, 50)] == [900, 500, 99]
+    assert merged.get_total_count() == 1500
+    one_dead = tuple(at(load, counters(), dead("port2>port3"), share=share) for load, share in CSIT_POINTS)
+    assert csit_result(one_dead, (FORWARD, "port2>port3"), "unidirectional").keys() == {"type", "ndr", "pdr"}
+
+
+def test_csit_has_both_ways_of_parallel_links():
+    directions = (FORWARD, REVERSE, "port2>port3", "port3>port2")
+    latency = tuple(at(load, *map(counters, directions), share=share) for load, share in CSIT_POINTS)
+    data = csit_result(latency, directions)
+    for way in ("latency_forward", "latency_reverse"):
+        assert HdrHistogram.decode(data[way]["pdr_0"]["hdrh"]).get_total_count() == 2000
+
+
+def test_csit_has_no_latency_alone():
+    with pytest.raises(ReportError, match="only as a part of NDR and PDR"):
+        csit_export(named(result(at(1e3, counters())), identity()))
 
 
 def test_a_simulated_queue_delays_more_the_nearer_the_load_is_to_its_capacity():

@@ -10,7 +10,8 @@ import pytest
 from grafana_foundation_sdk.cog.encoder import JSONEncoder
 from grafana_foundation_sdk.models.dashboard import Dashboard
 from prometheus_client.openmetrics.parser import text_string_to_metric_families
-from report_examples import mrr, run, telemetry_trial, throughput
+from report_examples import mrr, run, throughput
+from test_csit_export import telemetry_trial
 
 from lossratio.report.metrics import device_metrics, openmetrics_report
 from lossratio.report.run import Run
@@ -92,6 +93,12 @@ def test_vpps_runtime_has_csits_names_and_loads_have_their_parts(tmp_path):
     assert (queue.labels["interface"], queue.labels["queue"], queue.value) == ("west", "1", 9.0)
     (softirq,) = samples["lossratio_dut_cpu_softirq_ratio"]
     assert (softirq.labels["cpu"], softirq.value) == ("3", 0.25)
+    line = next(sample.csit() for sample in device_metrics(whole.results[0]) if sample.name == "vpp_runtime_clocks")
+    assert re.fullmatch(
+        r"vpp_runtime_clocks\{hostname='DUT1',rate='pdr',node_name='ip4-lookup',state='active',thread_id='1',"
+        r"thread_lcore='2',thread_name='vpp_wk_0'\} 22\.5 \d{13}",
+        line,
+    )
 
 
 def test_vpps_performance_monitor_has_csits_names(tmp_path):
@@ -113,11 +120,11 @@ def test_vpps_performance_monitor_has_csits_names(tmp_path):
         }
     )
     counted = search.model_copy(update={"telemetry": (trial.model_copy(update={"duts": (dut,)}),)})
-    samples = list(device_metrics(counted))
+    lines = [sample.csit() for sample in device_metrics(counted)]
     for name in names.values():
-        assert [sample.name for sample in samples].count(name) == 1, name
-    ipc = next(sample for sample in samples if sample.name == "vpp_inst_and_clock_ipc")
-    assert (ipc.value, ipc.labels["rate"], ipc.labels["node_name"]) == (2.0, "pdr", "ip4-lookup")
+        assert sum(line.startswith(f"{name}{{") for line in lines) == 1, name
+    ipc = next(line for line in lines if line.startswith("vpp_inst_and_clock_ipc"))
+    assert "rate='pdr',node_name='ip4-lookup',thread_id='1',thread_name='vpp_wk_0'} 2.0 " in ipc
 
 
 @pytest.mark.whole

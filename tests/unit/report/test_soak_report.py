@@ -1,16 +1,21 @@
-"""Results of soak tests and of a reconfiguration: their files, pictures and pages."""
+"""Results of soak tests and of a reconfiguration: their files, pictures, pages, and what CSIT gets."""
 
+import json
 from pathlib import Path
 
+import jsonschema
 import pytest
 from pydantic import ValidationError
 from report_examples import RESULT, conditions, throughput
 from soak_examples import MEAN, STDEV, TRIALS, fitted, lacking_frames, reconfiguration, soak, stalled
+from test_csit_export import RESULT as RESULT_SCHEMA, identity, named
 from test_loss_picture import hints, texts
 
 from lossratio.drawing.plot import SET_ASIDE, mark_of
+from lossratio.errors import ReportError
 from lossratio.measurements.soak.view import draw_soak
-from lossratio.plrsearch import LimitReached
+from lossratio.plrsearch import CsitEstimate, LimitReached
+from lossratio.report.csit import csit_export
 from lossratio.report.page import report_page
 from lossratio.report.run import Run
 from lossratio.results.findings import doubts_of, findings_of, message
@@ -108,6 +113,11 @@ def test_the_page_quotes_no_critical_load_that_must_not_be_relied_on():
     assert quoted in report_page([Run(Path("run"), (soak(),))], "run")
 
 
+def test_an_irregular_load_is_not_exported_as_a_csit_result():
+    with pytest.raises(ReportError, match="irregular: no load is verified"):
+        csit_export(named(soak(verified=None, reason="no load is verified"), identity("soak")))
+
+
 def test_a_soak_cannot_be_called_measured_when_it_is_irregular():
     data = RESULT.dump_python(soak(verified=None, reason="no load is verified"))
     with pytest.raises(ValidationError, match="an irregular soak test has a reason"):
@@ -131,3 +141,28 @@ def test_the_picture_has_all_trials_and_both_functions():
 
 def test_a_soak_without_trials_has_no_picture():
     assert draw_soak(soak(trials=[])) == ""
+
+
+def test_csit_gets_the_verified_and_the_contradicted_load():
+    whole = json.loads(json.dumps(csit_export(named(soak(), identity("soak"))).case))["result"]
+    jsonschema.validate(whole, RESULT_SCHEMA)
+    data = whole["critical_rate"]
+    assert data["lower"]["rate"]["value"] == pytest.approx(2 * MEAN)
+    assert data["upper"]["rate"]["value"] == pytest.approx(2 * (MEAN + STDEV))
+    with pytest.raises(ReportError, match="the target loss ratio of CSIT's soak tests is 1e-7"):
+        csit_export(named(soak(target=1e-6), identity("soak")))
+
+
+def test_csit_gets_its_own_mean_less_and_plus_a_standard_deviation_also_if_no_load_is_verified():
+    own = CsitEstimate(9, MEAN, STDEV, MEAN, MEAN, 1000)
+    irregular = soak(csit=own, verified=None, reason="no load is verified")
+    data = csit_export(named(irregular, identity("soak"))).case["result"]["critical_rate"]
+    assert data["lower"]["rate"]["value"] == pytest.approx(2 * (MEAN - STDEV))
+    assert data["upper"]["rate"]["value"] == pytest.approx(2 * (MEAN + STDEV))
+
+
+def test_csit_gets_the_loss_of_a_reconfiguration():
+    data = json.loads(json.dumps(csit_export(named(reconfiguration(), identity("reconf"))).case))["result"]
+    assert data["aggregate_rate"]["rate"]["value"] == 200_000.0
+    jsonschema.validate(data, RESULT_SCHEMA)
+    assert data["loss"] == {"packet": {"value": 5000, "unit": "packets"}, "time": {"value": 0.025, "unit": "s"}}

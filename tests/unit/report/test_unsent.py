@@ -6,17 +6,8 @@ from pathlib import Path
 import pytest
 from history_examples import series, with_columns
 from latency_examples import at, counters
-from report_examples import (
-    LINK_LIMIT,
-    counted_trial,
-    mrr,
-    mrr_result,
-    result_of,
-    run,
-    telemetry_trial,
-    throughput,
-    throughput_of,
-)
+from report_examples import LINK_LIMIT, counted_trial, mrr, mrr_result, result_of, run, throughput, throughput_of
+from test_csit_export import telemetry_trial
 
 from lossratio.builds.measuring import BuildBench
 from lossratio.errors import BuildError, TesterError

@@ -40,6 +40,7 @@ from lossratio.results.contradictions import contradictions_of
 from lossratio.results.findings import doubts_of, findings_of, message
 from lossratio.results.model import Outcome
 from lossratio.results.note import NoteKind
+from lossratio.results.view import CsitExportError, view_of
 from lossratio.simulation.constant_capacity import ConstantLoss, SharpKnee
 from lossratio.testbed.loads import LoadRange
 from lossratio.traffic import load_profile
@@ -247,6 +248,8 @@ def test_a_bound_that_is_not_the_suts_is_said_as_at_least_everywhere(trial, limi
     run = Run(Path("run"), (result,))
     texts = [message(result), *(render(name, [run]) for name in ("html", "csv", "json"))]
     assert [limit in text for text in texts] == [True] * len(texts)
+    with pytest.raises(CsitExportError, match=limit[:20]):
+        view_of(result).csit(result)
 
 
 def test_a_few_lossy_trials_are_not_enough_to_blame_the_sut():

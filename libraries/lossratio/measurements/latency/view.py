@@ -6,9 +6,11 @@ are several links, CSIT's latency covers all frames in this direction.
 
 import math
 from collections.abc import Iterator, Sequence
+from operator import mul
 from typing import Any
 
 from lossratio.drawing import BOTTOM, LEFT, RIGHT, TOP, Axis, Curve, Plot, html_fragment
+from lossratio.measurements import CsitExportError
 from lossratio.measurements.latency.delays import delays_of
 from lossratio.measurements.latency.histogram import Histogram
 from lossratio.measurements.latency.result import (
@@ -23,6 +25,7 @@ from lossratio.measurements.latency.result import (
 )
 from lossratio.results import (
     USUAL,
+    Conditions,
     Finding,
     LatencyPoint,
     Picture,
@@ -39,6 +42,7 @@ _ROOM = 1.2
 _LATENCY = "latency, µs"
 _STEPS = 400
 _ABOUT = "One-way latency of frames that are part of the load. The percentile axis is logarithmic."
+_SHARES = {"pdr_90": 0.9, "pdr_50": 0.5, "pdr_10": 0.1, "pdr_0": 0.0}
 
 
 @headline
@@ -100,6 +104,17 @@ class LatencyView(View[LatencyResult]):
         """The rows of all delays."""
         for delays in delays_of(result):
             yield from delays.rows()
+
+    def csit(self, result: LatencyResult) -> dict[str, Any]:
+        """CSIT has no such test case.
+
+        Raises:
+            CsitExportError: Always.
+        """
+        raise CsitExportError(
+            f"{result.test.full_name} measures latency alone, but CSIT has latency only as a part "
+            "of NDR and PDR. Export a search that measured latency."
+        )
 
 
 def latency_picture(latency: Sequence[LatencyAtLoad], test_name: str) -> Picture:
@@ -165,3 +180,64 @@ def _points(direction: DirectionLatency) -> list[tuple[float, float]]:
             points.append((place, value))
 
     return points
+
+
+def csit_latencies(latency: Sequence[LatencyAtLoad], conditions: Conditions) -> dict[str, Any]:
+    """The latencies of each direction at all of CSIT's loads.
+
+    Directions without traffic, or without one of the loads, are left out.
+    """
+    # Each link has its directions one after the other, forward first.
+    names = ("latency_forward", "latency_reverse")[
+        : 1 + (conditions.traffic.pattern == "bidirectional")
+    ]
+    ways = {}
+    for way, name in enumerate(names):
+        directions = conditions.load.directions[way :: len(names)]
+        known = {
+            share: at
+            for share, ratio in _SHARES.items()
+            if (at := _at(latency, ratio, directions)) is not None
+        }
+        if len(known) == len(_SHARES):
+            ways[name] = known
+    return ways
+
+
+def _at(
+    latency: Sequence[LatencyAtLoad], share: float, directions: Sequence[str]
+) -> dict[str, Any] | None:
+    """The latency of all links together, in whole microseconds, as TRex reports it."""
+    at_load = next((one for one in latency if one.share_ratio == share), None)
+    if at_load is None:
+        links = []
+    else:
+        links = [one for one in at_load.directions if one.direction in directions]
+
+    # CSIT leaves out a direction whose largest latency rounds to nothing.
+    whole = [
+        [round(value) for value in values if value is not None]
+        for link in links
+        if None not in (values := (link.least_us, link.mean_us, link.most_us))
+        and round(link.most_us or 0.0)
+    ]
+    histograms = [
+        Histogram.decode(one.histogram, one.histogram_unit_us)
+        for one in links
+        if one.histogram is not None
+    ]
+    if not whole or not len(whole) == len(histograms) == len(directions):
+        return None
+
+    least, means, most = zip(*whole, strict=True)
+    frames = [histogram.count for histogram in histograms]
+    if len(means) == 1:
+        mean = means[0]
+    else:
+        mean = round(sum(map(mul, means, frames)) / sum(frames))
+    if len(whole) == 1 and histograms[0].unit == 1.0:
+        encoded = links[0].histogram
+    else:
+        encoded = Histogram.merged(histograms).encode()
+
+    return {"min": min(least), "avg": mean, "max": max(most), "hdrh": encoded, "unit": "us"}

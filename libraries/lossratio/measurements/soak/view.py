@@ -4,6 +4,7 @@ import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import accumulate
+from typing import Any
 
 import numpy as np
 from pydantic import JsonValue
@@ -19,6 +20,7 @@ from lossratio.drawing import (
     series_colour,
     trial_hint,
 )
+from lossratio.measurements import CsitExportError, csit_rate
 from lossratio.measurements.soak.result import CriticalLoad, FittedFunction, SoakResult
 from lossratio.plrsearch import FINE, TIME_FOR_RARE, LimitReached, LossBounds, target_in_words
 from lossratio.records import Rate
@@ -54,6 +56,7 @@ from lossratio.units import (
 CRITICAL_LOAD = "critical load"
 """The quantity of a soak test."""
 
+_SOAK_LOSS_RATIO = 1e-7
 _HEIGHT = 800.0
 _LEFT = 96.0
 _CURVES = (30.0, 240.0)
@@ -173,6 +176,7 @@ class SoakView(View[SoakResult]):
 
     rules = (_stated, _lines, _scope, _stalls, *OF_ALL_KINDS, *OVER_TIME)
 
+    csit_type = "soak"
     method = "search by counts for the critical load"
     value_name = CRITICAL_LOAD
 
@@ -207,6 +211,35 @@ class SoakView(View[SoakResult]):
     def aspects(self, result: SoakResult, finding: Finding) -> Mapping[str, JsonValue]:
         """The target loss ratio."""
         return {"goal": {"target_loss_ratio": result.target_loss_ratio}}
+
+    def csit(self, result: SoakResult) -> dict[str, Any]:
+        """What CSIT reports if loads were chosen as in CSIT; otherwise the verified and the contradicted load.
+
+        Raises:
+            CsitExportError: If the target loss ratio is not CSIT's, or the critical load is missing or irregular.
+        """
+        found = result.critical_load
+        if found is None or result.target_loss_ratio != _SOAK_LOSS_RATIO:
+            share = format_target(_SOAK_LOSS_RATIO)
+            raise CsitExportError(
+                f"{result.test.full_name} cannot be exported: the target loss ratio of CSIT's soak tests is {share}. "
+                f"Measure with target_loss_ratio={share}."
+            )
+        if found.csit is None and found.reason is not None:
+            raise CsitExportError(
+                f"{result.test.full_name} cannot be exported, because its critical load is irregular: {found.reason}."
+            )
+
+        rate = result.conditions.rate
+        if found.csit is None:
+            lower, upper = found.stated, found.contradicted or found.stated
+        else:
+            mean, stdev = found.csit.mean_per_interface_fps, found.csit.stdev_per_interface_fps
+            lower, upper = rate(max(0.0, mean - stdev)), rate(mean + stdev)
+        return {
+            "type": "soak",
+            "critical_rate": {"lower": csit_rate(lower), "upper": csit_rate(upper)},
+        }
 
 
 def _in_trials(found: CriticalLoad) -> str:

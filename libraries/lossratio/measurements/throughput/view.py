@@ -1,14 +1,15 @@
-"""The view of a search for conditional throughput: in words, pictures and tables."""
+"""The view of a search for conditional throughput: in words, pictures and tables, and in CSIT's form."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from pydantic import JsonValue
 
 from lossratio import mlrsearch
 from lossratio.drawing import html_fragment
+from lossratio.measurements import CsitExportError, csit_rate
 from lossratio.measurements.latency.result import latency_points
-from lossratio.measurements.latency.view import latency_picture
+from lossratio.measurements.latency.view import csit_latencies, latency_picture
 from lossratio.measurements.throughput import doubts, later_trials
 from lossratio.measurements.throughput.bounds import bounds_history
 from lossratio.measurements.throughput.limits import (
@@ -17,7 +18,13 @@ from lossratio.measurements.throughput.limits import (
     is_least,
 )
 from lossratio.measurements.throughput.lines import search_lines, terms, tried
-from lossratio.measurements.throughput.result import GoalOutcome, GoalReport, GoalsResult
+from lossratio.measurements.throughput.result import (
+    Goal,
+    GoalOutcome,
+    GoalReport,
+    GoalsResult,
+    search_goal,
+)
 from lossratio.measurements.throughput.search_picture import draw_loss, draw_search
 from lossratio.measurements.throughput.sentence import sentences
 from lossratio.measurements.throughput.settings import EARLY_VERDICT
@@ -53,6 +60,7 @@ class ThroughputView(View[GoalsResult]):
     """How a search for conditional throughput is shown."""
 
     in_order = "regular"
+    csit_type = "ndrpdr"
     method = "RFC 9971"
     value_name = "conditional throughput"
     if_unsent = "and the SUT may forward more"
@@ -148,6 +156,24 @@ class ThroughputView(View[GoalsResult]):
         """The latencies that were added to the throughput."""
         return latency_points(result.latency)
 
+    def csit(self, result: GoalsResult) -> dict[str, Any]:
+        """NDR and PDR, with latency if it was added.
+
+        Raises:
+            CsitExportError: If the search made early verdicts or lacks NDR or PDR, or if one of these is irregular for
+                a reason other than the maximum load.
+        """
+        if result.settings.get(EARLY_VERDICT):
+            raise CsitExportError(
+                f"{result.test.full_name} was measured with early verdicts, but CSIT's trials take their whole "
+                "duration. Measure it without early_verdict."
+            )
+        bounds = {
+            "ndr": _csit_bounds(result, mlrsearch.NDR),
+            "pdr": _csit_bounds(result, mlrsearch.PDR),
+        }
+        return {"type": "ndrpdr", **bounds, **csit_latencies(result.latency, result.conditions)}
+
     def _of_search(self, result: GoalsResult) -> Iterator[Picture]:
         history = bounds_history(result)
         yield Picture("Search", draw_search(result, history))
@@ -186,3 +212,35 @@ def _finding(result: GoalsResult, report: GoalReport, found: GoalOutcome) -> Fin
         resolution=report.goal.width_ratio,
         is_as_before=report.is_as_before,
     )
+
+
+def _csit_bounds(result: GoalsResult, wanted: mlrsearch.SearchGoal) -> dict[str, Any]:
+    """The result of the goal that equals a goal of CSIT. The lower value is the conditional throughput."""
+    report = next((one for one in result.goals if _is_same_goal(one.goal, wanted)), None)
+    if report is None or report.result is None:
+        raise CsitExportError(
+            f"{result.test.full_name} has no goal with the attributes of CSIT's {wanted.name}. Search with goals=csit."
+        )
+
+    outcome = report.result
+    # CSIT also publishes the maximum load of links and cards. A limit or a maximum load of the generator says nothing
+    # about the SUT, and CSIT's files have no field to mark it.
+    is_of_sut = (
+        outcome.regular or outcome.reason == mlrsearch.IrregularReason.MAX_LOAD_IS_LOWER_BOUND
+    )
+    if outcome.conditional_throughput is None or not is_of_sut:
+        raise CsitExportError(
+            f"{wanted.name} of {result.test.full_name} is irregular: {outcome.reason}."
+        )
+
+    bounds = {"lower": outcome.conditional_throughput}
+    if outcome.regular and outcome.relevant_upper_bound is not None:
+        bounds["upper"] = outcome.relevant_upper_bound
+    return {name: csit_rate(rate) for name, rate in bounds.items()}
+
+
+def _is_same_goal(goal: Goal, wanted: mlrsearch.SearchGoal) -> bool:
+    """Whether a goal asks for the same as a goal of CSIT."""
+    searched = search_goal(goal)
+    names = ("loss_ratio", "exceed_ratio", "final_trial_duration", "duration_sum", "width")
+    return all(getattr(searched, name) == getattr(wanted, name) for name in names)
