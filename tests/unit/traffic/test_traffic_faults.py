@@ -89,7 +89,6 @@ def test_a_trial_without_a_load_or_a_duration_is_refused(agent):
         assert refusal(ask, agent, "trial", load=load, duration=duration)[0] == "bad_request"
 
 
-@pytest.mark.usefixtures("session")
 def test_operations_in_the_wrong_order_are_refused(agent):
     assert refusal(run_trial, agent, 1000.0, 0.1)[0] == "not_configured"
     configure(agent)
