@@ -46,6 +46,7 @@ class LongerTrial(Record):
         offered = self.offered_per_interface_fps or asked
         load = offered_in_words(offered, asked, frames)
         tried = f"Losses begin within the trials. In {self.duration_s:g} s at {load}"
+
         others = ""
         if self.other_ratio:
             others = f"; {format_ratio(self.other_ratio)} were late or dropped by the generator"
@@ -69,6 +70,7 @@ def measure_longer(
     trial = TrialInput(max(2.0 * usual, min(_TIMES_AS_LONG * usual, LONG)), load)
     with request.ready(testbed) as ready:
         output = ready.measurer.measure(trial)
+
     result = goal.seen(TrialResult(trial, output))
     lost, offered = sut_loss_ratio(result), offered_load(result)
     # The unsent frames are not in the load that was offered.

@@ -53,6 +53,7 @@ def longer_after(
         for report, goal in zip(result.goals, goals, strict=True)
         if report.bounds[0] is not None
     ]
+
     if begin_inside and bounds:
         load, goal = min(bounds, key=itemgetter(0))
         # The search has its result. The next measurement will report the present problem.
