@@ -72,7 +72,8 @@ def measure_longer(
         output = ready.measurer.measure(trial)
 
     result = goal.seen(TrialResult(trial, output))
-    lost, offered = sut_loss_ratio(result), offered_load(result)
+    lost = sut_loss_ratio(result)
+    offered = offered_load(result)
     # The unsent frames are not in the load that was offered.
     others = result.loss_ratio - lost - (1.0 - offered / load)
     return LongerTrial(
