@@ -85,11 +85,13 @@ def loss_places(trials: Sequence[Trial], deciding: Iterable[float] = ()) -> Loss
     of_events += [every_nth(own, all_seen, asked) for _, own in by_direction(all_seen)]
     found = [*_found(answers, used, seen), *_certain(of_events, used)]
     answered = _nothing_in(answers)
+
     if more and not any(one.kind in _OF_EVENTS for one in found):
         names = {one.name for one in answered}
         unclear = [table.kind for table in tables if table.name not in names]
         found = [*_of_larger_losses(more, asked, unclear, found), *found]
     patterns = _without_doubles(found)
+
     # One trial says little: whatever hit it may be regular.
     is_clear = len(used) > 1 and bool(seen) and not patterns and not any(map(has_outage, seen))
     # Record: what is known about the places.
