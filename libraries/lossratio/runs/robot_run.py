@@ -268,11 +268,10 @@ def run_robot(
     Raises:
         StorageError: If Robot Framework's output cannot be written. All trials are kept.
     """
-    files = _Files()
     verdicts = VerdictListener(directory)
     # The page is written below, after Robot Framework has ended.
     ours = {**variables, PAGE_VARIABLE: "lossratio run"}
-    own_listeners = [*listeners, files, verdicts]
+    own_listeners = [*listeners, verdicts]
     if test_timeout is not None:
         own_listeners.append(Timeouts(test_timeout))
     is_page_shown = options.get("console") != "none"
@@ -301,8 +300,8 @@ def run_robot(
 
     if robot.failure is not None:
         raise StorageError(
-            f"Robot Framework cannot write {directory / files.unwritten}: {robot.failure.strerror}. All trials are "
-            f"kept. {way_to_continue(directory)}"
+            f"Robot Framework cannot write its files in {directory}: {robot.failure.strerror}. All trials are kept. "
+            f"{way_to_continue(directory)}"
         ) from robot.failure
 
     if return_code == STOPPED_BY_USER:
@@ -352,19 +351,6 @@ class _Robot(RobotFramework):  # type: ignore[misc]
         except OSError as error:
             self.failure = error
             return int(FRAMEWORK_ERROR)
-
-
-class _Files:
-    ROBOT_LISTENER_API_VERSION = 3
-
-    def __init__(self) -> None:
-        self.unwritten = "output.xml"
-
-    def output_file(self, path: Path) -> None:
-        self.unwritten = "log.html"
-
-    def log_file(self, path: Path) -> None:
-        self.unwritten = "report.html"
 
 
 def _listed(value: Any) -> list[Any]:
