@@ -22,7 +22,7 @@ from robot.utils import normalize, secs_to_timestr, timestr_to_secs
 
 from lossratio.errors import FREE_SPACE, LossRatioError, ReportError, StorageError
 from lossratio.input_file import shell_word
-from lossratio.keywords import LossRatio, value_of
+from lossratio.keywords import LossRatio, problem_with_variable, value_of
 from lossratio.report import PAGE, PAGE_VARIABLE, write_reports
 from lossratio.results import identity_of
 from lossratio.runs.console import OWN_CONSOLE, Console, wants_own_console
@@ -91,10 +91,14 @@ class RunRequest:
         """The value of a variable among the options, argument files included; None: it is not there.
 
         Raises:
-            RobotOptionsError: As `robot_command`.
+            RobotOptionsError: As `robot_command`; or if no suite can read the value.
         """
         options, _ = self.robot_command([Path()])
-        return value_of(name, options.get("variable", ()))
+        value = value_of(name, options.get("variable", ()))
+        problem = value and problem_with_variable(name, value)
+        if problem:
+            raise RobotOptionsError(f"--variable {name}:{value}: {problem}")
+        return value
 
     def robot_command(self, suites: Sequence[Path]) -> tuple[dict[str, Any], list[str]]:
         """Options by long name without dashes, as `robot.run` takes them, argument files included; and the suites.

@@ -8,7 +8,7 @@ from runner_examples import SIMULATED
 
 from lossratio.keywords import Catalogue, problem_with_variable
 from lossratio.runs.assignments import assignments_of
-from lossratio.runs.robot_run import RunRequest, selected
+from lossratio.runs.robot_run import RobotOptionsError, RunRequest, selected
 from lossratio.shipped import SUITES
 
 JOB = """format: lossratio-job/1
@@ -46,6 +46,12 @@ def test_a_variable_in_any_form_of_its_option_chooses_too(words, tmp_path, monke
     monkeypatch.chdir(tmp_path)
     suites = (SUITES.own_path("linux_bridge"),)
     assert chosen_by(RunRequest((SIMULATED,), suites, ("mrr",), tuple(words))) == ["1518B-1c"]
+
+
+def test_a_size_that_no_frame_has_is_refused_also_among_the_options_of_robot_framework():
+    suites = (SUITES.own_path("linux_bridge"),)
+    with pytest.raises(RobotOptionsError, match="--variable FRAME_SIZE:63B: 63 is not between 64 and 9000 bytes"):
+        assignments_of(RunRequest((SIMULATED,), suites, (), ("-vFRAME_SIZE:63B",)))
 
 
 @pytest.mark.parametrize(
