@@ -106,15 +106,18 @@ def nearest(name: str, names: Iterable[str]) -> str | None:
 
 
 REMOVED = {
+    "--addresses": "give the topology file 'addresses: lab', or use lossratio between",
     "--any-of": "give --topology several times",
     "--as-before": "to save time, measure with --in-place or with the goals quick",
     "--device": "name revisions with --good and --bad",
     "--history": "name revisions with --good and --bad",
+    "--join": "add two nodes of kind linux to the lab, and name them with --tg",
     "--record": "set the generator's 'max_rate' in the topology file to the limit that is found",
     "--results": "after the run, send it with lossratio archive send DIR --results URL",
     "--run-timeout": "begin the command with timeout --signal INT, e.g. timeout --signal INT 9h",
     "--suite-timeout": "begin the command with timeout --signal INT, e.g. timeout --signal INT 9h",
     "--trex": "docs/how-to/use-trex.md says which fields of the topology file take these values",
+    "--webhook": "send alerts with a 'command', such as curl with 'input: json'",
     "email": "send alerts with a 'command', such as apprise or mail",
     "headers": "use curl as a 'command' with 'runs_on: controller'",
     "matrix": "write your testbeds into the matrix of your CI system's file",
@@ -124,7 +127,7 @@ REMOVED = {
     "plan": "write your testbeds into the matrix of your CI system's file",
     "record": "set the generator's 'max_rate' in the topology file to the limit that is found",
     "repeat": "call the keyword several times",
-    "self_test": "set the generator's 'max_rate' to the limit that lossratio lab self-test finds",
+    "self_test": "set 'max_rate' of the topology's generator to the limit that lossratio lab self-test finds",
     "snmp": "use snmpget as a 'command' with 'runs_on: controller'",
     "url": "use curl as a 'command' with 'runs_on: controller'",
     "webhook": "send alerts with a 'command', such as curl with 'input: json'",

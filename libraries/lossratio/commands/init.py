@@ -40,7 +40,6 @@ def init(
     tg |= _asked_generator(is_local)
     dut, kind, ends = _asked_device(is_local)
     options = ""
-    job = _job(name)
     if is_local and kind == _POLICED:
         # Without the policer, the generator reaches its limit before the bridge does, and the search has no upper
         # bound.
@@ -55,7 +54,7 @@ def init(
     texts = (
         yaml.safe_dump(topology, sort_keys=False, width=120),
         _suite(name, kind, options),
-        yaml.safe_dump(job, sort_keys=False, width=120),
+        yaml.safe_dump(_job(name), sort_keys=False, width=120),
     )
     directory.mkdir(parents=True, exist_ok=True)
     for file, text in zip(files_of_lab, texts, strict=True):

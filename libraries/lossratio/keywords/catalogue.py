@@ -73,8 +73,8 @@ class Catalogue(SuiteVisitor):  # type: ignore[misc]
     the TG alone, with ``-tg`` in their names and the tag ``trex``, as in CSIT.
 
     Variables in names, tags and the arguments of the suite's set-up are replaced as Robot Framework itself replaces
-    them. So a suite also runs without this modifier: once, with the variables' values. If Robot Framework's command line
-    sets ``FRAME_SIZE`` or ``CORES``, these values replace the suites' own.
+    them. So a suite also runs without this modifier: once, with the variables' values. If the command line of Robot
+    Framework sets ``FRAME_SIZE`` or ``CORES``, these values replace the suites' own.
 
     A wrong argument, or a wrong value in a suite, is one error, and no test runs. Otherwise, Robot Framework would run
     the suites unexpanded.

@@ -63,7 +63,7 @@ def asks(request: type[Request], without: str = "") -> Callable[[FunctionT], Fun
     fields = {
         name: field for name, field in _fields_for_suites(request).items() if name not in left_out
     }
-    types = {name: _type_of(field) for name, field in fields.items()}
+    types = {name: _robot_type(field.annotation, field.metadata) for name, field in fields.items()}
     types |= {"bidirectional": bool, **({} if "warm_up" in request.unused else _WARM_UP)}
     defaults = {name: field.default for name, field in fields.items()}
     for name, field in fields.items():
@@ -117,11 +117,6 @@ def _fields_for_suites(request: type[Request]) -> dict[str, FieldInfo]:
 def _with_default(text: str) -> str:
     """The description of an argument in one line; the meaning of None becomes its default."""
     return re.sub(r"[;.] None: ", ". Default: ", " ".join(text.split()))
-
-
-def _type_of(field: FieldInfo) -> Any:
-    """The type of a field for Robot Framework, without None."""
-    return _robot_type(field.annotation, field.metadata)
 
 
 def _robot_type(annotation: Any, metadata: Iterable[Any] = ()) -> Any:
