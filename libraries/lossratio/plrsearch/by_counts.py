@@ -189,7 +189,9 @@ class SearchByCounts:
         passed = self._held.load or bracket(evidence)[0]
         best = verified or passed or self._clamped(bracketed(evidence) or 0.0)
         over = (
-            load for load in evidence.loads if load > best and evidence.at(load).least > self._target
+            load
+            for load in evidence.loads
+            if load > best and evidence.at(load).least > self._target
         )
         return best, verified, min(over, default=None)
 
