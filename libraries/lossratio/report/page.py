@@ -106,24 +106,7 @@ def _sections(runs: Sequence[Run]) -> list[Section]:
     """The sections of all tests."""
     body = partial(html_fragment, PAGES, "section.html.jinja", filters={"text": _as_text})
     conditions = partial(html_fragment, PAGES, "conditions.html.jinja")
-    facts = partial(html_fragment, PAGES, "facts.html.jinja", filters={"as_json": _as_json})
-    known: dict[str, str] = {}
-
-    def facts_of(conditions: Conditions) -> str:
-        # Most tests of a run have equal facts, and formatting them takes longer than comparing them.
-        key = conditions.model_dump_json()
-        if key not in known:
-            # As in the file of the result: a heading, and facts by their own headings.
-            shown: Mapping[str, Mapping[str, object]] = {
-                "SUT configuration": {"": conditions.duts},
-                "Generator": {"": conditions.generator},
-                "Traffic profile": {"": conditions.traffic.profile},
-                "Testbed": {"": conditions.testbed},
-                "Nodes": {**conditions.nodes, "Controller": conditions.controller},
-            }
-            known[key] = "".join(facts(name=about, facts=named) for about, named in shown.items())
-        return known[key]
-
+    facts = _Facts()
     sections: list[Section] = []
     results = [(run, *pair) for run in runs for pair in zip(run.results, run.notes, strict=True)]
     for run, result, notes in results:
@@ -143,9 +126,55 @@ def _sections(runs: Sequence[Run]) -> list[Section]:
             pictures=[one for one in view.pictures(result) if one.svg or one.table],
         )
         under_these = conditions(result=result, of_kind=view.conditions(result))
-        markup = f"{shown}{under_these}{facts_of(result.conditions)}</details>"
+        facts_here = facts.of(result.conditions, name, result.test.name)
+        markup = f"{shown}{under_these}{facts_here}</details>"
         sections.append((name, result.test.name, markup))
     return sections
+
+
+class _Facts:
+    """The facts of the machines, devices and frames of each test: equal ones only once, and then a link to them."""
+
+    def __init__(self) -> None:
+        self._made = partial(
+            html_fragment, PAGES, "facts.html.jinja", filters={"as_json": _as_json}
+        )
+        # For each of the facts, the section and the test that have them.
+        self._first: dict[str, tuple[str, str]] = {}
+        # Links to all facts of conditions. Formatting facts takes longer than comparing them.
+        self._links: dict[str, str] = {}
+
+    def of(self, conditions: Conditions, section: str, test: str) -> str:
+        """The facts of a test, as markup.
+
+        Args:
+            conditions: Its conditions.
+            section: The name of its section.
+            test: Its name.
+        """
+        key = conditions.model_dump_json()
+        if key in self._links:
+            return self._links[key]
+
+        # As in the file of the result: a heading, and facts by their own headings.
+        shown: Mapping[str, Mapping[str, object]] = {
+            "SUT configuration": {"": conditions.duts},
+            "Generator": {"": conditions.generator},
+            "Traffic profile": {"": conditions.traffic.profile},
+            "Testbed": {"": conditions.testbed},
+            "Nodes": {**conditions.nodes, "Controller": conditions.controller},
+        }
+        here = ""
+        links = ""
+        for about, named in shown.items():
+            whole = self._made(name=about, facts=named, first=None)
+            is_new = whole not in self._first
+            first = self._first.setdefault(whole, (section, test))
+            link = self._made(name=about, facts={}, first=first)
+            here += whole if is_new else link
+            links += link
+        self._links[key] = links
+        return here
 
 
 def _reasons(result: TestResult) -> list[str]:

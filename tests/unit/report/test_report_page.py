@@ -236,3 +236,12 @@ def test_bounds_at_the_generators_limit_claim_no_bound_that_there_is_not():
     (shown,) = (column.text for column in COLUMNS if column.head == "upper bound")
     assert (shown(slow), bounds_in_words(slow)) == ("9,001.00 fps", f"{NOTHING} to 9,001.00 fps")
     assert (shown(held), bounds_in_words(held)) == (NOTHING, NOTHING)
+
+
+def test_equal_facts_are_on_the_page_once_and_later_tests_link_to_them():
+    first = throughput()
+    renamed = first.test.model_copy(update={"name": "<b>later"})
+    page = report_page([Run(Path("run"), (first, first.model_copy(update={"test": renamed})))], "run")
+    assert page.count("<summary>Testbed</summary>") == 1
+    assert page.count(f'Testbed: as in the conditions of <a href="#test-1">{first.test.name}</a>') == 1
+    assert "<b>later" not in page
