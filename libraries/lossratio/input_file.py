@@ -1,4 +1,4 @@
-"""Reads input files as a whole, in bounded time and memory."""
+"""Reads input files as a whole, in bounded time and memory, and checks directories for output."""
 
 import codecs
 import errno
@@ -7,6 +7,8 @@ import os
 import re
 import shlex
 import stat
+import tempfile
+from contextlib import suppress
 from os import PathLike
 from pathlib import Path
 from typing import Any, NoReturn
@@ -94,6 +96,32 @@ def read_input_file(
         raise error(
             f"Cannot read {shown}: {reason.rstrip('.')}.{way_to_read(path, cause)}"
         ) from cause
+
+
+def check_directory(directory: Path, option: str) -> None:
+    """Checks that a run can write to a directory, and leaves nothing behind.
+
+    Raises:
+        OSError: If it cannot; the message shows the option.
+    """
+    try:
+        require_writable(directory)
+    except OSError as error:
+        why = f"{error.strerror}. Choose another directory: {option} DIR"
+        raise OSError(error.errno, why, str(directory)) from error
+
+
+def require_writable(directory: Path) -> None:
+    """Checks that files can be written to a directory, which need not exist, and leaves nothing behind.
+
+    Raises:
+        OSError: If they cannot.
+    """
+    # A link to nothing is there, and no directory can take its place.
+    with suppress(FileNotFoundError):
+        os.lstat(directory)
+    there = next(place for place in (directory, *directory.parents) if os.path.lexists(place))
+    tempfile.TemporaryFile(dir=there).close()
 
 
 def is_url(path: str | PathLike[str]) -> bool:

@@ -105,8 +105,40 @@ def nearest(name: str, names: Iterable[str]) -> str | None:
     return known.get(re.split("[-_ ]", asked)[0])
 
 
+REMOVED = {
+    "--addresses": "give the topology file 'addresses: lab', or use lossratio between",
+    "--any-of": "give --topology several times",
+    "--as-before": "to save time, measure with --in-place or with the goals quick",
+    "--device": "name revisions with --good and --bad",
+    "--history": "name revisions with --good and --bad",
+    "--join": "add two nodes of kind linux to the lab, and name them with --tg",
+    "--record": "set the generator's 'max_rate' in the topology file to the limit that is found",
+    "--results": "after the run, send it with lossratio archive send DIR --results URL",
+    "--run-timeout": "begin the command with timeout --signal INT, e.g. timeout --signal INT 9h",
+    "--suite-timeout": "begin the command with timeout --signal INT, e.g. timeout --signal INT 9h",
+    "--trex": "docs/how-to/use-trex.md says which fields of the topology file take these values",
+    "--webhook": "send alerts with a 'command', such as curl with 'input: json'",
+    "email": "send alerts with a 'command', such as apprise or mail",
+    "headers": "use curl as a 'command' with 'runs_on: controller'",
+    "matrix": "write your testbeds into the matrix of your CI system's file",
+    "memory_rest": "compare a search with one with rest=15 s",
+    "modifier": "use a traffic profile with a broadcast_share or random addresses",
+    "modifier_commands": "run your own command beside the tests",
+    "plan": "write your testbeds into the matrix of your CI system's file",
+    "record": "set the generator's 'max_rate' in the topology file to the limit that is found",
+    "repeat": "call the keyword several times",
+    "self_test": "set 'max_rate' of the topology's generator to the limit that lossratio lab self-test finds",
+    "snmp": "use snmpget as a 'command' with 'runs_on: controller'",
+    "url": "use curl as a 'command' with 'runs_on: controller'",
+    "webhook": "send alerts with a 'command', such as curl with 'input: json'",
+}
+"""What takes the place of options, arguments, fields and commands of earlier versions, by their names."""
+
+
 def did_you_mean(name: str, names: Iterable[str]) -> str:
-    """The question whether the nearest name is meant, after a blank; empty if no name is near."""
+    """What took a name's place, or else whether the nearest name is meant, after a blank; empty if nothing is known."""
+    if name in REMOVED:
+        return f" It was removed: {REMOVED[name]}."
     meant = nearest(name, names)
     if meant is not None:
         return f" Did you mean {meant!r}?"

@@ -82,7 +82,7 @@ VPP
     [Tags]    vpp
     ${home}    Get Environment Variable    VPP_HOME    ${EMPTY}
     Skip If    not $home    No VPP here; the environment variable VPP_HOME says where one is installed.
-    Wait Until Keyword Succeeds    ${ATTEMPTS}    5 s    VPP Policer Is Found
+    Retry Until Its DUT Has A CPU    VPP Policer Is Found
 
 Killed During A Search
     [Documentation]    One error with the last output, and the next test begins afresh.
@@ -117,8 +117,13 @@ Reconfiguration That Loses Frames
 Policer Is Found
     [Documentation]    Searches until the machine was not too busy, and accounts for a trial's frames.
     [Arguments]    ${truth}    ${kind}    ${frame_size}    ${profile}    &{options}
-    Wait Until Keyword Succeeds    ${ATTEMPTS}    5 s
-    ...    Policer Is Found Once    ${truth}    ${kind}    ${frame_size}    ${profile}    &{options}
+    Retry Until Its DUT Has A CPU
+    ...    Policer Is Found Once
+    ...    ${truth}
+    ...    ${kind}
+    ...    ${frame_size}
+    ...    ${profile}
+    ...    &{options}
 
 Policer Is Found Once
     [Documentation]    Searches, and accounts for a trial's frames.

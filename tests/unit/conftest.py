@@ -10,6 +10,7 @@ from tempfile import TemporaryDirectory
 from typing import NamedTuple
 
 import pytest
+from added_packages import put_package
 from set_up import lasting_lab, netns_lab  # noqa: F401 (fixtures)
 
 from lossratio.commands.main import main
@@ -66,14 +67,9 @@ def install_package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable
 
     def install(name: str, entry_points: Mapping[str, Sequence[str]], **modules: str) -> None:
         site = tmp_path / "site-packages"
-        metadata = site / f"{name}-1.0.dist-info"
-        metadata.mkdir(parents=True)
-        (metadata / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\n")
-        lines = [line for group, entries in entry_points.items() for line in (f"[{group}]", *entries)]
-        (metadata / "entry_points.txt").write_text("\n".join(lines))
-        for module, source in modules.items():
+        put_package(site, name, entry_points, **modules)
+        for module in modules:
             monkeypatch.delitem(sys.modules, module, raising=False)
-            (site / f"{module}.py").write_text(source)
         monkeypatch.syspath_prepend(site)
 
     return install

@@ -78,14 +78,19 @@ class NetnsLab:
 
     def close(self) -> None:
         """Kills what `popen` started, and takes the namespaces down."""
-        for process in self._processes:
+        self.end_processes()
+        for namespace in (*self._namespaces.values(), self._holder):
+            namespace.communicate()
+
+    def end_processes(self, but: int = 0) -> None:
+        """Kills what `popen` started, but the first processes."""
+        for process in self._processes[but:]:
             process.kill()
             process.wait()
             for stream in filter(None, (process.stdin, process.stdout, process.stderr)):
                 with suppress(BrokenPipeError):
                     stream.close()
-        for namespace in (*self._namespaces.values(), self._holder):
-            namespace.communicate()
+        del self._processes[but:]
 
     def namespace(self, name: str) -> str:
         """Adds a namespace, without IPv6 chatter on links that are added later."""

@@ -19,6 +19,17 @@ from lossratio.topology import Interface, Node
 
 SSHD = shutil.which("sshd", path="/usr/sbin:/usr/local/sbin:/usr/bin") or ""
 needs_sshd = [pytest.mark.netns, pytest.mark.skipif(not SSHD, reason="no sshd on this machine")]
+RELAY = """
+import os, select, socket, sys
+far = socket.create_connection((sys.argv[1], int(sys.argv[2])))
+while True:
+    for ready in select.select([0, far], [], [])[0]:
+        data = os.read(ready if ready == 0 else far.fileno(), 65536)
+        if not data:
+            raise SystemExit
+        far.sendall(data) if ready == 0 else os.write(1, data)
+"""
+"""A program that is a `ProxyCommand`: it connects its own input and output with a host and a port."""
 
 
 def make_key(path, kind="ed25519", passphrase=""):

@@ -77,7 +77,6 @@ VPP = "host: dut1.example\n    vpp: {driver: rdma}"
         ("{kind: trex,", "{kind: trex, pin_cores: true,", 7, "'pin_cores' needs two or more cores"),
         ("{kind: trex,", "{kind: trex, tx_desc: 65536,", 7, "tx_desc"),
         ("{kind: trex,", "{kind: trex, rpc_port: 4500,", 7, "'rpc_port' and 'publisher_port' must differ"),
-        ("{kind: trex,", "{kind: trex, self_test: none.yaml,", 7, "none.yaml"),
         (
             "host: dut1.example",
             "host: dut1.example\n    host_key: ssh-rsa none",

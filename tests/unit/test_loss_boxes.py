@@ -139,6 +139,26 @@ def search(frames, makers, seed):
     return loss_places(lab.trials, bounds)
 
 
+def test_where_the_bounds_lost_too_few_frames_larger_losses_tell_the_flows():
+    frames, makers, words = BOXES["5 of 8 queues"]
+    lab = Lab(frames, seed=1)
+    for load in (8000.0, 6000.0, 4220.0, 4220.0):
+        lab.trial(load, 0.5, *(make(lab.order) for make in makers))
+    assert sum(trial.lost_frames for trial in lab.trials if trial.load_per_interface_fps == 4220.0) < 100
+    places = loss_places(lab.trials, [4220.0])
+    (told, _) = (sentence for sentence in places.sentences if " of 254 flows" in sentence)
+    assert words in told
+    assert "(at 6.0000 kfps to 8.0000 kfps; " in told
+
+
+def test_a_heavy_overload_tells_no_flows():
+    frames, makers, _ = BOXES["5 of 8 queues"]
+    lab = Lab(frames, seed=1)
+    for load in (40_000.0, 30_000.0, 4220.0, 4220.0):
+        lab.trial(load, 0.5, *(make(lab.order) for make in makers))
+    assert not any(one.kind == "flows" for one in loss_places(lab.trials, [4220.0]).patterns)
+
+
 @pytest.mark.parametrize("way", [mrr, search])
 def test_ten_of_twelve_boxes_are_told_rightly(way):
     missed = []

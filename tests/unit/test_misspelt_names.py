@@ -9,7 +9,7 @@ from click.testing import CliRunner
 
 from lossratio import open_testbed
 from lossratio.commands.main import commands
-from lossratio.errors import LossRatioError, SearchError
+from lossratio.errors import LossRatioError, ProfileError, SearchError
 from lossratio.keywords.measurements import request_of
 from lossratio.keywords.session import Session
 from lossratio.measurements.confirmation import ConfirmationRequest
@@ -30,6 +30,25 @@ nodes:
   DUT1: {type: DUT, interfaces: {p0: {name: d, link: a}}}
 zzz: 1
 """
+
+
+@pytest.mark.parametrize(
+    ("words", "instead"),
+    [
+        (["run", "--any-of", "x"], "--any-of was removed: give --topology several times."),
+        (["lab", "matrix"], "It was removed: write your testbeds into the matrix of your CI system's file."),
+    ],
+)
+def test_what_was_removed_is_answered_with_what_takes_its_place(words, instead, lossratio):
+    status, _, err = lossratio(*words)
+    assert status == 2
+    assert instead in err
+
+
+@pytest.mark.parametrize("profile", ["", "None"])
+def test_an_empty_profile_is_named_as_empty(profile):
+    with pytest.raises(ProfileError, match=r"^The profile is empty\. Name one, or leave the argument out\.$"):
+        request_of(Session(None, None), MrrRequest, "64B", profile, {})
 
 
 @pytest.mark.parametrize(

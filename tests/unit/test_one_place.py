@@ -15,6 +15,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+from added_packages import put_package
 
 import lossratio
 
@@ -114,12 +115,9 @@ def seen(tmp_path_factory):
     insert(bridge, "    vxlan: bool = False\n", OPTION.rstrip("\n") + "\n")
     insert(bridge, "ip link set dev {{ dut.stem }} up\n", ITS_CHANGE)
     (library / "measurements" / f"{IN_THE_HOUSE}.py").write_text(KIND.replace("NAME", IN_THE_HOUSE))
-    (directory / f"{OF_A_PACKAGE}.py").write_text(KIND.replace("NAME", OF_A_PACKAGE))
-    metadata = directory / f"{OF_A_PACKAGE}-1.0.dist-info"
-    metadata.mkdir()
-    (metadata / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {OF_A_PACKAGE}\nVersion: 1.0\n")
     entry = f"{OF_A_PACKAGE} = {OF_A_PACKAGE}:{OF_A_PACKAGE}"
-    (metadata / "entry_points.txt").write_text(f"[lossratio.measurement]\n{entry}\n")
+    text = KIND.replace("NAME", OF_A_PACKAGE)
+    put_package(directory, OF_A_PACKAGE, {"lossratio.measurement": [entry]}, **{OF_A_PACKAGE: text})
     command = [sys.executable, __file__, str(directory / "work")]
     environment = {**os.environ, "PYTHONPATH": str(directory)}
     done = subprocess.run(command, env=environment, cwd=ROOT, capture_output=True, text=True, check=False)

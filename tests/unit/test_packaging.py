@@ -17,9 +17,9 @@ import pytest
 
 import lossratio
 from lossratio.dut.xdp import pack_device
+from lossratio.nodes import pack_program
 from lossratio.results.identity import suite_identity
 from lossratio.shipped import SUITES
-from lossratio.testbed.reservation.lease import pack_keeper
 from lossratio.traffic.client import pack_agent
 
 pytestmark = pytest.mark.whole
@@ -191,9 +191,10 @@ def test_files_that_import_a_library_under_the_gpl_may_be_used_under_it():
 
 def test_files_that_are_sent_to_nodes_name_their_licence():
     # REUSE.toml stays behind.
-    packed = [pack_agent(), pack_device(), pack_keeper()]
+    keeper = pack_program("testbed/reservation/keeper", "lossratio-keeper", "main")
+    packed = [pack_agent(), pack_device(), keeper]
     texts = (path.read_text() for path in (ROOT / "libraries").rglob("*.py"))
-    assert sum(len(re.findall(r"return pack_program\(", text)) for text in texts) == len(packed)
+    assert sum(len(re.findall(r"(return|=) pack_program\(", text)) for text in texts) == len(packed)
     sources = {name: text for program in packed for name, text in program.sources.items() if not name.endswith(".o")}
     assert len(sources) > 50
     lacking = [

@@ -22,7 +22,7 @@ from lossratio.commands.parameters import (
     option,
 )
 from lossratio.exit_status import ExitStatus
-from lossratio.input_file import shell_word
+from lossratio.input_file import check_directory, shell_word
 
 if TYPE_CHECKING:
     from lossratio.measurements.open_testbed import OpenTestbed
@@ -266,8 +266,6 @@ def _check_files(save: Path | None, output: Path | None, resume: Path | None) ->
         raise click.UsageError(f"There is no run to continue in {resume}: it has no {_TOPOLOGY}.")
     if output is None:
         return
-
-    from lossratio.runs import check_directory
 
     check_directory(output, "--output")
     # A run that measured nothing leaves at most the topology file.

@@ -28,6 +28,7 @@ from lossratio.commands.parameters import (
 )
 from lossratio.errors import BuildError
 from lossratio.exit_status import ExitStatus
+from lossratio.input_file import check_directory
 
 if TYPE_CHECKING:
     from lossratio import builds
@@ -108,7 +109,7 @@ class _Measured:
     def bench(self) -> builds.BuildBench | builds.TrialBench:
         """Sets builds up, and measures them."""
         from lossratio import builds
-        from lossratio.runs import RunRequest, check_directory
+        from lossratio.runs import RunRequest
 
         check_directory(self.output, "--output")
         if bool(self.suites) is (self.in_place is not None):

@@ -13,6 +13,7 @@ import click
 from lossratio.commands.parameters import FRAME_RATE, argument, command, option
 from lossratio.commands.run import VERBOSE, VERBOSE_RULES, show_problems
 from lossratio.exit_status import ExitStatus
+from lossratio.input_file import check_directory
 
 if TYPE_CHECKING:
     from lossratio.runs import RunOutcome, RunRequest
@@ -43,7 +44,7 @@ def demo(
 
     Exit status: as for `lossratio run`.
     """
-    from lossratio.runs import RunRequest, check_directory
+    from lossratio.runs import RunRequest
 
     check_directory(output or Path("results"), "--output")
     robot_options = (
@@ -167,9 +168,6 @@ def self_test(
     max_load: float | None = option(
         "The largest load to try, e.g. '1 Mfps'.", metavar="RATE", type=FRAME_RATE
     ),
-    record: Path | None = option(
-        "Write the limits to this file. A topology file can name it as its generator's 'self_test'."
-    ),
     output: Path = option(
         "Directory for the results.", default=Path("results/self-test"), metavar="DIR"
     ),
@@ -181,7 +179,6 @@ def self_test(
     from lossratio.measurements import Progress, TestPlace
     from lossratio.measurements.self_test import SelfTestRequest, check_cable, find_tester_limit
     from lossratio.results import RunDirectory, TestIdentity
-    from lossratio.runs import check_directory
     from lossratio.testbed import open_testbed
     from lossratio.topology import load_topology
     from lossratio.traffic import load_profile
@@ -203,10 +200,6 @@ def self_test(
             place = TestPlace(
                 TestIdentity(name=f"self-test {traffic.frame_size}", suite=""), RunDirectory(output)
             )
-            request = SelfTestRequest(profile=traffic, max_load=max_load, record=record)
+            request = SelfTestRequest(profile=traffic, max_load=max_load)
             click.echo(find_tester_limit(testbed, request, place, tell))
-    if record is None:
-        click.echo(
-            "To use this limit, repeat with --record FILE, and set the generator's 'self_test' to FILE in the "
-            "topology file."
-        )
+    click.echo("To use a limit, set the generator's 'max_rate' to it in the topology file.")

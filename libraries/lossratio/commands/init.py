@@ -12,7 +12,7 @@ import yaml
 from lossratio.commands.parameters import FRAME_RATE, LocalPath, OneOf, argument, command
 from lossratio.dut import BLACK_BOX, CABLE, dut_kinds
 from lossratio.errors import TopologyError
-from lossratio.input_file import shell_word
+from lossratio.input_file import check_directory, shell_word
 from lossratio.topology import is_interface_name, load_topology
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*$")
@@ -29,8 +29,6 @@ def init(
 
     It asks a few questions. Press Enter to accept the answer in brackets.
     """
-    from lossratio.runs import check_directory
-
     check_directory(directory, "lossratio init")
     name = _ask("Name of the testbed", "lab1", _NAME.match, "letters, digits, '_', '.' and '-'")
     files_of_lab = tuple(directory / f"{name}{end}" for end in (".yaml", ".robot", "-job.yaml"))
@@ -42,7 +40,6 @@ def init(
     tg |= _asked_generator(is_local)
     dut, kind, ends = _asked_device(is_local)
     options = ""
-    job = _job(name)
     if is_local and kind == _POLICED:
         # Without the policer, the generator reaches its limit before the bridge does, and the search has no upper
         # bound.
@@ -57,7 +54,7 @@ def init(
     texts = (
         yaml.safe_dump(topology, sort_keys=False, width=120),
         _suite(name, kind, options),
-        yaml.safe_dump(job, sort_keys=False, width=120),
+        yaml.safe_dump(_job(name), sort_keys=False, width=120),
     )
     directory.mkdir(parents=True, exist_ok=True)
     for file, text in zip(files_of_lab, texts, strict=True):

@@ -27,7 +27,7 @@ from lossratio.errors import FREE_SPACE, LossRatioError
 from lossratio.exit_status import MEANINGS, ExitStatus, status_of_error
 from lossratio.input_file import shown_name, way_to_read
 from lossratio.plugins import distribution_of, not_installed, plugin_group
-from lossratio.shipped import did_you_mean, nearest
+from lossratio.shipped import REMOVED, did_you_mean, nearest
 from lossratio.units import printable
 from lossratio.version import __version__
 
@@ -329,6 +329,9 @@ def _in_plain_words(error: click.ClickException) -> click.ClickException:
         return error
     if _NUMBER.match(error.option_name):
         said = f"{error.option_name} was taken for an option. If it is a file, write ./{error.option_name}."
+        return click.UsageError(said, error.ctx)
+    if error.option_name in REMOVED:
+        said = f"{error.option_name} was removed: {REMOVED[error.option_name]}."
         return click.UsageError(said, error.ctx)
     meant = nearest(error.option_name, error.possibilities or ())
     near = None if meant is None else [meant]

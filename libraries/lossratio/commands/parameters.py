@@ -189,11 +189,6 @@ class OneOf(click.Choice):  # type: ignore[type-arg]
             self.fail(f"must be {' or '.join(words)}, not {shown_value(value)}.{meant}", param, ctx)
 
 
-def _is_utf8(text: str) -> bool:
-    """Whether a word of the command line is UTF-8. Python shows other bytes as halves of surrogate pairs."""
-    return not re.search("[\ud800-\udfff]", text)
-
-
 def _check_path(
     kind: click.ParamType,  # type: ignore[type-arg]
     value: Any,
@@ -292,7 +287,8 @@ class _NotBlank(click.Parameter):
         if is_blank and value != self.default:
             way = "Give a value." if self.required else "Give a value, or leave it out."
             raise click.BadParameter(f"it is empty. {way}", ctx=ctx, param=self)
-        if any(isinstance(text, str) and not _is_utf8(text) for text in given):
+        # Python shows bytes that are not UTF-8 as halves of surrogate pairs.
+        if any(isinstance(text, str) and re.search("[\ud800-\udfff]", text) for text in given):
             raise click.BadParameter(
                 "it has bytes that are not UTF-8. Write it in UTF-8.", ctx=ctx, param=self
             )

@@ -94,7 +94,7 @@ def check(
 
     topology = load_topology(file)
     paths = topology.paths(chosen.links, duts=chosen.duts, nic=chosen.nic)
-    problems = list(_problems(file, topology, paths))
+    problems = list(_problems(topology, paths))
     if problems:
         raise TopologyError(
             "\n".join(describe_problem(file, where, text) for where, text in problems)
@@ -129,7 +129,7 @@ def down(name: str | None = argument()) -> None:
         click.echo("No testbed is up." if name is None else f"No testbed {name} is up.")
 
 
-def _problems(file: Path, topology: Topology, paths: Sequence[TrafficPath]) -> Iterator[Problem]:
+def _problems(topology: Topology, paths: Sequence[TrafficPath]) -> Iterator[Problem]:
     """Finds everything in the file that would make the set-up of a measurement fail, on any of these paths."""
     wired = [
         port
@@ -161,11 +161,6 @@ def _problems(file: Path, topology: Topology, paths: Sequence[TrafficPath]) -> I
                 testbeds.check_sut_model(node.sut)
             except ValueError as error:
                 yield ("nodes", name, "sut"), str(error)
-
-    try:
-        testbeds.own_record(topology, file)
-    except TopologyError as error:
-        yield ("nodes", topology.tg_name, "generator", "self_test"), str(error)
 
 
 def _connect(topology: Topology, chosen: _Paths) -> None:

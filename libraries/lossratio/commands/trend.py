@@ -67,10 +67,6 @@ def _pattern(text: str) -> Any:
     return option(text, default="*", show_default=False, metavar="PATTERN")
 
 
-def _runs_to_add() -> Any:
-    return option("First add the run in DIR to HISTORY.", "--add", metavar="DIR")
-
-
 def _opened(history: str, runs: Sequence[Path]) -> histories.History:
     if histories.is_url(history) and runs:
         raise click.UsageError(
@@ -86,7 +82,7 @@ def _opened(history: str, runs: Sequence[Path]) -> histories.History:
 def trend(
     history: str = argument(),
     *,
-    runs: tuple[Path, ...] = _runs_to_add(),
+    runs: tuple[Path, ...] = option("First add the run in DIR to HISTORY.", "--add", metavar="DIR"),
     testbed: str | None = option("Only this testbed.", metavar="NAME"),
     test: str = _pattern("Only tests with matching full names, e.g. '*64B*'."),
     quantity: str = _pattern(ONLY_QUANTITY),

@@ -4,6 +4,7 @@ from .catalogue import (
     Catalogue as Catalogue,
     SuiteExpander as SuiteExpander,
     twin_tags as twin_tags,
+    value_of as value_of,
 )
 from .course import measured as measured
 from .library import LossRatio as LossRatio

@@ -1,6 +1,7 @@
 """Expands suites: each test becomes one test per frame size, number of cores and NIC model."""
 
 import re
+import sys
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import product
@@ -8,7 +9,9 @@ from pathlib import Path
 
 from robot.api import SuiteVisitor
 from robot.errors import DataError
+from robot.run import RobotFramework
 from robot.running import TestCase, TestSuite, Var
+from robot.utils import eq
 from robot.variables import Variables
 
 from lossratio.checked_arguments import shortened, shown_value
@@ -70,7 +73,8 @@ class Catalogue(SuiteVisitor):  # type: ignore[misc]
     the TG alone, with ``-tg`` in their names and the tag ``trex``, as in CSIT.
 
     Variables in names, tags and the arguments of the suite's set-up are replaced as Robot Framework itself replaces
-    them. So a suite also runs without this modifier: once, with the variables' values.
+    them. So a suite also runs without this modifier: once, with the variables' values. If the command line of Robot
+    Framework sets ``FRAME_SIZE`` or ``CORES``, these values replace the suites' own.
 
     A wrong argument, or a wrong value in a suite, is one error, and no test runs. Otherwise, Robot Framework would run
     the suites unexpanded.
@@ -88,7 +92,7 @@ class Catalogue(SuiteVisitor):  # type: ignore[misc]
         self._expander: SuiteExpander | None = None
         self._problem = ""
         try:
-            given = _by_name(list(map(str, arguments)))
+            given = {**_of_command_line(), **_by_name(list(map(str, arguments)))}
             _check_values(given)
             self._expander = SuiteExpander(**given)
         except (LossRatioError, ValueError) as error:
@@ -108,6 +112,25 @@ class Catalogue(SuiteVisitor):  # type: ignore[misc]
         suite.tests.clear()
         suite.suites.clear()
         raise DataError(problem)
+
+
+def value_of(name: str, variables: Sequence[str]) -> str | None:
+    """The value of a variable among those of a command line, e.g. ``FRAME_SIZE:64B``; None: it is not there."""
+    given = [word.partition(":") for word in variables]
+    same = [value for word, _, value in given if eq(word, name, ignore="_")]
+    return same[-1] if same else None
+
+
+def _of_command_line() -> dict[str, str]:
+    """The arguments that variables on the command line of Robot Framework mean; none if another program runs it."""
+    if "robot" not in Path(sys.argv[0]).parts[-2:]:
+        return {}
+    options, _ = RobotFramework().parse_arguments(sys.argv[1:])
+    values = {
+        argument: value_of(name, options["variable"])
+        for name, argument in (("FRAME_SIZE", "frame_sizes"), ("CORES", "cores"))
+    }
+    return {argument: value for argument, value in values.items() if value is not None}
 
 
 def _by_name(arguments: Sequence[str]) -> dict[str, str]:

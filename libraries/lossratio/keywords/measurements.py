@@ -17,7 +17,7 @@ from robot.api.deco import keyword
 from robot.libraries.BuiltIn import BuiltIn
 
 from lossratio.checked_arguments import shown_value
-from lossratio.errors import ReportError, SearchError, UnknownArgumentError
+from lossratio.errors import ProfileError, ReportError, SearchError, UnknownArgumentError
 from lossratio.keywords.arguments import FrameRate, FrameSize, Share, seconds
 from lossratio.keywords.course import describe_profile, measured
 from lossratio.keywords.groups import Keywords
@@ -63,7 +63,7 @@ def asks(request: type[Request], without: str = "") -> Callable[[FunctionT], Fun
     fields = {
         name: field for name, field in _fields_for_suites(request).items() if name not in left_out
     }
-    types = {name: _type_of(field) for name, field in fields.items()}
+    types = {name: _robot_type(field.annotation, field.metadata) for name, field in fields.items()}
     types |= {"bidirectional": bool, **({} if "warm_up" in request.unused else _WARM_UP)}
     defaults = {name: field.default for name, field in fields.items()}
     for name, field in fields.items():
@@ -119,11 +119,6 @@ def _with_default(text: str) -> str:
     return re.sub(r"[;.] None: ", ". Default: ", " ".join(text.split()))
 
 
-def _type_of(field: FieldInfo) -> Any:
-    """The type of a field for Robot Framework, without None."""
-    return _robot_type(field.annotation, field.metadata)
-
-
 def _robot_type(annotation: Any, metadata: Iterable[Any] = ()) -> Any:
     """The keyword argument type, in which users may write the unit, for a type with a unit; without None."""
     if get_origin(annotation) in (Union, UnionType):
@@ -150,6 +145,8 @@ def request_of(
         SearchError: If the request has no argument with one of these names, or needs a throughput that is not known.
         UnknownArgumentError: If the text of the profile names an argument that there is not.
     """
+    if profile in ("", str(None)):
+        raise ProfileError("The profile is empty. Name one, or leave the argument out.")
     name, is_named, _ = profile.partition("=")
     if is_named and name.isidentifier():
         # If a keyword does not have a named argument, Robot Framework passes it as a positional argument.

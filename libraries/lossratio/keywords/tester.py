@@ -36,12 +36,12 @@ class TesterKeywords(Keywords):
         RFC 9971 recommends the limit as the maximum load.
 
         ``max_load`` is the first load of the search; by default, it is what the links and NICs can carry. If the
-        generator of a topology names the file ``record`` as its ``self_test``, the limit is the maximum load of its
-        searches, and a search with a larger one warns.
+        limit is the ``max_rate`` of the generator in the topology file, it is the maximum load of searches, and a
+        search with a larger one warns.
 
         | `Set Up Testbed`    local-cable
-        | ${test} =    `Find Tester Limit`    frame_size=64B    record=topologies/local.self-test.yaml
-        | Log    ${test.limit.max_load}
+        | ${test} =    `Find Tester Limit`    frame_size=64B
+        | Log    ${test.max_load}
         """
         request = request_of(self.session, SelfTestRequest, frame_size, profile, fields)
         place = self.session.place(None)

@@ -59,12 +59,6 @@ class LossAtLoad(Record):
     unsent_frames: FrameCount | None
     """Frames that the generator could not send, in all directions; they are not lost. None: not counted."""
 
-    @property
-    def unsent_share(self) -> float:
-        """The share of the frames that the generator could not send."""
-        unsent = self.unsent_frames or 0
-        return unsent / max(1, (self.sent_frames or 0) + unsent)
-
 
 class FrameLoss(Record):
     """Frame loss rate over load."""
@@ -219,8 +213,6 @@ def _found(result: FrameLossResult) -> Iterator[str]:
     load = load_in_words(most.load.per_interface_fps, sums, frames_in_words(result.conditions))
     offered = f"the maximum load of {load}"
     offered += in_trials_of(result.trials)
-    if most.unsent_share:
-        offered += f" (the generator left {format_ratio(most.unsent_share)} unsent)"
     smallest = list(takewhile(lambda loss: not loss.frame_loss_ratio, reversed(loads[1:])))
     if not most.frame_loss_ratio and len(smallest) < len(loads) - 1:
         yield f"Frame loss rate: no frame is lost at {offered}, but frames are missing at smaller loads."
@@ -235,7 +227,7 @@ def _found(result: FrameLossResult) -> Iterator[str]:
         yield f"Frame loss rate: no frame is lost at {offered}{below}."
         return
 
-    of_sent = " sent" if most.unsent_share else ""
+    of_sent = " sent" if most.unsent_frames else ""
     share = f"{format_ratio(most.frame_loss_ratio)} of the frames{of_sent}"
     are_lost = are_lost_in_words(result.trials[:1])
     yield f"Frame loss rate: {share} {are_lost} at {offered}{below}."

@@ -225,16 +225,10 @@ def _found(result: MrrResult) -> Iterator[str]:
         return
 
     lost = f"{format_ratio(mrr.loss_ratio_of_sent)} of the frames sent {are_lost_in_words(result.trials)}"
-    unsent = mrr.unsent_frames or 0
-    left = ""
-    if unsent:
-        share = unsent / (unsent + (mrr.sent_frames or 0))
-        left = f", and the generator left {format_ratio(share)} unsent"
-
     if mrr.lost_frames == 0:
-        yield f"{found}: no frame is lost{left}; the SUT may forward more."
+        yield f"{found}: no frame is lost; the SUT may forward more."
     else:
-        yield f"{found}: {lost}{left}."
+        yield f"{found}: {lost}."
 
 
 @numbers
@@ -305,6 +299,20 @@ def _below_throughput(result: MrrResult, results: Sequence[TestResult]) -> Itera
             return
 
 
+@doubt(
+    NoteKind.MEMORY,
+    "Every trial lost frames, although the device passed shorter trials at this load before, and lost none.",
+)
+def _used_up(result: MrrResult) -> Iterator[str]:
+    """The device loses frames at a load that it passed before the first trial."""
+    lost = [trial.missing.lost_by_sut for trial in result.evidence]
+    if result.passed_before is not None and lost and all(lost):
+        yield (
+            f"each trial lost frames. But {result.passed_before}: look for what is used up, such as credits, a table "
+            "or a license, or for a buffer that shorter trials do not fill"
+        )
+
+
 ResultT = TypeVar("ResultT", bound=measurements.FoundResult)
 
 
@@ -358,7 +366,7 @@ class MrrView(MaximumRateView[MrrResult]):
     quantity = "MRR"
     value_fields = MappingProxyType({"value": "mean", "deviation": "stdev"})
     value_name = "mean of an MRR with its standard deviation"
-    rules = (_found, _numbers, _below_throughput, _caveat, *USUAL)
+    rules = (_found, _numbers, _below_throughput, _used_up, _caveat, *USUAL)
 
     def received(self, found: Mrr) -> dict[str, Any]:
         """Frames and bits per second."""

@@ -12,8 +12,8 @@ from types import NoneType
 from typing import TYPE_CHECKING, Any, NoReturn, SupportsIndex
 
 from lossratio.checked_arguments import require_types, shown_value
-from lossratio.errors import LossRatioError, ProfileError
-from lossratio.input_file import is_url, shown_name
+from lossratio.errors import FREE_SPACE, LossRatioError, ProfileError, storing
+from lossratio.input_file import is_url, require_writable, shown_name
 from lossratio.measurements.measure import RequestedKind, check_callback
 from lossratio.measurements.measurement import TestPlace
 from lossratio.results import RunDirectory, TestIdentity, TestResult, installed_kinds, result_name
@@ -273,6 +273,10 @@ def open_testbed(
         raise LossRatioError(
             f"results: {shown_name(results)} is a URL. Give a directory on this machine."
         )
+    with storing(
+        f"write to {shown_name(results)}", f"{FREE_SPACE}, or give another directory as results."
+    ):
+        require_writable(Path(results))
     return OpenTestbed(Path(topology), Path(results), earlier, dut, _options(options), settings)
 
 

@@ -9,8 +9,8 @@ from pathlib import Path
 from types import NoneType
 from typing import TYPE_CHECKING, Any, NoReturn, SupportsIndex
 from lossratio.checked_arguments import require_types, shown_value
-from lossratio.errors import LossRatioError, ProfileError
-from lossratio.input_file import is_url, shown_name
+from lossratio.errors import FREE_SPACE, LossRatioError, ProfileError, storing
+from lossratio.input_file import is_url, require_writable, shown_name
 from lossratio.measurements.measure import RequestedKind, check_callback
 from lossratio.measurements.measurement import TestPlace
 from lossratio.results import RunDirectory, TestIdentity, TestResult, installed_kinds, result_name

@@ -16,8 +16,9 @@ from lossratio.measurements.throughput import (
 )
 from lossratio.mlrsearch import SearchGoal
 from lossratio.results import LoadOrigin
-from lossratio.testbed import Testbed, TesterLimit, load_limits
+from lossratio.testbed import Testbed, load_limits
 from lossratio.topology import Topology, TrafficPath
+from lossratio.traffic import TrafficProfile
 
 TESTER = SearchGoal(0.0, 0.0, 1.0, 5.0, 0.02, 1.0, name="tester")
 """Five trials of one second. In each of them, every frame must be sent in time and come back."""
@@ -33,24 +34,24 @@ class SelfTestRequest(SearchRequest):
 
     goals: Annotated[tuple[SearchGoal, ...], BeforeValidator(tuple), NOT_IN_FILES] = (TESTER,)
     """The search goal."""
-    record: Annotated[Path | None, NOT_IN_FILES] = None
-    """File to which the limit is written, so that topology files can name it; None: no file."""
 
 
 @dataclass(frozen=True)
 class SelfTest:
     """The outcome of a self-test."""
 
-    limit: TesterLimit
-    """The limit, on the safe side of the relevant lower bound."""
+    max_load: float
+    """The limit in frames per second per interface, on the safe side of the relevant lower bound."""
+    profile: TrafficProfile
+    """The traffic."""
     result: ThroughputResult
     """The search, as in its result file."""
 
     def __str__(self) -> str:
-        ways = "both ways" if self.limit.bidirectional else "one way"
+        ways = "both ways" if self.profile.bidirectional else "one way"
         return (
-            f"the tester sends and receives all of {self.limit.max_load:,.0f} fps per interface "
-            f"(frames of {self.limit.frame_size}, {ways})"
+            f"the tester sends and receives all of {self.max_load:,.0f} fps per interface "
+            f"(frames of {self.profile.frame_size}, {ways})"
         )
 
 
@@ -88,17 +89,7 @@ def find_tester_limit(
     scale = 10.0 ** (math.floor(math.log10(bound.per_interface_fps)) - _DIGITS + 1)
     # A bound with so few digits stays as it is, although the quotient may be slightly below a whole number.
     steps = math.floor(bound.per_interface_fps / scale * (1.0 + 1e-12))
-    limit = TesterLimit(
-        frame_size=request.profile.frame_size,
-        bidirectional=request.profile.bidirectional,
-        links=testbed.request.links,
-        max_load=steps * scale,
-        profile=request.profile.name,
-        measured=result.started.isoformat(timespec="seconds"),
-    )
-    if request.record is not None:
-        limit.write(request.record, str(result.conditions.generator["kind"]))
-    return SelfTest(limit, result)
+    return SelfTest(steps * scale, request.profile, result)
 
 
 def check_cable(file: Path, topology: Topology, path: TrafficPath) -> None:

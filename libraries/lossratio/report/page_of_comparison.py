@@ -77,6 +77,11 @@ def _notes(row: ComparedQuantity) -> Iterator[str]:
             yield f"doubt: {side}, {count} of {len(findings)}: {kind}"
 
 
+def _has_doubts(row: ComparedQuantity) -> bool:
+    """Whether there is a doubt about a value of A or B."""
+    return any(finding.doubts for _, findings in row.sides for finding in findings)
+
+
 def _verdict(row: ComparedQuantity) -> str:
     """The verdict with its notes, as markup."""
     return drawing.verdict(_kind(row), row.verdict.value, _notes(row))
@@ -114,6 +119,7 @@ _IN_SECTION: Mapping[str, Callable[[Any], Any]] = {
     "words": quantity_in_words,
     "kind": _kind,
     "notes": _notes,
+    "has_doubts": _has_doubts,
 }
 
 

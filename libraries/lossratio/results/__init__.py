@@ -108,6 +108,7 @@ from lossratio.results.offered import (
     against_stalls as against_stalls,
     load_in_words as load_in_words,
     offered_in as offered_in,
+    offered_in_words as offered_in_words,
     unsent_share as unsent_share,
 )
 from lossratio.results.pictures import Picture as Picture

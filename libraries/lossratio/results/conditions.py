@@ -209,7 +209,7 @@ class LoadOrigin(str, Enum):
     """The origin of the maximum load."""
 
     GENERATOR = "generator"
-    """The maximum that the generator can send, from its self-test without a SUT or from the topology file."""
+    """The maximum that the generator can send, from the topology file."""
     LINK = "link"
     """The maximum that the slowest link can carry."""
     NIC = "nic"
@@ -224,8 +224,8 @@ class MaxLoad(Record):
     rate: Rate
     """The load."""
     origin: LoadOrigin
-    """Origin of the load: ``generator`` (its self-test, or the topology file), ``link`` (its speed), ``nic`` (the limit
-    of its model) or ``given`` (by the test)."""
+    """Origin of the load: ``generator`` (its ``max_rate``), ``link`` (its speed), ``nic`` (the limit of its model) or
+    ``given`` (by the test)."""
     theoretical_maximum: Rate | None
     """The maximum rate of such frames that the links can carry; None: the speed of the links is not known."""
     limits: tuple[str, ...] = ()

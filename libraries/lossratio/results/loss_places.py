@@ -1,12 +1,13 @@
 """Where the lost frames of a measurement sit: the questions, their tables, and what is said of the answers.
 
-Only trials at the loads that decide are examined, and trials that lost no more than these: in a heavy overload, every
-frame may be lost, whatever else is wrong.
+Only trials at the loads that decide are examined, and trials that lost no more than these. If these lost too few frames
+to show flows or sizes, trials that lost more are asked as well, and the sentence names their loads; but never those of
+a heavy overload, in which every frame may be lost, whatever else is wrong.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -33,7 +34,7 @@ from lossratio.results.loss_words import (
     sizes_in_words,
     whose,
 )
-from lossratio.results.losses import LEVEL, Examined, LossPattern, LossPlaces
+from lossratio.results.losses import LEVEL, Examined, LossPattern, LossPlaces, PatternKind
 from lossratio.results.offered import offered_in
 from lossratio.results.trials import Trial
 from lossratio.trials import most_lost_in_bursts
@@ -42,6 +43,8 @@ _LEAST_EXPLAINED = 0.05
 """Patterns that explain a smaller share of the lost frames are not reported."""
 _AS_MUCH = 1.5
 """Trials that lose at most this many times what the deciding ones lose are examined with them."""
+_MODERATE = 0.5
+"""Trials that lose a larger share are a heavy overload."""
 _DOUBTFUL = 0.05
 """Of a question whose probability of chance is below this, nobody says that nothing was found."""
 _USELESS = 0.25
@@ -49,7 +52,8 @@ _USELESS = 0.25
 _NEARLY_WHOLE = 0.03
 _ALIKE = 0.4
 """How much values may differ, as a share, that count as the same."""
-_OF_LEVELS = ("flows", "sizes", "streams")
+_OF_LEVELS: tuple[PatternKind, ...] = ("flows", "sizes", "streams")
+_OF_EVENTS: tuple[PatternKind, ...] = ("every_nth", "pauses")
 
 
 def loss_places(trials: Sequence[Trial], deciding: Iterable[float] = ()) -> LossPlaces | None:
@@ -62,7 +66,10 @@ def loss_places(trials: Sequence[Trial], deciding: Iterable[float] = ()) -> Loss
         trials: The trials of a measurement.
         deciding: The loads that decide its result; empty: the smallest load at which frames were lost.
     """
-    used = _examined(trials, set(deciding))
+    lossy = [trial for trial in trials if _is_of_sut(trial)]
+    most = _AS_MUCH * _most_lost_at(lossy, set(deciding))
+    used = [trial for trial in lossy if trial.loss_ratio <= most]
+    more = [trial for trial in lossy if most < trial.loss_ratio <= _MODERATE]
     seen = list(seen_in(used))
     tables = list(tables_of(used, seen))
     if not any(table.lost.any() for table in tables):
@@ -70,43 +77,91 @@ def loss_places(trials: Sequence[Trial], deciding: Iterable[float] = ()) -> Loss
 
     ways = [group for _, group in by_direction(seen)]
     asked = len(tables) + 2 * len(ways)
-    answers = [(table, answer(table, asked)) for table in tables]
-    # Of those that divide the frames as well, the one with the fewest members says most.
-    answers.sort(key=_members)
-    of_tables = [_said(*one, used, seen) for one in answers]
+    if more:
+        asked *= 2
+    answers = _answers(tables, asked)
     all_seen = list(seen_in(trial for trial in trials if trial.is_evidence))
     of_events = [pauses_of(own, seen, asked) for own in ways]
     of_events += [every_nth(own, all_seen, asked) for _, own in by_direction(all_seen)]
-    found = [
-        one
-        for one in (*of_tables, *of_events)
-        if one is not None and one.chance < LEVEL and one.explained_ratio >= _LEAST_EXPLAINED
-    ]
+    found = [*_found(answers, used, seen), *_certain(of_events, used)]
+    answered = _nothing_in(answers)
+
+    if more and not any(one.kind in _OF_EVENTS for one in found):
+        names = {one.name for one in answered}
+        unclear = [table.kind for table in tables if table.name not in names]
+        found = [*_of_larger_losses(more, asked, unclear, found), *found]
     patterns = _without_doubles(found)
+
     # One trial says little: whatever hit it may be regular.
     is_clear = len(used) > 1 and bool(seen) and not patterns and not any(map(has_outage, seen))
-    loads = [one.load * one.sent / one.intended for one in offered_in(used) if one.intended]
     # Record: what is known about the places.
     return LossPlaces(
         located_frames=sum(one.losses.lost_frames for one in seen),
         trials=len(used),
         looked_at=asked,
         patterns=patterns,
-        nothing_in=_nothing_in(answers) if is_clear else (),
-        least_offered_per_interface_fps=min(loads, default=None),
-        most_offered_per_interface_fps=max(loads, default=None),
+        nothing_in=answered if is_clear else (),
     )
 
 
-def _examined(trials: Sequence[Trial], deciding: set[float]) -> list[Trial]:
-    """The trials with losses that decide, and those that lost no larger share."""
-    lossy = [trial for trial in trials if _is_of_sut(trial)]
+def _most_lost_at(lossy: Sequence[Trial], deciding: set[float]) -> float:
+    """The largest share lost at the loads that decide, or else at the smallest load with losses."""
     at = [trial for trial in lossy if trial.load_per_interface_fps in deciding]
     if not at:
         least = min((trial.load_per_interface_fps for trial in lossy), default=0.0)
         at = [trial for trial in lossy if trial.load_per_interface_fps == least]
-    most = max((trial.loss_ratio for trial in at), default=0.0)
-    return [trial for trial in lossy if trial.loss_ratio <= _AS_MUCH * most]
+    return max((trial.loss_ratio for trial in at), default=0.0)
+
+
+def _answers(tables: Iterable[Table], asked: int) -> list[tuple[Table, Answer]]:
+    """The answer of each table. Of those that divide the frames as well, the one with the fewest members says most."""
+    answers = [(table, answer(table, asked)) for table in tables]
+    return sorted(answers, key=_members)
+
+
+def _found(
+    answers: Iterable[tuple[Table, Answer]], trials: Sequence[Trial], seen: Sequence[Seen]
+) -> list[LossPattern]:
+    """What answers say of trials."""
+    return _certain((_said(*one, trials, seen) for one in answers), trials)
+
+
+def _certain(found: Iterable[LossPattern | None], trials: Sequence[Trial]) -> list[LossPattern]:
+    """The patterns that are no chance and explain something, with the loads that were offered."""
+    offered = offered_in(trials)
+    loads = [one.load * one.sent / one.intended for one in offered if one.intended]
+    ends = {
+        "least_offered_per_interface_fps": min(loads, default=None),
+        "most_offered_per_interface_fps": max(loads, default=None),
+    }
+    return [
+        one.model_copy(update=ends)
+        for one in found
+        if one is not None and one.chance < LEVEL and one.explained_ratio >= _LEAST_EXPLAINED
+    ]
+
+
+def _of_larger_losses(
+    more: Sequence[Trial], asked: int, unclear: Sequence[PatternKind], found: Sequence[LossPattern]
+) -> Iterator[LossPattern]:
+    """What trials show that lost more than the deciding ones, of questions that too few losses at those leave open.
+
+    Args:
+        more: The trials that lost moderately much.
+        asked: The number of questions.
+        unclear: The questions.
+        found: The answers of the trials that decide. Answers that explain more replace them.
+    """
+    explained = {(one.kind, one.direction): one.explained_ratio for one in found}
+    seen = list(seen_in(more))
+    tables = [
+        table
+        for table in tables_of(more, seen)
+        if table.kind in _OF_LEVELS and table.kind in unclear
+    ]
+    for one in _found(_answers(tables, asked), more, seen):
+        if one.explained_ratio > explained.get((one.kind, one.direction), 0.0):
+            yield one
 
 
 def _is_of_sut(trial: Trial) -> bool:

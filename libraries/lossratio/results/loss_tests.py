@@ -22,6 +22,8 @@ _STRENGTHS = tuple(0.125 * 2.0 ** (step / 2.0) for step in range(15))
 _FEW_LEVELS = 6
 """Up to so many levels, every set of levels counts as a question. Of more levels, one half of the rows chooses the set,
 and the other half proves it."""
+_MANY = 20
+"""Lost frames of a level that show that it is not one of those that lose none."""
 _FEW_TRIALS = 3
 """Fewer trials do not show how much trials differ."""
 _TO_BE_SEEN = 1.5
@@ -226,8 +228,9 @@ def _divided(table: Table) -> Effect | None:
     cut = int(np.argmax(between)) + 1
     if ranked[0] == 0.0 and ranked[cut - 1] > 0.0:
         seldom = of_levels[shares > 0.0]
-        # Formula: the deviation of few losses by chance, so that all that lose something may be one group.
-        if np.var(seldom) <= 2.0 * np.mean(seldom):
+        # Formula: the deviation of few losses by chance, so that all that lose something may be one group. No chance
+        # spares levels if each of the others loses many frames.
+        if np.var(seldom) <= 2.0 * np.mean(seldom) or seldom.min() >= _MANY:
             cut = int(np.argmax(ranked > 0.0))
     members = np.zeros(len(shares), dtype=bool)
     members[order[cut:]] = True

@@ -48,6 +48,17 @@ class LossPattern(Record):
     """The lower end of the interval of 95 % for the difference between these shares, as a ratio."""
     most_difference: float | None = None
     """The upper end, as a ratio."""
+    least_offered_per_interface_fps: float | None = None
+    """The smallest load that was offered in the trials with losses that were examined for it."""
+    most_offered_per_interface_fps: float | None = None
+    """The largest load, likewise."""
+
+    @property
+    def loads_in_words(self) -> str:
+        """The loads of its trials, before the chance; empty: they are not known."""
+        ends = (self.least_offered_per_interface_fps, self.most_offered_per_interface_fps)
+        loads = [format_frame_rate(end) for end in ends if end is not None]
+        return f"at {range_in_words(loads[0], loads[-1])}; " if loads else ""
 
 
 class Examined(Record):
@@ -75,18 +86,13 @@ class LossPlaces(Record):
     """What losses do not seem to depend on. A question that these trials could not have answered is not among them."""
     without_pattern: str | None = None
     """In results of earlier versions: the sentence that there is no pattern."""
-    least_offered_per_interface_fps: float | None = None
-    """The smallest load that was offered in these trials; null: an earlier version did not say it."""
-    most_offered_per_interface_fps: float | None = None
-    """The largest load, likewise."""
 
     @property
     def sentences(self) -> tuple[str, ...]:
         """The statements, with the probability of chance."""
-        loads = self._loads_in_words
         if self.patterns:
             return tuple(
-                f"{pattern.sentence} ({loads}chance: {_in_words(pattern.chance)})"
+                f"{pattern.sentence} ({pattern.loads_in_words}chance: {_in_words(pattern.chance)})"
                 for pattern in self.patterns
             )
         if not self.nothing_in:
@@ -97,13 +103,6 @@ class LossPlaces(Record):
             f"No pattern in {names}, among {self.located_frames:,} lost frames; a difference of "
             f"{format_ratio(most)} would have been seen",
         )
-
-    @property
-    def _loads_in_words(self) -> str:
-        """The loads of the trials, before the chance; empty: they are not known."""
-        ends = (self.least_offered_per_interface_fps, self.most_offered_per_interface_fps)
-        loads = [format_frame_rate(end) for end in ends if end is not None]
-        return f"at {range_in_words(loads[0], loads[-1])}; " if loads else ""
 
 
 def _in_words(chance: float) -> str:

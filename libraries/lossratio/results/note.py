@@ -82,7 +82,7 @@ class NoteKind(str, Enum):
     """Frames came back more than once, changed, truncated, padded or misdelivered; they do not count as received."""
     MEMORY = "memory of the device"
     """The device forwards less right after a trial or a loss than after a rest, and the rests between trials are too
-    short."""
+    short; or less than before the first trial."""
     LOSS_AT_ANY_LOAD = "loss at any load"
     """Trials at small and large loads lose the same, so the load is not the cause."""
     CHANCE = "zone of chance"

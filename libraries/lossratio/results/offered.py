@@ -66,9 +66,20 @@ def load_in_words(load: float, offered: Iterable[Offered], frames: str = "") -> 
     """
     sums = [one for one in sums_by_load(offered) if one.load == load and one.intended]
     share = sums[0].sent / sums[0].intended if sums else 1.0
-    if share >= 1.0 - LEAST_UNSENT:
+    return offered_in_words(share * load, load, frames)
+
+
+def offered_in_words(offered: float, load: float, frames: str = "") -> str:
+    """A load that was offered, with the load that was asked for if it is a different one.
+
+    Args:
+        offered: Frames per second per interface.
+        load: The load that was asked for, in frames per second per interface.
+        frames: The unit, and what the frames are; empty: only the number.
+    """
+    if offered >= (1.0 - LEAST_UNSENT) * load:
         return rate_in_words(load, frames)
-    about = float(f"{share * load:.3g}")
+    about = float(f"{offered:.3g}")
     return f"about {rate_in_words(about, frames)} ({rate_in_words(load)} asked)"
 
 

@@ -2,7 +2,6 @@
 
 import fcntl
 import os
-import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from itertools import chain, count
@@ -15,23 +14,6 @@ RESULTS = Path("results")
 """The folder of runs without a directory of their own."""
 _LOCK_FILE = ".running"
 """In the run's directory while the run's process lives. Hidden files are not sent to an archive."""
-
-
-def check_directory(directory: Path, option: str) -> None:
-    """Checks that a run can write to a directory, and leaves nothing behind.
-
-    Raises:
-        OSError: If it cannot; the message shows the option.
-    """
-    try:
-        # A link to nothing is there, and no directory can take its place.
-        with suppress(FileNotFoundError):
-            os.lstat(directory)
-        there = next(place for place in (directory, *directory.parents) if os.path.lexists(place))
-        tempfile.TemporaryFile(dir=there).close()
-    except OSError as error:
-        why = f"{error.strerror}. Choose another directory: {option} DIR"
-        raise OSError(error.errno, why, str(directory)) from error
 
 
 def new_directory(name: str) -> Path:

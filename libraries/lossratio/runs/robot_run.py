@@ -22,7 +22,7 @@ from robot.utils import normalize, secs_to_timestr, timestr_to_secs
 
 from lossratio.errors import FREE_SPACE, LossRatioError, ReportError, StorageError
 from lossratio.input_file import shell_word
-from lossratio.keywords import LossRatio
+from lossratio.keywords import LossRatio, problem_with_variable, value_of
 from lossratio.report import PAGE, PAGE_VARIABLE, write_reports
 from lossratio.results import identity_of
 from lossratio.runs.console import OWN_CONSOLE, Console, wants_own_console
@@ -88,10 +88,17 @@ class RunRequest:
     """Name of its directory in ``results``; empty: the testbed's name and the time."""
 
     def variable(self, name: str) -> str | None:
-        """The value of a variable among the options, as it is written there; None: it is not there."""
-        words = (word.removeprefix("--variable=") for word in self.robot_options)
-        given = [word.partition(":") for word in words]
-        return next((value for word, _, value in reversed(given) if word == name), None)
+        """The value of a variable among the options, argument files included; None: it is not there.
+
+        Raises:
+            RobotOptionsError: As `robot_command`; or if no suite can read the value.
+        """
+        options, _ = self.robot_command([Path()])
+        value = value_of(name, options.get("variable", ()))
+        problem = value and problem_with_variable(name, value)
+        if problem:
+            raise RobotOptionsError(f"--variable {name}:{value}: {problem}")
+        return value
 
     def robot_command(self, suites: Sequence[Path]) -> tuple[dict[str, Any], list[str]]:
         """Options by long name without dashes, as `robot.run` takes them, argument files included; and the suites.
@@ -265,11 +272,10 @@ def run_robot(
     Raises:
         StorageError: If Robot Framework's output cannot be written. All trials are kept.
     """
-    files = _Files()
     verdicts = VerdictListener(directory)
     # The page is written below, after Robot Framework has ended.
     ours = {**variables, PAGE_VARIABLE: "lossratio run"}
-    own_listeners = [*listeners, files, verdicts]
+    own_listeners = [*listeners, verdicts]
     if test_timeout is not None:
         own_listeners.append(Timeouts(test_timeout))
     is_page_shown = options.get("console") != "none"
@@ -298,8 +304,8 @@ def run_robot(
 
     if robot.failure is not None:
         raise StorageError(
-            f"Robot Framework cannot write {directory / files.unwritten}: {robot.failure.strerror}. All trials are "
-            f"kept. {way_to_continue(directory)}"
+            f"Robot Framework cannot write its files in {directory}: {robot.failure.strerror}. All trials are kept. "
+            f"{way_to_continue(directory)}"
         ) from robot.failure
 
     if return_code == STOPPED_BY_USER:
@@ -349,19 +355,6 @@ class _Robot(RobotFramework):  # type: ignore[misc]
         except OSError as error:
             self.failure = error
             return int(FRAMEWORK_ERROR)
-
-
-class _Files:
-    ROBOT_LISTENER_API_VERSION = 3
-
-    def __init__(self) -> None:
-        self.unwritten = "output.xml"
-
-    def output_file(self, path: Path) -> None:
-        self.unwritten = "log.html"
-
-    def log_file(self, path: Path) -> None:
-        self.unwritten = "report.html"
 
 
 def _listed(value: Any) -> list[Any]:

@@ -17,7 +17,7 @@ from robot.libraries.BuiltIn import BuiltIn
 
 from lossratio.errors import LossRatioError, NewerFileError, NodeError, storing
 from lossratio.exit_status import FAILURES, ExitStatus, FailureKind, status_of_kinds
-from lossratio.input_file import shell_word
+from lossratio.input_file import check_directory, shell_word
 from lossratio.report import begin_failures
 from lossratio.results import identity_of, suite_identity_of, unreadable_in
 from lossratio.runs.assignments import Assignment, assignments_of
@@ -30,7 +30,7 @@ from lossratio.runs.attempts import (
     verdicts_of,
     write_result,
 )
-from lossratio.runs.directory import RESULTS, check_directory, kept_for_this_run, new_directory
+from lossratio.runs.directory import RESULTS, kept_for_this_run, new_directory
 from lossratio.runs.record import ResumeError, make_record, read_record
 from lossratio.runs.robot_run import RunRequest, check_identities, run_robot, selected
 from lossratio.runs.verdicts import TestVerdict, exit_status, failure_kind
@@ -62,9 +62,6 @@ class AllBut(SuiteVisitor):  # type: ignore[misc]
     def end_suite(self, suite: Any) -> None:
         """Leaves out suites without tests."""
         suite.suites = [child for child in suite.suites if child.has_tests]
-
-    def visit_test(self, test: Any) -> None:
-        """Changes nothing, because tests stay as they are."""
 
 
 class OnlyRest:
@@ -235,15 +232,6 @@ def _is_dry(options: Mapping[str, Any]) -> bool:
     return bool(options.get("dryrun"))
 
 
-def _refuse_dry(directory: Path, options: Mapping[str, Any]) -> None:
-    """Refuses to resume a dry run, which would pass again without measuring."""
-    if _is_dry(options):
-        raise ResumeError(
-            f"The run in {directory} is not resumed: it was a dry run, which measures nothing. To measure, begin a new "
-            "run without --dryrun."
-        )
-
-
 @_in_outcome
 def resume(
     directory: Path, *, force: bool = False, wait: float = 0.0, test_timeout: float | None = None
@@ -274,7 +262,12 @@ def resume(
     original = record.request()
     (assignment,) = assignments_of(original)
     options, suites = original.robot_command(assignment.suites)
-    _refuse_dry(directory, options)
+    if _is_dry(options):
+        # It would pass again without measuring.
+        raise ResumeError(
+            f"The run in {directory} is not resumed: it was a dry run, which measures nothing. To measure, begin a new "
+            "run without --dryrun."
+        )
     # Differences that the files show are refused before any machine is touched.
     as_files_are = make_record(original, assignment, record.kernels)
     _check_conditions(directory, record.differences(as_files_are), force=force)

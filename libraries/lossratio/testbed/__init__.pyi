@@ -10,13 +10,7 @@ from .candidates import (
 from .changes import guilty_of as guilty_of
 from .hosts import Host as Host, HostPath as HostPath, find_host_path as find_host_path
 from .inspection import describe_node as describe_node, inspect_nodes as inspect_nodes
-from .loads import (
-    LoadRange as LoadRange,
-    TesterLimit as TesterLimit,
-    load_limits as load_limits,
-    load_range as load_range,
-    own_record as own_record,
-)
+from .loads import LoadRange as LoadRange, load_limits as load_limits, load_range as load_range
 from .opening import check_sut_model as check_sut_model, open_testbed as open_testbed
 from .running_traffic import (
     DEFAULT_LATE_WAIT as DEFAULT_LATE_WAIT,

@@ -19,6 +19,9 @@ _FILLS = 3
 """How often all frames are sent until there are as many connections as wanted."""
 _FILLS_AT_A_RATE = 4
 """How often all frames are sent at one rate, if the generator leaves frames unsent."""
+_LOST, _SPARE = 0.99, 0.8
+"""If a device has less than this share of the connections, the next frames come at this share of the rate that it
+takes."""
 _ALL_FILLS = 12
 """How often all frames are then sent in total."""
 
@@ -131,12 +134,13 @@ class Connections:
 
             if not output.unsent_frames:
                 failures += 1
+                self._slow_down()
             if failures == _FILLS:
                 break
             # The same rate opens the few connections that were lost. A rate is not tried again after it has failed
             # twice to fill the table, or after `_FILLS_AT_A_RATE` attempts if frames were unsent.
             if failures > 1 or attempt >= _FILLS_AT_A_RATE:
-                self._rate = self._safe_rate
+                self._rate = min(self._rate, self._safe_rate)
 
         self._count()
         return seconds
@@ -168,6 +172,13 @@ class Connections:
             idle < min(map(table.timeout_of, states)) and table.count() == self._connections
             for table in self._tables.values()
         )
+
+    def _slow_down(self) -> None:
+        """Lowers the rate if a device did not take it, such as one with a policer."""
+        least = min(table.count() for table in self._tables.values())
+        share = least / self._connections
+        if 0.0 < share < _LOST:
+            self._rate *= _SPARE * share
 
     def _count(self) -> None:
         for name, table in self._tables.items():

@@ -1,117 +1,16 @@
-"""The smallest and the largest load of a measurement, and what limits the load: generator, links, NICs.
-
-Topology files name the record of a tester's self-tests in the field ``self_test`` of the generator.
-"""
+"""The smallest and the largest load of a measurement, and what limits the load: generator, links, NICs."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from operator import attrgetter
-from pathlib import Path
-from typing import Annotated, Literal
 
-import yaml
-
-from lossratio.errors import SearchError, TopologyError, storing
-from lossratio.quantities import RESOLVED
-from lossratio.records import FileModel
-from lossratio.results import Conditions, LoadOrigin, MaxLoad, Note, NoteKind, noted, write_whole
+from lossratio.errors import SearchError
+from lossratio.results import Conditions, LoadOrigin, MaxLoad, Note, NoteKind, noted
 from lossratio.testbed.testbed import Testbed
-from lossratio.topology import FrameRate, NicModel, Port, Topology
+from lossratio.topology import NicModel, Port
 from lossratio.traffic import TrafficDirection, TrafficProfile
 from lossratio.trials import sendable
 from lossratio.units import L1_OVERHEAD, format_bit_rate, format_frame_rate
-from lossratio.yaml_file import load_yaml_file
-
-
-class TesterLimit(FileModel):
-    """The largest load at which a tester sent and received all frames."""
-
-    __test__ = False
-
-    frame_size: Annotated[int | str, RESOLVED]
-    """Frame size in bytes, or the name of a mix of sizes."""
-    bidirectional: bool
-    """Whether both ports transmitted."""
-    max_load: FrameRate
-    """The load of each transmitting interface, in frames per second."""
-    links: int = 1
-    """Number of parallel links in the self-test."""
-    profile: str
-    """The traffic profile of the self-test."""
-    measured: str
-    """Time of the self-test, RFC 3339."""
-
-    @property
-    def key(self) -> tuple[str, bool, int]:
-        """The values that identify a limit: a later limit with the same key replaces this one."""
-        return _key(self.frame_size, self.bidirectional, self.links)
-
-    def write(self, file: Path, generator: str) -> None:
-        """Writes the limit into the record of a generator, in place of the one with its key. A missing record is made.
-
-        Raises:
-            TopologyError: If the file is not a record, is the record of another generator, or cannot be written.
-        """
-        if file.exists():
-            record = read_record(file)
-        else:
-            record = SelfTestRecord(generator=generator)
-
-        if record.generator != generator:
-            raise TopologyError(
-                f"{file} is about the generator {record.generator}, but this one is {generator}. Name another "
-                "file."
-            )
-        others = [other for other in record.limits if other.key != self.key]
-        data = record.model_copy(update={"limits": (*others, self)}).model_dump(mode="json")
-        with storing(f"write {file}", error=TopologyError):
-            file.parent.mkdir(parents=True, exist_ok=True)
-            write_whole(file, yaml.safe_dump(data, sort_keys=False).encode())
-
-
-class SelfTestRecord(FileModel):
-    """The limits of one tester, by frame size, number of directions and number of links."""
-
-    format: Literal["lossratio-self-test/1"] = "lossratio-self-test/1"
-    """Format of the file."""
-    generator: str
-    """Kind of the generator."""
-    limits: tuple[TesterLimit, ...] = ()
-    """The limits."""
-
-    def limit_for(self, profile: TrafficProfile, links: int) -> TesterLimit | None:
-        """The limit for these frames over this number of links; None: there is none."""
-        asked = _key(profile.frame_size, profile.bidirectional, links)
-        return next((limit for limit in self.limits if limit.key == asked), None)
-
-
-def _key(frame_size: int | str, bidirectional: bool, links: int) -> tuple[str, bool, int]:
-    """What identifies a limit; the case of a mix's name makes no difference."""
-    return str(frame_size).casefold(), bidirectional, links
-
-
-def read_record(file: Path) -> SelfTestRecord:
-    """Reads a record."""
-    return load_yaml_file(file, SelfTestRecord, TopologyError)
-
-
-def own_record(topology: Topology, topology_file: Path) -> SelfTestRecord | None:
-    """The record that a topology file names for its generator, or None.
-
-    Raises:
-        TopologyError: If it cannot be read, or belongs to another kind of generator.
-    """
-    generator = topology.nodes[topology.tg_name].generator
-    if generator is None or generator.self_test is None:
-        return None
-    file = topology_file.parent / generator.self_test
-    record = read_record(file)
-    if record.generator != generator.kind:
-        raise TopologyError(
-            f"{topology_file}: the generator is {generator.kind}, but its self_test, {file}, is about "
-            f"{record.generator}. Test this generator: lossratio lab self-test."
-        )
-    return record
 
 
 @dataclass(frozen=True)
@@ -135,12 +34,9 @@ def load_limits(testbed: Testbed, profile: TrafficProfile) -> tuple[LoadLimit, .
 
     On each link, the direction with more bits counts. Between two DUTs, the DUTs' encapsulation makes frames longer.
     The profile's headroom counts as if it made each frame longer.
-
-    Raises:
-        TopologyError: If the record that the topology file names for its generator cannot be used.
     """
     topology = testbed.request.topology
-    limits = list(_generator_limits(testbed, profile))
+    limits = list(_generator_limits(testbed))
     for port in (port for path in testbed.request.paths for port in path.ports):
         limits += _limits_at(
             port, topology.nic_model(port), profile, _overhead(testbed, port, profile)
@@ -149,17 +45,11 @@ def load_limits(testbed: Testbed, profile: TrafficProfile) -> tuple[LoadLimit, .
     return tuple(sorted({limit.reason: limit for limit in limits}.values(), key=attrgetter("load")))
 
 
-def _generator_limits(testbed: Testbed, profile: TrafficProfile) -> Iterator[LoadLimit]:
+def _generator_limits(testbed: Testbed) -> Iterator[LoadLimit]:
     rate = testbed.generator.max_rate
     if rate is not None:
         reason = f"the generator's max_rate, {format_frame_rate(rate)} per interface"
         yield LoadLimit(rate, LoadOrigin.GENERATOR, reason)
-    request = testbed.request
-    record = own_record(request.topology, request.file)
-    limit = None if record is None else record.limit_for(profile, request.links)
-    if limit is not None:
-        reason = f"the tester's self-test of {limit.measured}, {format_frame_rate(limit.max_load)} per interface"
-        yield LoadLimit(limit.max_load, LoadOrigin.GENERATOR, reason)
 
 
 def _overhead(testbed: Testbed, port: Port, profile: TrafficProfile) -> Overhead:

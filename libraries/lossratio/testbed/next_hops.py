@@ -1,8 +1,8 @@
 """Next hops of test traffic: their MAC addresses, and the check that routers keep traffic within the testbed."""
 
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence, Set as AbstractSet
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from lossratio.dut import DestinationMacs
@@ -21,8 +21,6 @@ from lossratio.traffic import (
     address_span,
 )
 
-_ELSEWHERE = 1.0
-"""Seconds within which a silent gateway must answer at another port."""
 _FORWARDING = 'for name; do cat "/proc/sys/net/$name" 2>/dev/null || echo 0; done'
 
 
@@ -112,7 +110,7 @@ def ask_gateways(
     ports: Mapping[str, str],
     through: Mapping[str, Any] | None,
 ) -> Iterator[tuple[str, Sequence[str], str]]:
-    """Asks gateways for their MAC addresses. A silent gateway is also asked through the other ports.
+    """Asks gateways for their MAC addresses.
 
     Args:
         agent: The agent of the TG.
@@ -124,37 +122,14 @@ def ask_gateways(
         The name of the port that asked, the MAC addresses that its gateway gave, and what is wrong with the answer
         (empty: nothing).
     """
-    all_answers = agent.resolve(questions, through=through)
-    right = {ports[asked.port] for asked, macs in zip(questions, all_answers, strict=True) if macs}
-
-    for question, macs in zip(questions, all_answers, strict=True):
-        elsewhere: list[str] = []
-        if not macs:
-            others = [replace(question, port=name) for name in ports if name != question.port]
-            heard = agent.resolve(others, _ELSEWHERE, through=through)
-            elsewhere = [
-                ports[other.port] for other, found in zip(others, heard, strict=True) if found
-            ]
+    answers = agent.resolve(questions, through=through)
+    for question, macs in zip(questions, answers, strict=True):
         name = ports[question.port]
-        yield name, macs, problem_with_answer(name, question, macs, elsewhere, right)
+        yield name, macs, problem_with_answer(name, question, macs)
 
 
-def problem_with_answer(
-    port: str,
-    question: Question,
-    macs: Sequence[str],
-    elsewhere: Sequence[str],
-    right: AbstractSet[str],
-) -> str:
-    """What is wrong with the answer of a gateway, and what to do; empty: nothing.
-
-    Args:
-        port: The port that asked.
-        question: The question.
-        macs: The MAC addresses in the answer.
-        elsewhere: The other ports at which the gateway answers.
-        right: The ports whose own gateway answers there.
-    """
+def problem_with_answer(port: str, question: Question, macs: Sequence[str]) -> str:
+    """What is wrong with the MAC addresses in the answer of a gateway, and what to do; empty: nothing."""
     how = "ARP"
     if ":" in question.target:
         how = "neighbour discovery"
@@ -167,24 +142,10 @@ def problem_with_answer(
         )
     if macs:
         return ""
-    if not elsewhere:
-        return (
-            f"{gateway} does not answer {how}{vlan}. Look at the link, at the device's address there, and at 'address' "
-            f"and 'gateway' in the topology file ({question.port} asked as {question.source})."
-        )
-
-    silent = (
-        f"{gateway} does not answer {how}{vlan} there, but it answers on {' and '.join(elsewhere)}"
-    )
-    if right.isdisjoint(elsewhere):
-        return (
-            f"{silent}: the cables, or the ports in the topology file, seem to be swapped. "
-            "Swap the cables, or the ports in the file."
-        )
-    # Linux, for example, answers for all its addresses on any interface.
     return (
-        f"{silent}, where another gateway answers too: a device may answer for all of its addresses on any port. Look "
-        "at the silent link, and at the device's interface there."
+        f"{gateway} does not answer {how}{vlan}. Look at the link, at the device's address there, and at 'address' "
+        f"and 'gateway' in the topology file ({question.port} asked as {question.source}). Swapped cables look like "
+        "this, too."
     )
 
 

@@ -54,9 +54,6 @@ class GeneratorSettings(FileModel):
     max_rate: FrameRate | None = None
     """The highest load that the generator is known to send, in frames per second per interface: the default max load of
     a search. A simulated generator leaves frames beyond this load unsent."""
-    self_test: str | None = None
-    """File with the result of the generator's self-test, relative to the topology file. If it was measured with the
-    same frames, its limit is also a default max load."""
     kind: str
     """Which generator it is."""
 
@@ -208,20 +205,13 @@ class TrexGenerator(RealGenerator):
     """Transmit descriptors of each queue. Default: TRex's number for the driver."""
     port_mtu: int | None = Field(default=None, ge=68)
     """MTU that TRex sets on its ports. Default: TRex's own."""
-    port_bandwidth_gb: int | None = Field(default=None, ge=1)
-    """Gbit/s of a port, from which TRex computes the size of its buffers (default: 10). `mbuf_factor` changes the same
-    buffers."""
     low_end: bool | None = None
     """Whether TRex's threads share one CPU, and sleep between frames. Default: only with fewer than three CPUs."""
-    scapy_server: bool = False
-    """Whether TRex starts its Scapy server; no test needs it."""
     pin_cores: bool | None = None
     """Whether each core sends on only one port of its pair (TRex's core mask PIN). Default: with cards and at least two
     cores for a pair, as in CSIT."""
     promiscuous: bool = False
     """Whether ports accept frames to any MAC address."""
-    multicast: bool = False
-    """Whether ports accept frames to any multicast address."""
     force: bool = False
     """Whether traffic starts even if TRex refuses it, for example on a port whose link is down or slower than the
     load."""

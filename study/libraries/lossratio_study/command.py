@@ -154,7 +154,7 @@ def study(
         first_seed = 0 if seeds is None else seeds[0]
         click.echo(tables.promise_table(promises_kept(PROMISES, promises, first_seed)))
         return
-    from lossratio.runs import check_directory
+    from lossratio.input_file import check_directory
 
     check_directory(results, "--results")
     if on_testbed.testbed is not None:

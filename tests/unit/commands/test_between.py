@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 import yaml
 from click.testing import CliRunner
-from ssh_server import SSHD, Server, private_command
+from ssh_server import RELAY, SSHD, Server, private_command
 from waiting import PATIENCE, wait_until
 
 from lossratio.commands.between import between
@@ -391,16 +391,6 @@ def test_ends_in_a_pod_and_in_a_container_are_measured_as_namespaces_are(tmp_pat
     assert_encloses_the_policer(tmp_path)
 
 
-RELAY = """
-import os, select, socket, sys
-far = socket.create_connection(("127.0.0.1", int(sys.argv[1])))
-while True:
-    for ready in select.select([0, far], [], [])[0]:
-        data = os.read(ready if ready == 0 else far.fileno(), 65536)
-        if not data:
-            raise SystemExit
-        far.sendall(data) if ready == 0 else os.write(1, data)
-"""
 # An end that is reached by SSH needs its default route for other things.
 LOG_IN = """
 ip -n client route add 10.0.2.0/24 via 10.0.1.1; ip -n client route del default
@@ -420,7 +410,7 @@ def test_hosts_that_only_a_proxy_command_reaches_are_measured_by_their_names(tmp
     server.close()
     (tmp_path / "relay.py").write_text(RELAY)
     (tmp_path / "known").write_text(f"lab {server.host_key}\n")
-    relay = f"{sys.executable} {tmp_path}/relay.py {server.port}"
+    relay = f"{sys.executable} {tmp_path}/relay.py 127.0.0.1 {server.port}"
     names = "".join(
         f"Host {name}\nProxyCommand ip netns exec {node} {relay}\n"
         for name, node in (("h1", "client"), ("h2", "server"))

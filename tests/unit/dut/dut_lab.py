@@ -178,13 +178,29 @@ class DutLab:
 
             yield set_up
 
-    def assert_accounted_for(self, dut: Any) -> None:
-        """Sends frames both ways, which must pass, be counted once, and be dropped nowhere."""
+    def assert_restarts(self, dut: Any) -> None:
+        """Restarts a DUT of a single program: it must be another one, which forwards as before."""
+        (killed,) = dut.daemons
+        dut.restart()
+        assert not killed.is_alive()
+        dut.verify()
+        self.assert_accounted_for(dut)
+
+    def assert_accounted_for(self, dut: Any, version: int = 4, routed: bool = False) -> None:
+        """Sends frames both ways, which must pass, be counted once, and be dropped nowhere.
+
+        Args:
+            dut: The DUT.
+            version: IP version of the frames.
+            routed: Whether they must arrive with the MAC address of the port where they come out.
+        """
         macs = dut.destination_macs(*self.macs)
         before = dut.read_counters()
-        for entry, destination in (("west", macs.from_west), ("east", macs.from_east)):
-            flooded = self.flood(entry, destination, frames=100)
+        for entry, destination, out in (("west", macs.from_west, 1), ("east", macs.from_east, 0)):
+            flooded = self.flood(entry, destination, frames=100, version=version)
             assert (flooded.sent, flooded.received) == (100, 100)
+            if routed:
+                assert flooded.first[:6].hex(":") == self.macs[out]
         counted = dut.read_counters().since(before)
         assert counted.received == counted.transmitted == {"west": 100, "east": 100}
         assert set(counted.dropped.values()) == {0}

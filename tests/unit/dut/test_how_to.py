@@ -22,17 +22,12 @@ def examples(language):
 
 
 @pytest.fixture(autouse=True)
-def _installed(tmp_path, monkeypatch):
+def _installed(install_package):
     (entry_points,) = examples("toml")
     *_, group, entry = entry_points.strip().splitlines()
     assert group == '[project.entry-points."lossratio.dut"]'
-    metadata = tmp_path / "our_duts-1.0.dist-info"
-    metadata.mkdir()
-    (metadata / "METADATA").write_text("Metadata-Version: 2.1\nName: our_duts\nVersion: 1.0\n")
-    lines = ["[lossratio.dut]", entry.replace('"', ""), "filtering_bridge = our_duts:FilteringBridge"]
-    (metadata / "entry_points.txt").write_text("\n".join(lines))
-    (tmp_path / "our_duts.py").write_text("\n\n".join(examples("python")))
-    monkeypatch.syspath_prepend(tmp_path)
+    entries = [entry.replace('"', ""), "filtering_bridge = our_duts:FilteringBridge"]
+    install_package("our_duts", {"lossratio.dut": entries}, our_duts="\n\n".join(examples("python")))
 
 
 def test_the_appliance_is_addressed_as_its_options_say(dut_lab):

@@ -29,15 +29,7 @@ def set_up(dut_lab):
 def test_frames_are_routed_both_ways_and_tear_down_brings_back_what_was_there(dut_lab, set_up, options, version):
     before = dut_lab.snapshot()
     dut = set_up(**options)
-    macs = dut.destination_macs(*dut_lab.macs)
-    counted = dut.read_counters()
-    for entry, destination, opposite in (("west", macs.from_west, 1), ("east", macs.from_east, 0)):
-        flooded = dut_lab.flood(entry, destination, frames=100, version=version)
-        assert (flooded.sent, flooded.received) == (100, 100)
-        assert flooded.first[:6].hex(":") == dut_lab.macs[opposite]
-    counted = dut.read_counters().since(counted)
-    assert counted.received == counted.transmitted == {"west": 100, "east": 100}
-    assert set(counted.dropped.values()) == {0}
+    dut_lab.assert_accounted_for(dut, version, routed=True)
     assert f"--lookup={options.get('lookup', 'lpm')}" in dut.describe()["dpdk"]["/eal/app_params"]
     dut.tear_down()
     assert dut_lab.snapshot() == before

@@ -24,16 +24,11 @@ something_else = object()
 
 
 @pytest.fixture
-def install(tmp_path, monkeypatch):
-    """Installs a package, by hand, as pip would; its entry points are given."""
+def install(install_package):
+    """Installs a package with the entry point that is given, and a module that is no Python."""
 
-    def install(name, *entry_points):
-        metadata = tmp_path / f"{name}-1.0.dist-info"
-        metadata.mkdir()
-        (metadata / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\n")
-        (metadata / "entry_points.txt").write_text("\n".join(["[lossratio.dut]", *entry_points]))
-        (tmp_path / f"{name}.py").write_text(MODULE)
-        monkeypatch.syspath_prepend(tmp_path)
+    def install(name, entry_point):
+        install_package(name, {"lossratio.dut": [entry_point]}, **{name: MODULE, "unreadable": "class"})
 
     return install
 
@@ -76,9 +71,8 @@ def test_two_packages_with_the_same_kind_are_refused(install):
         ("broken_duts:something_else", "is not a subclass of lossratio.dut.Dut"),
     ],
 )
-def test_a_broken_package_is_named(install, tmp_path, target, message):
+def test_a_broken_package_is_named(install, target, message):
     install("broken_duts", f"lab_bridge = {target}")
-    (tmp_path / "unreadable.py").write_text("class")
     with pytest.raises(DutError, match=rf"'lab_bridge' of broken_duts 1\.0 \({target}\) {message}"):
         load_kind("lab_bridge")
     assert load_kind("linux_bridge") is LinuxBridge

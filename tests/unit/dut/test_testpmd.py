@@ -86,18 +86,17 @@ def test_telemetry_has_the_queue_that_dropped_frames_where_the_kernel_counts_the
     assert list(describe_drops([load])) == [f"receive queues dropped {load.dropped_frames:,} in queue 0 of dut0"]
 
 
-def test_it_says_with_what_it_forwards(set_up):
-    facts = set_up(mode="mac", burst=64).describe()
-    assert facts["version"].startswith("DPDK ")
-    assert "--burst=64" in facts["dpdk"]["/eal/app_params"]
-    assert len(facts["cores"]["workers"]) >= 1
-
-
-def test_tear_down_brings_back_exactly_what_was_there(dut_lab, set_up):
+def test_one_that_was_killed_is_one_error_and_the_next_set_up_is_fresh_and_leaves_nothing(dut_lab, set_up):
     before = dut_lab.snapshot()
     dut = set_up()
-    (daemon,) = dut.daemons
+    dut_lab.kill(*dut.daemons)
+    with pytest.raises(DutError, match=r"DUT1: testpmd has died .*dpdk-testpmd.* Its last output: .*set it up again"):
+        dut.verify()
+    dut.tear_down()
     dut.set_up(*dut_lab.macs)
+    dut.set_up(*dut_lab.macs)
+    dut.verify()
+    (daemon,) = dut.daemons
     dut.tear_down()
     dut.tear_down()
     assert dut_lab.snapshot() == before
@@ -105,20 +104,10 @@ def test_tear_down_brings_back_exactly_what_was_there(dut_lab, set_up):
     assert dut_lab.on_dut("sh", "-c", f"ls -d {daemon.directory} 2>&1 || true").startswith("ls: cannot access")
 
 
-def test_one_that_was_killed_is_one_error_with_its_last_words_and_the_next_set_up_is_fresh(dut_lab, set_up):
-    dut = set_up()
-    dut_lab.kill(*dut.daemons)
-    with pytest.raises(DutError, match=r"DUT1: testpmd has died .*dpdk-testpmd.* Its last output: .*set it up again"):
-        dut.verify()
-    dut.tear_down()
-    dut.set_up(*dut_lab.macs)
-    dut.verify()
-
-
 def test_one_that_was_restarted_is_another_program_that_forwards_as_before(dut_lab, set_up):
-    dut = set_up()
-    (killed,) = dut.daemons
-    dut.restart()
-    assert not killed.is_alive()
-    dut.verify()
-    dut_lab.assert_accounted_for(dut)
+    dut = set_up(mode="mac", burst=64)
+    dut_lab.assert_restarts(dut)
+    facts = dut.describe()
+    assert facts["version"].startswith("DPDK ")
+    assert "--burst=64" in facts["dpdk"]["/eal/app_params"]
+    assert len(facts["cores"]["workers"]) >= 1

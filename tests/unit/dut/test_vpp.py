@@ -332,9 +332,4 @@ local0                            0     down          0/0/0/0
 
 
 def test_a_vpp_that_was_restarted_is_another_program_with_the_same_configuration(dut_lab, set_up):
-    dut = set_up()
-    (killed,) = dut.daemons
-    dut.restart()
-    assert not killed.is_alive()
-    dut.verify()
-    dut_lab.assert_accounted_for(dut)
+    dut_lab.assert_restarts(set_up())

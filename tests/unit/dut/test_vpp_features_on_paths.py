@@ -65,6 +65,41 @@ def test_the_first_vpp_has_rules_that_miss_and_those_that_permit(version, networ
     assert not any("acl-plugin" in line for place in ("middle", "last") for line in given(options, place))
 
 
+def bits_looked_at(lines, address):
+    """How many bits of the address VPP's lookup of 16, 8 and 8 bits looks at."""
+    routes = [ip_network(found) for line in lines for found in re.findall(r"ip route add (\S+/\d+) ", line)]
+    bits = 16
+    while any(
+        ip_network(f"{address}/{bits}", strict=False).supernet_of(each) for each in routes if each.prefixlen > bits
+    ):
+        bits += 8
+    return bits
+
+
+@pytest.mark.parametrize(
+    ("options", "place", "address", "bits"),
+    [
+        ({}, "only", "198.19.0.1", 32),
+        ({}, "first", "198.19.0.1", 24),
+        ({}, "last", "198.19.0.1", 32),
+        ({"acl": 1}, "only", "198.19.0.10", 32),
+        ({"process": "memif"}, "only", "198.19.0.1", 24),
+        ({"ipsec": 2}, "first", "198.18.0.1", 16),
+        ({"ipsec": 2}, "first", "242.0.0.1", 32),
+        ({"wireguard": 2}, "first", "240.0.1.0", 16),
+        ({"wireguard": 2}, "last", "246.0.0.1", 32),
+        ({"wireguard": 2}, "last", "240.0.1.0", 24),
+        ({"gtpu": True}, "last", "246.0.0.0", 32),
+        ({"geneve": 2}, "only", "244.0.1.9", 24),
+        ({"nat": "nat44-ed"}, "only", "198.18.3.9", 24),
+        ({"nat": "nat44-ed", "nat_sessions": 4_128_768}, "only", "198.18.3.9", 16),
+    ],
+)
+def test_vpp_looks_at_as_many_bits_of_an_ipv4_address_as_in_csit(options, place, address, bits):
+    text = "\n".join(given({"forwarding": "ip4", **options}, place))
+    assert bits_looked_at(text.splitlines(), address) == bits
+
+
 @pytest.mark.parametrize("options", [{}, {"srv6": 2}, {"srv6_proxy": "static"}])
 def test_vpp_looks_for_ipv6_addresses_in_at_most_two_lengths_of_prefixes_besides_that_of_both_networks(options):
     for place in ("first", "last"):

@@ -89,7 +89,8 @@ def test_sessions_of_stateful_flows_have_services_both_ways_and_end_by_a_command
         "set sfdp interface-input host-b tenant 1",
     ]
     options = VppOptions(forwarding="ip4", sfdp="ip4", sfdp_sessions=64_512)
-    assert list(options.startup_lines())[1:] == ["sfdp sessions-log2 17"]
+    lines = ["sfdp sessions-log2 17", "sfdp sessions-per-thread-cache-log2 17"]
+    assert list(options.startup_lines())[1:] == lines
     assert options.entries == 1 << 17
     ended = Established(1, 1, 1.0, "time_wait")
     Sessions("DUT1", options.table, None).check(ended)

@@ -69,13 +69,16 @@ def test_both_of_two_features_have_all_their_commands_or_the_pair_is_refused(for
         if own is not None:
             alone[number] = own
 
+    together = 0
     for one, other in combinations(alone, 2):
         if not OPTIONS[one].keys().isdisjoint(OPTIONS[other]):
             continue
         both = given(links, forwarding=forwarding, **OPTIONS[one], **OPTIONS[other])
         if both is not None:
+            together += 1
             lost = alone[one] + alone[other] - plain - both
             assert not lost, (OPTIONS[one], OPTIONS[other])
+    assert together > 0
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,7 @@ import pytest
 from at_least_one import at_least_one
 from dut_lab import NamespaceShell
 from examples import examples_in
-from frame_samples import cycle, smallest_size, spec
+from frame_samples import cycle, of_each_kind, smallest_size, spec
 from local_session import PYTHON, LocalSession
 from local_testbeds import local_topology, needs_testbed
 from waiting import wait_until
@@ -29,7 +29,7 @@ from lossratio.dut.base import SIDES
 from lossratio.dut.xdp import XdpOptions
 from lossratio.dut.xdp.device.device import FILTERED_FROM, Forwarder, Way, filtered_addresses, table_of_connections
 from lossratio.errors import DutError
-from lossratio.traffic import AgentClient, PortPair, TrafficPort, load_profile, make_configuration, profile_names
+from lossratio.traffic import AgentClient, PortPair, TrafficPort, load_profile, make_configuration
 
 NO_BPF = why_impossible()
 pytestmark = [pytest.mark.netns, pytest.mark.skipif(NO_BPF is not None, reason=f"no BPF here: {NO_BPF}")]
@@ -338,7 +338,7 @@ def test_the_kernel_takes_a_filter_of_as_many_rules_as_there_may_be():
 
 
 @pytest.mark.parametrize(
-    ("profile", "size"), [*((name, "smallest") for name in profile_names()), ("ethip4-udp", "IMIX_v4_1")]
+    ("profile", "size"), [*((name, "smallest") for name in of_each_kind()), ("ethip4-udp", "IMIX_v4_1")]
 )
 def test_what_a_reflector_sends_back_is_what_the_tg_expects(profile, size):
     """Addresses are swapped whatever the headers, and no checksum is wrong afterwards."""

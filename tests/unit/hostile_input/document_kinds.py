@@ -21,7 +21,6 @@ from lossratio.report.run import Run, read_run
 from lossratio.results.findings import message
 from lossratio.runs.job import load_job
 from lossratio.runs.record import read_record
-from lossratio.testbed.loads import read_record as read_limits
 from lossratio.testbed.reservation.keeper.record import DamagedRecordError, NewerRecordError, Record, described, parsed
 from lossratio.topology import Topology, load_topology
 from lossratio.topology.model import draw_topology
@@ -65,7 +64,7 @@ nodes:
     key_file: ~/.ssh/id_ed25519
     sudo: true
     connect_timeout: 10 s
-    generator: {kind: trex, directory: /opt/trex, max_rate: 10 Mpps, self_test: tg.yaml, cores: [{threads: [2, 3]}],
+    generator: {kind: trex, directory: /opt/trex, max_rate: 10 Mpps, cores: [{threads: [2, 3]}],
                 master_core: 0, latency_core: 1, arguments: [--mbuf-factor, "2"]}
     interfaces:
       port0: &port {name: eth1, link: left, speed: 10 Gbps, mac_address: "02:00:00:00:00:01", model: Intel-E810CQ}
@@ -143,12 +142,6 @@ changes:
   - {date: 2026-08-02T00:00:00Z, note: New cards}
 """
 
-SELF_TEST = """\
-format: lossratio-self-test/1
-generator: trex
-limits: [{frame_size: 64, bidirectional: true, max_load: 10000000.0, links: 1, profile: ethip4-udp, measured: "2026"}]
-"""
-
 
 def _read_job(path: Path) -> Any:
     # Beside a device, these files would be in /dev.
@@ -188,7 +181,6 @@ def yaml_kinds() -> tuple[Kind, ...]:
         Kind("goals.yaml", GOALS, load_goals, _work_with_goals),
         Kind("job.yaml", JOB, _read_job),
         Kind("annotations.yaml", ANNOTATIONS, load_known_changes, _work_with_changes),
-        Kind("self-test.yaml", SELF_TEST, read_limits),
     )
 
 

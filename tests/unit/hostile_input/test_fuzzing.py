@@ -16,17 +16,7 @@ import pytest
 FUZZER = Path(__file__).with_name("fuzzer.py")
 TARGETS = (
     *("topology.yaml", "csit-topology.yaml", "profile.yaml", "goals.yaml", "job.yaml", "annotations.yaml"),
-    *(
-        "self-test.yaml",
-        "trials.jsonl",
-        "result.json",
-        "run.json",
-        "builds.jsonl",
-        "reservation.json",
-        "values",
-        "arguments",
-        "commands",
-    ),
+    *("trials.jsonl", "result.json", "run.json", "builds.jsonl", "reservation.json", "values", "arguments", "commands"),
 )
 
 

@@ -1,11 +1,17 @@
-"""Doubts about results as Robot Framework's users meet them: a warning and a tag each, or a failed test."""
+"""Doubts about results as Robot Framework's users meet them: a warning and a tag each, or a failed test.
+
+Among them is what a user makes of a device that duplicates frames.
+"""
 
 from __future__ import annotations
 
 import pytest
 from robot_runs import SIMULATED, run_suite, write_suite
 
+from lossratio.exit_status import FailureKind
 from lossratio.report import read_run
+from lossratio.runs.verdicts import failure_kind
+from lossratio.trials.counters import IntegrityError
 
 SUITE = """
 Doubted
@@ -26,6 +32,12 @@ Searched
 
 Misspelt
     Measure MRR    64B    doubts=strict
+
+Copies Fail
+    Measure MRR    64B    trials=1    max_load=20 kfps    integrity=fail
+
+Misspelt Integrity
+    Measure MRR    64B    trials=1    max_load=20 kfps    integrity=strict
 """
 SETTINGS = """
 Suite Setup       Set Up Testbed    ${TOPOLOGY}
@@ -53,6 +65,7 @@ def tags_of(run, test):
 
 def test_each_doubt_is_one_warning_and_one_tag_and_the_test_passes(run):
     assert run.tests["Doubted"].passed
+    assert "none of these count as received" in " ".join(run.tests["Doubted"].message.split())
     assert tags_of(run, "Doubted") == ["doubt-frame-integrity", "doubt-unsent-frames"]
     warnings = [message.partition(" of ")[0] for message in warnings_of(run, "Doubted")]
     assert sorted(message.partition(" the generator left")[0] for message in warnings) == [
@@ -71,6 +84,7 @@ def test_the_tag_of_a_doubt_is_no_part_of_what_the_test_is(run):
 def test_without_a_doubt_there_is_nothing(run):
     assert run.tests["Certain"].passed
     assert run.tests["Certain Enough"].passed
+    assert "duplicated" not in run.tests["Certain"].message
     assert warnings_of(run, "Certain") == tags_of(run, "Certain") == tags_of(run, "Certain Enough") == []
 
 
@@ -92,6 +106,17 @@ def test_doubts_about_a_search_are_said_once_and_judged_when_all_is_measured(run
 
 def test_a_misspelt_policy_is_refused_with_those_that_there_are(run):
     assert all(value in run.tests["Misspelt"].message for value in ("'strict'", "fail", "warn"))
+
+
+def test_copies_fail_the_test_as_a_fault_of_the_device_where_that_is_asked_for(run):
+    message = run.tests["Copies Fail"].message
+    assert message.startswith("IntegrityError: Frames came back more than once, at 20.000 kfps for 1 s")
+    assert failure_kind(IntegrityError("changed")) is FailureKind.TEST
+
+
+def test_a_misspelt_integrity_is_refused_with_the_values_that_there_are(run):
+    message = run.tests["Misspelt Integrity"].message
+    assert all(value in message for value in ("'strict'", "doubt", "fail", "off"))
 
 
 @pytest.mark.whole

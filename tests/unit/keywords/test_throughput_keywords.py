@@ -230,7 +230,7 @@ One Goal
     assert [test.name for test in run.tests.values() if not test.passed] == ["Too Slow", "One Goal"]
     for name in ("Too Slow", "One Goal"):
         assert "QUICK_NDR, irregular: " in run.tests[name].message
-        assert "Search from a smaller load: min_load=900 fps" in run.tests[name].message
+        assert "Search from a smaller load, e.g. min_load=900 fps" in run.tests[name].message
         assert "must_find=False" in run.tests[name].message
     results = {result.test.name: result for result in RunDirectory(run.directory).results()}
     assert len(results) == 4

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Annotated, Literal
 
 import pytest
+from added_packages import put_package
 from examples import examples_in
 from measurement_examples import PROFILE, ROOT, SIMULATED, place, policed
 from report_examples import with_digest
@@ -32,6 +33,7 @@ from lossratio.trials import read_journal
 PAGE = (ROOT / "docs" / "how-to" / "add-a-kind-of-measurement.md").read_text()
 BLOCKS = examples_in(PAGE, "python")
 KIND, SCRIPT, KIND_WITH_ARGUMENTS, KIND_IN_SECONDS = BLOCKS
+GROUP = "lossratio.measurement"
 (SUITE,) = examples_in(PAGE, "robotframework")
 MORE_TESTS = """
 Worst Of Many
@@ -40,20 +42,12 @@ Worst Of Many
 """
 
 
-def install(directory: Path, module: str, text: str, *entries: str) -> None:
-    """Installs a package with entry points, by hand, as pip would."""
-    metadata = directory / f"{module}-1.0.dist-info"
-    metadata.mkdir()
-    (metadata / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {module}\nVersion: 1.0\n")
-    (metadata / "entry_points.txt").write_text("\n".join(["[lossratio.measurement]", *entries, ""]))
-    (directory / f"{module}.py").write_text(text)
-
-
 @pytest.fixture(scope="module")
 def our_kinds(tmp_path_factory):
     directory = tmp_path_factory.mktemp("site")
     entries = ("worst = our_kinds:Worst", "worst_of_many = our_kinds:WorstOfMany", "lost_time = our_kinds:LostTime")
-    install(directory, "our_kinds", f"{KIND}\n{KIND_WITH_ARGUMENTS}\n{KIND_IN_SECONDS}", *entries)
+    text = f"{KIND}\n{KIND_WITH_ARGUMENTS}\n{KIND_IN_SECONDS}"
+    put_package(directory, "our_kinds", {GROUP: entries}, our_kinds=text)
     sys.path.insert(0, str(directory))
     import our_kinds
 
@@ -265,12 +259,14 @@ def test_a_suite_has_its_keyword_and_shows_it_on_the_console(our_kinds, tmp_path
 
 @pytest.mark.whole
 def test_a_kind_that_is_broken_has_no_keyword_and_a_warning_says_why(our_kinds, tmp_path):
-    install(tmp_path, "no_import", "import nothing_of_that_name", "no_import = no_import:Kind")
+    missing = "import nothing_of_that_name"
+    put_package(tmp_path, "no_import", {GROUP: ["no_import = no_import:Kind"]}, no_import=missing)
     same_keyword = KIND.replace('"worst"', '"again"')
-    install(tmp_path, "again", same_keyword, "again = again:Worst")
+    put_package(tmp_path, "again", {GROUP: ["again = again:Worst"]}, again=same_keyword)
     unknown_type = KIND_WITH_ARGUMENTS.replace('"worst_of_many"', '"unknown"').replace(": bool", ': "Nothing"')
     begin = "from typing import Literal\nfrom our_kinds import Worst, WorstResult\n"
-    install(tmp_path, "unknown", begin + unknown_type.replace("Of Many", "Of None"), "unknown = unknown:WorstOfMany")
+    text = begin + unknown_type.replace("Of Many", "Of None")
+    put_package(tmp_path, "unknown", {GROUP: ["unknown = unknown:WorstOfMany"]}, unknown=text)
     answer = robot(our_kinds, tmp_path, SUITE, path=[tmp_path])
     assert answer.returncode == 0, answer.stdout
     assert "'worst' calls its keyword 'Measure Worst Trial', but another kind has that name" in answer.stderr
@@ -318,9 +314,8 @@ def test_a_result_of_a_kind_that_is_not_installed_names_what_is_missing(runs, tm
         ),
     ],
 )
-def test_a_broken_package_is_one_error_that_names_it(our_kinds, runs, tmp_path, monkeypatch, module, text, complaint):
-    install(tmp_path, module, text, f"{module} = {module}:Kind")
-    monkeypatch.syspath_prepend(tmp_path)
+def test_a_broken_package_is_one_error_that_names_it(our_kinds, runs, install_package, module, text, complaint):
+    install_package(module, {GROUP: [f"{module} = {module}:Kind"]}, **{module: text})
     with pytest.raises(ReportError, match=complaint):
         kind_of(module)
     assert not read_run(runs[0]).lacks

@@ -11,8 +11,8 @@ from typing import Annotated
 import pytest
 from measurement_examples import PROFILE, place, policed
 from pydantic import Field
+from robot import running
 from robot.libdocpkg.robotbuilder import KeywordDocBuilder
-from robot.running import TestLibrary
 
 from lossratio.errors import SearchError
 from lossratio.keywords import measurement_keyword
@@ -59,7 +59,7 @@ def test_a_new_parameter_is_declared_in_one_place(tmp_path):
     keyword = measurement_keyword("Measure With Pauses", Pausing)
     assert keyword.robot_types["pause"] is timedelta
     assert "| ``pause`` | Seconds without traffic after each trial (an example). |" in keyword.__doc__
-    library = TestLibrary.from_class(type("Library", (), {"measure": keyword}))
+    library = running.TestLibrary.from_class(type("Library", (), {"measure": keyword}))
     (described,) = KeywordDocBuilder().build_keywords(library)
     assert str(described.args).endswith("pause: timedelta = 0:00:00.500000, bidirectional: bool = None")
     # The journal.

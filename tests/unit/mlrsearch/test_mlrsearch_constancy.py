@@ -148,6 +148,7 @@ def test_a_search_without_a_regular_result_asks_nothing():
     while (trial := controller.next_trial()) is not None:
         controller.record(measured(trial.load, trial.duration, 0.5))
         assert controller.last_purpose.rule != "memory"
+    assert controller.trials > 0
 
 
 @pytest.mark.parametrize(

@@ -128,7 +128,7 @@ def test_a_room_that_goes_with_a_program_has_its_own_name_there(session):
 @pytest.mark.parametrize("folder", ["agent", "testbed/reservation/keeper"])
 def test_programs_are_packed_whole(folder):
     sources = pack_program(folder, "lossratio-test", "main").sources
-    assert all(name.partition(".")[0] == "lossratio_test" for name in sources)
+    assert {name.partition(".")[0] for name in sources} == {"lossratio_test"}
     modules = {name: source for name, source in sources.items() if not name.endswith(".o")}
     for name, source in {**modules, "the start": program_module._START}.items():
         ast.parse(source, name, feature_version=(3, 8))

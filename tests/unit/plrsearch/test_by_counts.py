@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from scipy import optimize
+from soak_trials import trial as trial_of
 
 from lossratio.errors import SearchError
 from lossratio.plrsearch import (
@@ -88,12 +89,17 @@ def test_most_of_the_traffic_is_at_the_stated_load():
     assert near >= 0.7 * sum(trial.duration for trial in trials)
 
 
-@pytest.mark.smoke
-@pytest.mark.whole
 def test_a_precise_result_waits_for_a_long_trial():
-    found, _, _ = searched(SmoothKnee(18e6, 2e5), 1800.0, 1, precision=0.005)
-    assert found.stopped_by is StopReason.PRECISION
-    assert found.long_s is not None
+    search = SearchByCounts(TARGET, *LIMITS, timeout=1800.0, precision=0.005)
+    for load, lost in ((18e6, 0), (18.05e6, 3000)):
+        for _ in range(20):
+            search.record(trial_of(load, lost, duration=2.0))
+    found = search.result()
+    assert (found.verified, found.contradicted) == (18e6, 18.05e6)
+    assert (search.next_trial().duration, search.next_trial().load) == (20.0, 18e6)
+    search.record(trial_of(18e6, 0, duration=20.0))
+    assert search.next_trial() is None
+    assert search.result().stopped_by is StopReason.PRECISION
 
 
 @pytest.mark.whole

@@ -29,7 +29,7 @@ from lossratio.report.run import Run
 from lossratio.results import TestResult, findings_of, format_frames_per_second, format_interval, message, view_of
 from lossratio.results.conditions import LoadOrigin
 from lossratio.results.findings import provenance
-from lossratio.results.note import noted
+from lossratio.results.note import NoteKind, noted
 from lossratio.simulation.constant_capacity import SharpKnee
 from lossratio.trials.trial import TrialResult
 from lossratio.trials.trial_input import Exchange, TrialInput
@@ -144,12 +144,20 @@ def test_parallel_links_are_counted():
     assert "(port0>port1, port1>port0) over 2 parallel links; frames of 64 bytes" in lines[-1]
 
 
+@pytest.mark.parametrize(("capacity", "is_doubted"), [(1e5, True), (1e7, False)])
+def test_an_mrr_that_loses_what_passed_before_is_doubted(capacity, is_doubted):
+    before = noted("before the first trial, the device passed 39,918 frames, and lost none", NoteKind.PASSED)
+    result = mrr(SharpKnee(capacity=capacity))
+    doubts = message(result.model_copy(update={"remarks": (before,)}))
+    assert ("each trial lost frames. But before the first trial, the device passed 39,918" in doubts) is is_doubted
+    assert "used up" not in message(result)
+
+
 def test_the_message_of_an_mrr_measurement():
     lines = lines_of(mrr(SharpKnee(capacity=1e7), max_rate=380_000.0))
     assert lines == [
         "MRR: forwards 380,000 frames/s of 64 B each way at the maximum load of about 380,000 (400,000 asked) "
-        "in trials of 1 s: no frame is lost, and the "
-        "generator left 4.999 % unsent; the SUT may forward more.",
+        "in trials of 1 s: no frame is lost; the SUT may forward more.",
         "Doubt: unsent frames: the generator left 4.999 % of the frames unsent in the trials at 400.00 kfps per "
         "interface. This load was not offered, so the numbers of these trials are for smaller loads. Measure at a "
         "load that it can send",

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import pytest
+import robot.running
 from runner_examples import SIMULATED
 
-from lossratio.keywords import problem_with_variable
+from lossratio.keywords import Catalogue, problem_with_variable
 from lossratio.runs.assignments import assignments_of
-from lossratio.runs.robot_run import RunRequest, selected
+from lossratio.runs.robot_run import RobotOptionsError, RunRequest, selected
 from lossratio.shipped import SUITES
 
 JOB = """format: lossratio-job/1
@@ -39,9 +40,37 @@ def test_variables_of_the_command_line_choose_what_a_suite_is_made_for(given, te
     assert chosen_by(RunRequest((SIMULATED,), suites, ("mrr",), options)) == tests
 
 
-def test_a_variable_in_one_word_with_its_option_chooses_too():
+@pytest.mark.parametrize("words", [["--variable=FRAME_SIZE:1518B"], ["-vframe_size:1518B"], ["-A", "arguments"]])
+def test_a_variable_in_any_form_of_its_option_chooses_too(words, tmp_path, monkeypatch):
+    (tmp_path / "arguments").write_text("-v FRAME_SIZE:1518B\n")
+    monkeypatch.chdir(tmp_path)
     suites = (SUITES.own_path("linux_bridge"),)
-    assert chosen_by(RunRequest((SIMULATED,), suites, ("mrr",), ("--variable=FRAME_SIZE:1518B",))) == ["1518B-1c"]
+    assert chosen_by(RunRequest((SIMULATED,), suites, ("mrr",), tuple(words))) == ["1518B-1c"]
+
+
+def test_a_size_that_no_frame_has_is_refused_also_among_the_options_of_robot_framework():
+    suites = (SUITES.own_path("linux_bridge"),)
+    with pytest.raises(RobotOptionsError, match="--variable FRAME_SIZE:63B: 63 is not between 64 and 9000 bytes"):
+        assignments_of(RunRequest((SIMULATED,), suites, (), ("-vFRAME_SIZE:63B",)))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "program", "tests"),
+    [
+        ((), "robot", ["1518B-2c-eth-l2bdbase-mrr"]),
+        (("frame_sizes=64B",), "/usr/lib/robot/__main__.py", ["64B-2c-eth-l2bdbase-mrr"]),
+        (("frame_sizes=64B",), "/usr/bin/other", ["64B-1c-eth-l2bdbase-mrr"]),
+    ],
+)
+def test_variables_of_plain_robot_framework_choose_unless_an_argument_of_the_modifier_does(
+    arguments, program, tests, monkeypatch
+):
+    suite = SUITES.own_path("linux_bridge")
+    words = ["-v", "FRAME_SIZE:1518B", "--variable", "CORES:2", str(suite)]
+    monkeypatch.setattr("sys.argv", [program, *words])
+    root = robot.running.TestSuite.from_file_system(suite)
+    root.visit(Catalogue(*arguments))
+    assert [test.name for test in root.all_tests if "mrr" in test.tags] == tests
 
 
 @pytest.mark.parametrize(

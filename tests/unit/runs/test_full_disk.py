@@ -138,7 +138,7 @@ def test_results_on_a_full_disk_are_kept_and_the_run_goes_on(tmp_path, small_dis
     ("most_bytes", "robot", "problem"),
     [
         (18_000, ("--log=NONE", "--report=NONE"), "Error: Cannot write the report {}/lossratio.html: File too"),
-        (100_000, (), "Robot Framework cannot write {}/log.html: File too large"),
+        (100_000, (), "Robot Framework cannot write its files in {}: File too large"),
     ],
     ids=["page", "log"],
 )

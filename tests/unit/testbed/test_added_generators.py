@@ -58,18 +58,11 @@ def example(language):
 
 
 @pytest.fixture
-def install(tmp_path, monkeypatch):
-    """Installs a package as pip would: its modules, and its entry points."""
+def install(install_package):
+    """Installs a package: its modules, and the entry points of its generators."""
 
     def install(name, entry_points, **modules):
-        metadata = tmp_path / f"{name}-1.0.dist-info"
-        metadata.mkdir()
-        (metadata / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\n")
-        (metadata / "entry_points.txt").write_text("\n".join(["[lossratio.generator]", *entry_points]))
-        for module, source in modules.items():
-            monkeypatch.delitem(sys.modules, module, raising=False)
-            (tmp_path / f"{module}.py").write_text(source)
-        monkeypatch.syspath_prepend(tmp_path)
+        install_package(name, {"lossratio.generator": entry_points}, **modules)
 
     return install
 
@@ -209,11 +202,12 @@ def test_a_generator_of_another_package_measures(our_generators, state_home, tmp
 @pytest.mark.whole
 def test_the_example_has_types(our_generators, tmp_path):
     """The agent's package has another name on the node."""
-    (tmp_path / "lossratio_agent").symlink_to(Path(lossratio.agent.__file__).parent)
-    files = [str(tmp_path / f"our_generators{name}.py") for name in ("", "_program")]
+    site = tmp_path / "site-packages"
+    (site / "lossratio_agent").symlink_to(Path(lossratio.agent.__file__).parent)
+    files = [str(site / f"our_generators{name}.py") for name in ("", "_program")]
     options = ("--strict", "--implicit-reexport", "--follow-imports=silent", f"--cache-dir={tmp_path}")
     command = [sys.executable, "-m", "mypy", *options, *files]
-    paths = os.pathsep.join((str(tmp_path), str(Path(lossratio.__file__).parents[1])))
+    paths = os.pathsep.join((str(site), str(Path(lossratio.__file__).parents[1])))
     done = subprocess.run(command, capture_output=True, text=True, env={**os.environ, "MYPYPATH": paths}, check=False)
     assert done.stdout.startswith("Success"), done.stdout
 

@@ -180,7 +180,25 @@ def test_a_table_that_is_too_small_is_an_error_with_the_number_missing_and_no_tr
     table = Table(room=9_000)
     with pytest.raises(DutError, match=r"has 9,000 of 10,000 connections .* 1,000 are missing \(insert_failed 7\)"):
         establishing(table).measure(TrialInput(1.0, 1e4))
-    assert {entry.duration for entry in table.log if isinstance(entry, TrialInput)} == {FLOWS / 20_000.0}
+    rates = [entry.load for entry in table.log if isinstance(entry, TrialInput)]
+    assert rates == pytest.approx([2e4, 2e4 * 0.9 * 0.8, 2e4 * (0.9 * 0.8) ** 2])
+
+
+def test_a_device_that_takes_fewer_connections_per_second_is_filled_more_slowly_from_then_on():
+    table = Table()
+
+    def measure(trial):
+        table.log.append(trial)
+        if trial.keeps_unsent:
+            table.entries = round(trial.duration * min(trial.load, 2000.0))
+        return TrialOutput(0.0, sent_frames=1)
+
+    table.measure = measure
+    measurer = establishing(table)
+    measurer.measure(TrialInput(1.0, FLOWS))
+    measurer.measure(TrialInput(1.0, FLOWS))
+    rates = [entry.load for entry in table.log if getattr(entry, "keeps_unsent", False)]
+    assert rates == pytest.approx([2e4, 1600.0, 1600.0])
 
 
 def test_a_device_that_does_not_forget_is_an_error():

@@ -1,6 +1,6 @@
 """A device at the edge of a network: frames leave it eastward in something, and westward without it.
 
-Arguments: west interface, east interface, the edge, octet of each fiftieth frame eastward that it damages (none: -1).
+Arguments: west interface, east interface, the edge, octet of each fiftieth frame eastward that it damages.
 Of the frames eastward it loses each tenth.
 """
 
@@ -48,17 +48,7 @@ def packet(frame: bytes) -> bytes:
     return frame[:12] + b"\x08\0" + frame[18:]
 
 
-def same(frame: bytes) -> bytes:
-    """As it is."""
-    return frame
-
-
-EDGES = {
-    "trunk to access": (access, trunk),
-    "QinQ": (provider, customer),
-    "MPLS": (label, packet),
-    "none": (same, same),
-}
+EDGES = {"trunk to access": (access, trunk), "QinQ": (provider, customer), "MPLS": (label, packet)}
 
 
 def main(west_name: str, east_name: str, edge: str, octet: str) -> None:
@@ -84,7 +74,7 @@ def main(west_name: str, east_name: str, edge: str, octet: str) -> None:
             if number % EVERY == 0:
                 continue
             changed = bytearray(eastward(frame))
-            if int(octet) >= 0 and number % DAMAGED == 1:
+            if number % DAMAGED == 1:
                 changed[int(octet)] ^= 0x10
             east.send(changed)
 

@@ -219,7 +219,8 @@ def test_where_a_device_drops_all_flows_the_error_names_their_number(agent, brid
 def test_a_device_that_forwards_half_of_the_flows_is_no_dead_path(agent, bridged, half):
     spread = spreading(agent)
     drop(bridged, "dut0", f"ip saddr {half}")
-    assert all(direction.received_frames for direction in check_path(agent, spread=spread))
+    east, west = check_path(agent, spread=spread)
+    assert min(east.received_frames, west.received_frames) > 0
 
 
 def test_a_device_that_forwards_every_second_flow_is_no_dead_path(agent, bridged):
@@ -234,7 +235,8 @@ def test_a_device_that_loses_nearly_all_frames_is_no_dead_path(agent, bridged):
     # Each direction gets through with one frame of 256.
     for interface in ("dut0", "dut1"):
         drop(bridged, interface, "ether type ip numgen inc mod 256 < 255")
-    assert all(direction.received_frames > 0 for direction in check_path(agent, spread=spread))
+    east, west = check_path(agent, spread=spread)
+    assert min(east.received_frames, west.received_frames) > 0
 
 
 def test_a_device_that_begins_slowly_is_no_dead_path(agent, bridged):
@@ -245,7 +247,8 @@ def test_a_device_that_begins_slowly_is_no_dead_path(agent, bridged):
         bridged.run("dut1", "nft", "delete", "table", "netdev", "faults")
         spread()
 
-    assert all(direction.received_frames for direction in check_path(agent, spread=begin))
+    east, west = check_path(agent, spread=begin)
+    assert min(east.received_frames, west.received_frames) > 0
 
 
 def test_a_path_that_is_slower_than_was_said_is_measured_where_trials_count_some_of_its_frames(agent, bridged, caplog):

@@ -299,6 +299,7 @@ def test_late_latency_frames_come_with_the_next_traffic_as_others_do(agent, brid
 
 
 @real
+@pytest.mark.usefixtures("session")
 def test_latency_is_refused_without_a_configuration(agent):
     with pytest.raises(AgentRefusalError, match="configure"):
         run_latency(agent, 1000.0, 0.1)

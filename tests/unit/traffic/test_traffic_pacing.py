@@ -6,16 +6,8 @@ from at_least_one import at_least_one
 from hypothesis import example, given, strategies as st
 
 from lossratio.agent.afpacket.receive import check_countable
-from lossratio.agent.core.pacing import (
-    BATCH,
-    CATCH_UP,
-    LONGEST_STALL,
-    RAMP_STEPS,
-    frames_within,
-    grace_after,
-    ramp_up,
-    transmit,
-)
+from lossratio.agent.core.pacing import BATCH, CATCH_UP, LONGEST_STALL, frames_within, grace_after, transmit
+from lossratio.agent.core.plan import RAMP_STEPS, Plan
 from lossratio.agent.core.protocol import AgentError
 from lossratio.trials.counters import output_from_counters
 from lossratio.trials.trial_input import TrialInput
@@ -66,9 +58,14 @@ def test_a_sender_gives_way_to_others_only_while_it_is_behind(seconds_per_frame,
     assert len(ways) > 100 if gives_way else len(ways) <= 2
 
 
+def send_ramp(world, is_stopped=lambda: False):
+    for load, seconds in Plan(((10_000.0, 1.0),), ramp=1.0).ramp_steps:
+        transmit(world.offer, load, seconds, is_stopped, clock=world.clock, sleep=world.sleep)
+
+
 def test_a_ramp_grows_from_nothing_to_the_load_in_its_time():
     world = World()
-    ramp_up(world.offer, 10_000.0, 1.0, lambda: False, clock=world.clock, sleep=world.sleep)
+    send_ramp(world)
     assert world.now == pytest.approx(1.0, abs=1e-3)
     quarters = [sum(start <= at < start + 0.25 for at in world.sent_at) for start in (0.0, 0.25, 0.5, 0.75)]
     assert quarters == sorted(quarters)
@@ -79,7 +76,7 @@ def test_a_ramp_grows_from_nothing_to_the_load_in_its_time():
 
 def test_a_ramp_ends_when_it_is_stopped():
     world = World()
-    ramp_up(world.offer, 10_000.0, 1.0, lambda: world.now > 0.1, clock=world.clock, sleep=world.sleep)
+    send_ramp(world, lambda: world.now > 0.1)
     assert world.now < 0.15
 
 

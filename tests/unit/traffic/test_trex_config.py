@@ -125,10 +125,10 @@ def test_the_server_has_memory_for_as_many_connections_as_the_topology_says():
 
 
 def test_what_the_topology_says_is_not_chosen():
-    trex = generator(limit_memory=4096, mbuf_factor=3, rx_desc=2048, tx_desc=1024, port_mtu=9000, port_bandwidth_gb=25)
+    trex = generator(limit_memory=4096, mbuf_factor=3, rx_desc=2048, tx_desc=1024, port_mtu=9000)
     written = configuration(trex, hardware=machine())
-    names = ("limit_memory", "rx_desc", "tx_desc", "port_mtu", "port_bandwidth_gb")
-    assert [written[name] for name in names] == [4096, 2048, 1024, 9000, 25]
+    names = ("limit_memory", "rx_desc", "tx_desc", "port_mtu")
+    assert [written[name] for name in names] == [4096, 2048, 1024, 9000]
     assert arguments(trex, machine())[-2:] == ("--mbuf-factor", "3")
     own = generator(arguments=["--mbuf-factor", "2"])
     assert arguments(own, machine()).count("--mbuf-factor") == 1
@@ -140,11 +140,9 @@ def test_a_pair_across_numa_nodes_is_served_from_the_first_one_and_said_so():
     assert "TG.port0 is on NUMA node 1, and TG.port1 on 0" in choice.because[0]
 
 
-def test_low_end_and_scapy_are_settings():
+def test_low_end_is_a_setting():
     assert configuration(generator(low_end=True), hardware=machine()).keys() >= {"low_end"}
     assert "low_end" not in configuration(generator(low_end=False), cpus=2)
-    assert "--no-scapy-server" not in arguments(generator(scapy_server=True))
-    assert "--no-scapy-server" in arguments(generator())
 
 
 def test_cores_are_pinned_to_ports_where_there_are_several():

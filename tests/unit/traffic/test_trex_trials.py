@@ -173,25 +173,24 @@ def test_ports_have_the_modes_that_the_topology_asks_for_and_no_others():
     plain, special = Server(), Server()
     trial(plain)
     assert (plain.modes, plain.start_options) == ([], [{}])
-    modes = {"promiscuous": True, "multicast": True, "force": True, "pin_cores": True}
+    modes = {"promiscuous": True, "force": True, "pin_cores": True}
     trial(special, modes=modes)
-    assert special.modes == [((0, 1), {"promiscuous": True, "multicast": True})]
+    assert special.modes == [((0, 1), {"promiscuous": True})]
     assert special.start_options == [{"force": True, "core_mask": 2}]
 
 
-@pytest.mark.parametrize("mode", ["promiscuous", "multicast"])
-def test_a_mode_that_a_card_does_not_take_is_an_error_that_names_the_port(mode):
-    server = Server(refused_modes=(mode,))
-    refusal = rf"port 0 \(east, driver net_stand_in\) does not support the mode {mode}"
+def test_a_card_that_cannot_be_promiscuous_is_an_error_that_names_the_port():
+    server = Server(refused_modes=("promiscuous",))
+    refusal = r"port 0 \(east, driver net_stand_in\) does not support the mode promiscuous"
     with pytest.raises(AgentError, match=refusal) as raised:
-        generator(server, modes={mode: True})
+        generator(server, modes={"promiscuous": True})
     assert raised.value.kind == "unsupported"
     assert not server.acquired
 
 
 def test_packet_sockets_get_all_frames_in_any_mode(no_links):
-    trex = generator(Server(refused_modes=("multicast",)), uses_linux=True, modes={"multicast": True})
-    assert trex.facts()["ports"]["east"]["mult"] == "off"
+    trex = generator(Server(refused_modes=("promiscuous",)), uses_linux=True, modes={"promiscuous": True})
+    assert trex.facts()["ports"]["east"]["prom"] == "off"
 
 
 def test_frames_in_flight_for_less_than_the_settle_time_are_not_lost():
@@ -224,7 +223,9 @@ def test_a_ramp_s_frames_are_not_counted():
     counters = trial(server, ramp=1.0)
     assert [direction.sent_frames for direction in counters] == pytest.approx([10_000, 10_000], abs=1)
     assert [direction.late_frames for direction in counters] == [0, 0]
-    assert server.loads == [*(1_000.0 * step for step in range(1, 11)), 10_000.0]
+    *ramp, load = server.loads
+    assert (len(ramp), load) == (20, 10_000.0)
+    assert ramp == pytest.approx([10_000.0 * part / 21 for part in range(1, 21)], abs=1e-6)
 
 
 def test_one_connection_serves_all_trials_of_a_suite():
@@ -367,16 +368,9 @@ def test_a_server_in_software_mode_that_is_ahead_of_its_clock_sends_no_frames_at
     west, east = trial(server, uses_linux=True)
     assert (west.unsent_frames, east.unsent_frames) == (0, 0)
     assert west.received_frames == west.sent_frames
-    assert west.lateness_s < 1e-3
 
 
-@pytest.mark.parametrize(("ahead", "least"), [(0.08, 0.003), (0.12, 0.04)])
-def test_frames_that_a_server_in_software_mode_sends_at_once_are_reported(no_links, ahead, least):
-    """The trial's frames then take less time than its duration, so that its load was higher."""
-    west, _ = trial(Server(ahead=ahead), uses_linux=True)
-    assert least <= west.lateness_s <= ahead
-
-
-def test_cards_may_count_late_so_that_nothing_is_known_about_stalls():
-    west, _ = trial(Server(ahead=0.12))
+@pytest.mark.parametrize("uses_linux", [False, True])
+def test_nothing_is_known_about_stalls(no_links, uses_linux):
+    west, _ = trial(Server(ahead=0.12), uses_linux=uses_linux)
     assert west.lateness_s is None

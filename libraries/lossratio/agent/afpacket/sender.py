@@ -19,7 +19,7 @@ from multiprocessing.connection import Connection
 from typing import Callable, Union, cast
 
 from ..core.arrays import HAS_NUMPY, NDArray, np
-from ..core.pacing import BATCH, Transmission, be_prompt, in_all, raise_priority, ramp_up, transmit
+from ..core.pacing import BATCH, Transmission, be_prompt, in_all, raise_priority, transmit
 from ..core.plan import Plan
 from ..core.processes import die_with
 from ..core.protocol import AgentError
@@ -389,7 +389,8 @@ def _begin(output: _Output, order: SendOrder, must_stop: Callable[[], bool]) -> 
     """Sends the ramp, and prepares the frames that count."""
     if order.plan.ramp:
         output.tag(order.ramp_tag)
-        ramp_up(output.offer, order.plan.load, order.plan.ramp, must_stop)
+    for load, seconds in order.plan.ramp_steps:
+        transmit(output.offer, load, seconds, must_stop)
     output.tag(order.tag, order.probe_tag, order.probes)
     if order.replies:
         cast(MixedOutput, output).reply(order.replies, order.length)

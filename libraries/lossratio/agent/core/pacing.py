@@ -68,8 +68,6 @@ CATCH_UP = 1e-3
 GRACE = 1e-3
 """Share of a duration by which its last frames may leave late, so that the load is at most this share below the
 requested one. If a duration is below 0.1 s, its last frames may leave late by `BATCH`, which is more."""
-RAMP_STEPS = 20
-"""Steps in which a ramp grows to the load."""
 LONGEST_STALL = 1.0
 """Seconds beyond twice the duration after which a sender that must send every frame gives up."""
 _SCHED_SETATTR = {"x86_64": 314, "aarch64": 274}
@@ -232,20 +230,6 @@ def in_all(parts: Sequence[Transmission]) -> Transmission:
         worst_lateness=max(part.worst_lateness for part in parts),
         start=parts[0].start,
     )
-
-
-def ramp_up(
-    offer: Callable[[int], int],
-    load: float,
-    duration: float,
-    is_stopped: Callable[[], bool],
-    *,
-    clock: Callable[[], float] = time.monotonic,
-    sleep: Callable[[float], None] = time.sleep,
-) -> None:
-    """Sends at a load that grows from nothing, in equal steps; see `transmit` for the arguments."""
-    for step in range(1, RAMP_STEPS + 1):
-        transmit(offer, load * step / (RAMP_STEPS + 1), duration / RAMP_STEPS, is_stopped, clock=clock, sleep=sleep)
 
 
 def pause(seconds: float, check: Check) -> None:

@@ -10,6 +10,8 @@ from typing import Optional, Sequence, Tuple
 
 from .protocol import AgentError, Message
 
+RAMP_STEPS = 20
+"""Steps in which a ramp grows to the load."""
 Step = Tuple[float, Optional[float]]
 """Frames or connections per second in each direction, and seconds; None: it lasts until it is stopped."""
 FRAMES, CONNECTIONS = "frames", "connections"
@@ -105,6 +107,14 @@ class Plan:
     def load(self) -> float:
         """The largest load, in frames or connections per second."""
         return max((load for load, _ in self.steps), default=0.0)
+
+    @property
+    def ramp_steps(self) -> list[tuple[float, float]]:
+        """The loads of the ramp, which grow from nothing to the first step's load, and the seconds of each."""
+        if not self.ramp:
+            return []
+        load, _ = self.steps[0]
+        return [(load * part / (RAMP_STEPS + 1), self.ramp / RAMP_STEPS) for part in range(1, RAMP_STEPS + 1)]
 
     @property
     def duration(self) -> float:

@@ -431,14 +431,7 @@ def _in_words(faults: Mapping[str, int]) -> str:
 
 def _ends_of(configuration: Configuration, settings: TrexSettings) -> _Ends:
     """What frames say about the ends of their connections; raises AgentError if TRex cannot open them."""
-    unknown = sorted(set(configuration.ports) - set(settings.ports))
-    if unknown:
-        raise AgentError(
-            "bad_request",
-            f"TRex has no ports {', '.join(unknown)}; it has {', '.join(settings.ports)}. Correct the ports "
-            "in the topology file.",
-        )
-
+    settings.check_ports(configuration.ports)
     direction = configuration.directions[0]
     frames = direction.frames
     sink = settings.ports[direction.receive]

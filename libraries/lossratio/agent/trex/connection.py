@@ -16,7 +16,7 @@ import time
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from types import SimpleNamespace
-from typing import Any, Callable, Iterator, Mapping, NoReturn, Sequence
+from typing import Any, Callable, Iterable, Iterator, Mapping, NoReturn, Sequence
 
 from ..core.protocol import AgentError, Message, unsupported
 
@@ -30,8 +30,6 @@ _RETRY_SECONDS = 0.25
 _LONGEST_SECONDS = 3600.0
 _COLOURS = re.compile(r"\x1b\[[0-9;]*m")
 _LEAD = 0.07
-_MODES = {"promiscuous": "prom", "multicast": "mult"}
-"""The ports' modes, as TRex reports them."""
 # Table: words of TRex's errors, and what they mean.
 _FAULTS = (
     (
@@ -93,8 +91,6 @@ class TrexSettings:
     """Whether each core sends on only one port of its pair."""
     promiscuous: bool = False
     """Whether ports accept frames to any MAC address."""
-    multicast: bool = False
-    """Whether ports accept frames to any multicast address."""
     force: bool = False
     """Whether traffic starts although the server refuses it."""
     flow_statistics: bool = False
@@ -113,6 +109,20 @@ class TrexSettings:
         frames that are due by then, and so a trial's frames in less time than the trial's duration.
         """
         return _LEAD if self.uses_linux else 0.0
+
+    def check_ports(self, names: Iterable[str]) -> None:
+        """Makes sure that it has these ports.
+
+        Raises:
+            AgentError: If it has not.
+        """
+        unknown = sorted(set(names) - set(self.ports))
+        if unknown:
+            raise AgentError(
+                "bad_request",
+                f"TRex has no ports {', '.join(unknown)}; it has {', '.join(self.ports)}. Correct the ports "
+                "in the topology file.",
+            )
 
 
 @dataclass(frozen=True)
@@ -245,7 +255,8 @@ class TrexConnection:
                 )
 
             self._take_ports()
-            self._set_modes()
+            if settings.promiscuous:
+                self._be_promiscuous()
             undo.pop_all()
 
     def version(self) -> str:
@@ -373,23 +384,18 @@ class TrexConnection:
         self._call("acquire the ports", self._client.acquire, ports=self._ports, force=self.settings.is_ours)
         self._call("reset the ports", self._client.reset, ports=self._ports)
 
-    def _set_modes(self) -> None:
-        modes = {mode: True for mode in ("promiscuous", "multicast") if getattr(self.settings, mode)}
-        if not modes:
-            return
-
-        self._call("set the modes of its ports", self._client.set_port_attr, ports=self._ports, **modes)
+    def _be_promiscuous(self) -> None:
+        self._call("set the modes of its ports", self._client.set_port_attr, ports=self._ports, promiscuous=True)
         if self.settings.uses_linux:
             # Packet sockets get all frames of their interface, whatever the mode of TRex's port.
             return
 
         names = {number: name for name, number in self.settings.ports.items()}
         for number, answer in self.port_info().items():
-            refused = [mode for mode in modes if answer.get(_MODES[mode]) == "off"]
-            if refused:
+            if answer.get("prom") == "off":
                 raise unsupported(
                     f"TRex's port {number} ({names[number]}, driver {answer.get('driver')}) does "
-                    f"not support the mode {' and '.join(refused)}. Remove this mode from the "
+                    "not support the mode promiscuous. Remove this mode from the "
                     "generator in the topology file."
                 )
 

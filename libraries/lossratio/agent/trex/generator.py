@@ -76,7 +76,6 @@ class TrexGenerator:
                 self._connection,
                 sorted(settings.ports[direction.transmit] for direction in self._directions),
                 configuration.settle_time,
-                self._counters.have_begun,
                 self._tend,
             )
             undo.pop_all()
@@ -125,7 +124,7 @@ class TrexGenerator:
         load = plan.load
         if not self._settings.flow_statistics:
             self._prepare()
-            self._ramp_up(load, plan.ramp, check)
+            self._ramp_up(plan, load, check)
             return self._measure(load, load, plan.duration, check)
         # Each stream counts its own frames, and some of them are numbered.
         counters, statistics, errors = self._with_latency_streams(plan, numbered_rate(load), check)
@@ -180,7 +179,7 @@ class TrexGenerator:
                 maker.add_for_now(streams, undo)
 
             self._prepare()
-            self._ramp_up(load - rate, plan.ramp, check)
+            self._ramp_up(plan, load - rate, check)
             self._connection.clear()
             counters = self._measure(load, load - rate, plan.duration, check)
             statistics = self._connection.stats()
@@ -210,9 +209,11 @@ class TrexGenerator:
 
         return counters
 
-    def _ramp_up(self, load: float, ramp: float, check: Check) -> None:
-        if ramp:
-            self._runner.ramp_up(load, ramp, check)
+    def _ramp_up(self, plan: Plan, load: float, check: Check) -> None:
+        """Sends the ramp of a plan, up to this load."""
+        if plan.ramp:
+            steps = [(part * load / plan.load, seconds) for part, seconds in plan.ramp_steps]
+            self._runner.ramp_up(steps, check)
             self._runner.wait(self._settle_time, check)
             self._counters.clear()
 
@@ -263,13 +264,7 @@ def _end_of(file: str) -> list[str]:
 
 
 def _check(configuration: Configuration, settings: TrexSettings) -> None:
-    unknown = sorted(set(configuration.ports) - set(settings.ports))
-    if unknown:
-        raise AgentError(
-            "bad_request",
-            f"TRex has no ports {', '.join(unknown)}; it has {', '.join(settings.ports)}. Correct the ports "
-            "in the topology file.",
-        )
+    settings.check_ports(configuration.ports)
     largest = max(direction.frames.max_size for direction in configuration.directions)
     if largest > settings.largest_frame:
         raise unsupported(

@@ -6,7 +6,6 @@ from __future__ import annotations
 import math
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Callable, Mapping, Sequence
 
 from ..core.configuration import Direction
@@ -22,7 +21,6 @@ _POLL_SECONDS = 1e-3
 _TEND_SECONDS = 0.05
 # The longest time of a request, in seconds, if neither the server nor the agent waits for a CPU.
 _REQUEST_SECONDS = 0.02
-_RAMP_STEPS = 10
 _STANDSTILL_SECONDS = 1.0
 _LONGEST_HURRY = 0.1
 _FRAME_SLACK = 2
@@ -62,19 +60,12 @@ class TrexRunner:
     An overloaded TRex drops nothing: it sends every frame, and takes longer. So traffic is stopped soon after it
     should have ended, and its counters come with the time that it took.
 
-    The ports are TRex's numbers. `has_begun` looks at their counters, and says whether each has sent a frame since
-    they were zero. `beside` is called about ten times a second while it waits, before the last tenth.
+    The ports are TRex's numbers. `beside` is called about ten times a second while it waits, before the last tenth.
     """
 
     def __init__(
-        self,
-        connection: TrexConnection,
-        ports: Sequence[int],
-        settle_time: float,
-        has_begun: Callable[[], bool],
-        beside: Callable[[], None],
+        self, connection: TrexConnection, ports: Sequence[int], settle_time: float, beside: Callable[[], None]
     ) -> None:
-        self._has_begun = has_begun
         self._beside = beside
         self._connection = connection
         self._ports = ports
@@ -96,12 +87,7 @@ class TrexRunner:
 
         with ExitStack() as undo:
             undo.callback(self._connection.stop_quietly, self._ports)
-            if self._connection.settings.uses_linux:
-                self._watch_begin(end - duration + self._late_end, check)
-                self.wait(end - self._clock(), partial(self._look, check))
-            else:
-                # Some cards count late.
-                self.wait(end - self._clock(), check)
+            self.wait(end - self._clock(), check)
             while transmitting and self._clock() <= end + self._late_end:
                 self._sleep(_POLL_SECONDS)
                 check()
@@ -146,16 +132,16 @@ class TrexRunner:
         stopped = self._stopped(run)
         return replace(stopped, duration=stopped.stopping - run.started)
 
-    def ramp_up(self, load: float, ramp: float, check: Check) -> None:
-        """Sends traffic that grows in steps from nothing to a load, and stops it."""
-        steps = [load * (step + 1) / _RAMP_STEPS for step in range(_RAMP_STEPS)]
-        run = self.start(steps[0])
+    def ramp_up(self, steps: Sequence[tuple[float, float]], check: Check) -> None:
+        """Sends traffic whose load changes from step to step, each with its seconds, and stops it."""
+        (load, seconds), *others = steps
+        run = self.start(load)
         with ExitStack() as undo:
             undo.callback(self._connection.stop_quietly, self._ports)
-            self.wait(ramp / _RAMP_STEPS, check)
-            for step in steps[1:]:
-                self._connection.change(self._ports, step)
-                self.wait(ramp / _RAMP_STEPS, check)
+            self.wait(seconds, check)
+            for load, seconds in others:
+                self._connection.change(self._ports, load)
+                self.wait(seconds, check)
             undo.pop_all()
         self.stop(run)
 
@@ -171,16 +157,6 @@ class TrexRunner:
                 self._beside()
             self._sleep(min(max(0.0, end - self._clock()), _CHECK_SECONDS))
             check()
-
-    def _watch_begin(self, latest: float, check: Check) -> None:
-        """Looks at the counters until each port has begun. Looks that are close together show what is sent at once."""
-        while not self._has_begun() and self._clock() < latest:
-            self._sleep(_POLL_SECONDS)
-            check()
-
-    def _look(self, check: Check) -> None:
-        check()
-        self._has_begun()
 
     def _stopped(self, run: Run) -> Run:
         stopping = self._clock()
@@ -201,8 +177,6 @@ class TrexCounters:
         self._received: dict[str, int] = {}
         self._missing: dict[str, int | None] = {}
         self._late: Mapping[str, int] = {}
-        # When each look at the counters began and ended, and what each direction had sent.
-        self._looks: list[tuple[float, float, Mapping[str, int]]] = []
 
     def begin(self) -> None:
         """Sets all counters to zero for new traffic; frames that came since the last `read` were late."""
@@ -212,9 +186,7 @@ class TrexCounters:
 
     def clear(self) -> None:
         """Sets all counters to zero, and forgets all earlier counts."""
-        began = self._clock()
         self._zero = self._connection.port_counters()
-        self._looks = [(began, self._clock(), dict.fromkeys(self._ends, 0))]
 
     def exclude(self, port: int, frames: int) -> None:
         """Leaves out of a port's counters the frames that it has sent besides test traffic since they were zero."""
@@ -224,20 +196,8 @@ class TrexCounters:
 
     def have_sent(self, frames: Mapping[str, int]) -> bool:
         """Whether each direction, by its name, has sent its number of frames since the counters were zero."""
-        sent = self.look()
-        return all(sent[name] >= frames[name] for name in self._ends)
-
-    def have_begun(self) -> bool:
-        """Whether each direction has sent a frame since the counters were zero."""
-        return all(self.look().values())
-
-    def look(self) -> Mapping[str, int]:
-        """Frames that each direction has sent since the counters were zero; `read` compares all such looks."""
-        began = self._clock()
         counted = self._counted()
-        sent = {name: counted[source]["opackets"] for name, (source, _) in self._ends.items()}
-        self._looks.append((began, self._clock(), sent))
-        return sent
+        return all(counted[source]["opackets"] >= frames[name] for name, (source, _) in self._ends.items())
 
     def totals(self) -> tuple[int, int]:
         """Frames that all directions have sent and received since the counters were zero."""
@@ -269,21 +229,6 @@ class TrexCounters:
             late[name], _, self._missing[name] = late_and_copies(arrived, self._missing.get(name))
             self._received[name] = received
         return late
-
-    def _longest_hurry(self, name: str, rate: float) -> float | None:
-        """Seconds by which a direction was late at least, because it sent more between two looks than was due then.
-
-        It is known in software mode only.
-        """
-        if not self._connection.settings.uses_linux:
-            return None
-        longest = 0.0
-        behind = math.inf
-        for began, ended, sent in self._looks:
-            due = sent[name] / rate
-            longest = max(longest, due - ended - behind)
-            behind = min(behind, due - began)
-        return longest
 
     def _counted(self) -> Statistics:
         counters = self._connection.port_counters()
@@ -342,7 +287,6 @@ class TrexCounters:
             "generator_drop_frames": int(sink["ierrors"]),
             "late_frames": self._late.get(direction.name, 0),
             "elapsed_s": due,
-            "lateness_s": self._longest_hurry(direction.name, rate),
             "stretch_s": max(0.0, stretch) if in_time else 0.0,
             "examination": None,
         }

@@ -14,7 +14,6 @@ from ..core.ports import Ports
 from ..core.protocol import AgentError, Message, read_record
 from .cards import handed_over, refused_frames, transmitted
 from .frames import Share
-from .plan import ramp_segments
 from .send_program import SentSegment
 from .sender import Sender, Senders
 
@@ -85,7 +84,7 @@ class SendingEnd:
 
     def _given(self) -> int:
         """Frames that the port was given since the traffic began, with those of its ramp."""
-        segments = range(ramp_segments(self.trial) + len(self.trial.steps))
+        segments = range(len(self.trial.ramp_steps) + len(self.trial.steps))
         return sum(part.sent for one in self.sharing for part in one.parts(segments))
 
     def refused(self, now: Mapping[str, Link], *, is_over: bool = True) -> int:
@@ -130,7 +129,7 @@ class SendingEnd:
         """What was sent so far in each segment and stream; without the ramp, unless requested."""
         if self._elsewhere is not None:
             return list(self._elsewhere.parts)
-        ramp = ramp_segments(self.trial)
+        ramp = len(self.trial.ramp_steps)
         return [
             self.sender_of(stream).program.sent(stream.place, segment)
             for stream in self._streams

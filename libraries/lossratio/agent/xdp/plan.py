@@ -13,18 +13,13 @@ from typing import Sequence
 
 from ..core.configuration import Direction
 from ..core.generator import check_numbered, counted_course
-from ..core.pacing import LONGEST_STALL, NANOSECONDS, RAMP_STEPS, frames_within, grace_after
+from ..core.pacing import LONGEST_STALL, NANOSECONDS, frames_within, grace_after
 from ..core.plan import Plan
 from ..core.protocol import AgentError, Message, unsupported
 from .constants import FOREVER, RING, WRAP_BITS
 from .send_program import ScheduledProgram, Segment
 
 _TIME_BITS = 64 - WRAP_BITS
-
-
-def ramp_segments(plan: Plan) -> int:
-    """How many segments of each stream come before the steps of a plan."""
-    return len(_ramp(plan.ramp))
 
 
 def intended(plan: Plan, direction: Direction) -> int | None:
@@ -42,51 +37,41 @@ def segments(
     The stream is one `share` of the direction: its index, and the number of shares. After a stall, `catch_up`
     seconds of traffic are sent late.
     """
+    first, parts = share
     ramp_tag, tag = tags
-    load = plan.steps[0][0] * direction.load_share
-    made = [
-        _segment(part * load, length, begin, ramp_tag, share=share, catch_up=catch_up)
-        for begin, length, part in _ramp(plan.ramp)
-    ]
-    begin = plan.ramp
-    for index, (step_load, duration) in enumerate(plan.steps):
-        rate = step_load * direction.load_share
-        step = _segment(rate, duration, begin, tag, share=share, catch_up=catch_up, is_burst=plan.is_burst)
-        made.append(replace(step, renumbers=index == 0))
+    ramp = [(load, seconds, ramp_tag) for load, seconds in plan.ramp_steps]
+    counted = [(load, duration, tag) for load, duration in plan.steps]
+    made: list[Segment] = []
+    begin = 0.0
+
+    for number, (load, duration, own_tag) in enumerate([*ramp, *counted]):
+        rate = load * direction.load_share
+        frames = FOREVER >> 2 if duration is None else frames_within(duration, rate)
+        # Record: when each frame of a step is due.
+        segment = Segment(
+            interval=parts * NANOSECONDS / rate,
+            frames=-(-max(0, frames - first) // parts),
+            begin=(begin + first / rate) * NANOSECONDS,
+            last_call=(begin + _last_call(duration, catch_up, is_burst=plan.is_burst)) * NANOSECONDS,
+            catch_up=(math.inf if plan.is_burst else catch_up) * NANOSECONDS,
+            tag=own_tag,
+            renumbers=number <= len(ramp),
+        )
+        made.append(segment)
         begin += duration or 0.0
+
     # Only the last segment may be empty, because that is the end.
     return [*(replace(segment, frames=max(1, segment.frames)) for segment in made[:-1]), made[-1]]
 
 
-def _segment(
-    rate: float,
-    duration: float | None,
-    begin: float,
-    tag: int,
-    *,
-    share: tuple[int, int],
-    catch_up: float,
-    is_burst: bool = False,
-) -> Segment:
-    first, step = share
-    frames = FOREVER >> 2 if duration is None else frames_within(duration, rate)
+def _last_call(duration: float | None, catch_up: float, *, is_burst: bool) -> float:
+    """Seconds from the beginning of a step after which its frames stay unsent."""
     if duration is None:
-        last_call = math.inf
-    else:
-        last_call = begin + duration + grace_after(duration, catch_up)
-
+        return math.inf
     if is_burst:
-        # A sender that cannot keep the rate sends what it can in this time, and the rest stays unsent.
-        last_call = begin + (duration or 0.0) + LONGEST_STALL
-    # Record: when each frame of a segment is due.
-    return Segment(
-        interval=step * NANOSECONDS / rate,
-        frames=-(-max(0, frames - first) // step),
-        begin=(begin + first / rate) * NANOSECONDS,
-        last_call=last_call * NANOSECONDS,
-        catch_up=(math.inf if is_burst else catch_up) * NANOSECONDS,
-        tag=tag,
-    )
+        # A sender that cannot keep the rate sends what it can in this time.
+        return duration + LONGEST_STALL
+    return duration + grace_after(duration, catch_up)
 
 
 def check_schedule(plan: Plan, directions: Sequence[Direction], streams: int) -> None:
@@ -148,11 +133,3 @@ def schedule_course(
         begin += duration or 0.0
 
     return {**counted_course(start / NANOSECONDS, counters), "steps": steps}
-
-
-def _ramp(seconds: float) -> list[tuple[float, float, float]]:
-    """The steps of a ramp: seconds from its start, seconds, and share of the load."""
-    if not seconds:
-        return []
-    length = seconds / RAMP_STEPS
-    return [(step * length, length, (step + 1) / (RAMP_STEPS + 1)) for step in range(RAMP_STEPS)]

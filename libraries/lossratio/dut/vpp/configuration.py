@@ -56,13 +56,19 @@ _ADDRESSED = r"""
     set interface ip address {{ port.interface }} {{ side.address }}/{{ 30 if options.ip_version == 4 else 128 }}
     set ip neighbor {{ port.interface }} {{ side.neighbour }} {{ port.neighbour_mac }} static
 """
+# An IPv4 lookup takes more steps for a longer route. As in CSIT, the first 256 hosts have a route of 24 bits, and the
+# hosts of the TG that are VPP's neighbours (one, or ten with access lists) have routes of their own.
 _ROUTED = r"""
     % set side = port.routed(options.ip_version)
     % set table = " table %d" % port.table if port.table else ""
-    ip route add {{ side.network }}{{ table }} via {{ side.neighbour }} {{ port.interface }}
-    % if options.ip_version == 6 and not port.faces_dut
-        ip route add {{ side.network[1] }}/128{{ table }} via {{ side.neighbour }} {{ port.interface }}
+    % set via = "%s via %s %s" % (table, side.neighbour, port.interface)
+    ip route add {{ side.network }}{{ via }}
+    % if options.ip_version == 4
+        ip route add {{ side.network[0] }}/24{{ via }}
     % endif
+    % for host in side.hosts(10) if not port.faces_dut and not port.table
+        ip route add {{ host }}/{{ host.max_prefixlen }}{{ via }}
+    % endfor
 """
 _ENTRIES = Steps(
     file=r"""

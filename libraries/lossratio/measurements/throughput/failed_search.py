@@ -1,22 +1,17 @@
-"""After a search: one more trial, and what the error says about the losses if no load met a goal."""
+"""After a search: a longer trial, and what the error says about the losses if no load met a goal."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
-from operator import attrgetter, itemgetter
+from operator import itemgetter
 from statistics import median
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from lossratio.errors import LossRatioError, TesterError
 from lossratio.measurements import Request
 from lossratio.measurements.throughput.doubts import loss_at_any_load
-from lossratio.measurements.throughput.extra_trials import (
-    measure_longer,
-    measure_smaller_load,
-    trial_below,
-)
-from lossratio.measurements.throughput.later_trials import LEAST_LOST
+from lossratio.measurements.throughput.extra_trials import LongerTrial, measure_longer
 from lossratio.measurements.throughput.limits import is_generators_limit
 from lossratio.measurements.throughput.result import (
     GoalReport,
@@ -26,20 +21,21 @@ from lossratio.measurements.throughput.result import (
 )
 from lossratio.mlrsearch import IrregularReason, SearchGoal
 from lossratio.results import LossPattern
-from lossratio.trials import TrialInput, sut_loss_ratio
-from lossratio.units import as_sentence
+from lossratio.units import FRAMES_PER_SECOND, as_sentence
 
 if TYPE_CHECKING:
     from lossratio.testbed import Testbed
 
+_PART_OF_LOAD = 0.1
+"""A smaller load from which to search, as a share of the smallest load of the search."""
 _EXPLAINED = 0.9
 """Minimum share of the lost frames that have a pattern in common if this pattern explains the result."""
 
 
-def tried_after(
+def longer_after(
     result: ThroughputResult, testbed: Testbed, request: Request, goals: Sequence[SearchGoal]
-) -> dict[str, Any]:
-    """Makes one more trial after a search: at a smaller load if no load met a goal, or a longer one.
+) -> LongerTrial | None:
+    """Makes a longer trial at the lowest bound if losses begin within the trials: a bucket or a buffer hides them.
 
     Args:
         result: The result of the search.
@@ -48,23 +44,8 @@ def tried_after(
         goals: Its goals.
 
     Returns:
-        Fields of the result; none if nothing was tried.
+        The trial; None: there was no reason for it, or it failed.
     """
-    goal = _easiest_without_load(result, goals)
-    least = result.min_load.per_interface_fps
-    # The search has its result. The next measurement will report the present problem.
-    with suppress(LossRatioError):
-        if goal is None:
-            return _longer_after(result, testbed, request, goals)
-        if _may_pass_less(result, trial_below(goal, least)):
-            return {"smaller_load": measure_smaller_load(testbed, request, goal, least)}
-    return {}
-
-
-def _longer_after(
-    result: ThroughputResult, testbed: Testbed, request: Request, goals: Sequence[SearchGoal]
-) -> dict[str, Any]:
-    """One longer trial at the lowest bound, if losses begin within the trials: a bucket or a buffer hides them."""
     places = result.loss_places
     begin_inside = places is not None and any(one.kind == "end" for one in places.patterns)
     bounds = [
@@ -72,39 +53,13 @@ def _longer_after(
         for report, goal in zip(result.goals, goals, strict=True)
         if report.bounds[0] is not None
     ]
-    if not begin_inside or not bounds:
-        return {}
-    load, goal = min(bounds, key=itemgetter(0))
-    return {"longer_trial": measure_longer(testbed, request, goal, load)}
 
-
-def _easiest_without_load(
-    result: ThroughputResult, goals: Sequence[SearchGoal]
-) -> SearchGoal | None:
-    """The goal with the largest loss ratio among the goals that no load met; None: there is none."""
-    failed = {
-        report.goal.name
-        for report in result.goals
-        if report.result is not None
-        and report.result.reason == IrregularReason.MIN_LOAD_IS_UPPER_BOUND.value
-    }
-    return max(
-        (goal for goal in goals if str(goal) in failed), key=attrgetter("loss_ratio"), default=None
-    )
-
-
-def _may_pass_less(result: ThroughputResult, trial: TrialInput) -> bool:
-    """Whether a trial below the smallest load of the search can show that it is the load that makes it lose frames.
-
-    Args:
-        result: The result of the search.
-        trial: That trial: enough of its frames must be lost if it loses the same share.
-    """
-    is_explained = any(pattern.kind != "direction" for pattern in _explanations(result))
-    if is_explained or any(loss_at_any_load(result)) or _lost_everything(result):
-        return False
-    losses = [sut_loss_ratio(trial.as_result()) for trial in result.evidence_at(result.min_load)]
-    return median(losses or [0.0]) * trial.load * trial.duration >= LEAST_LOST
+    if begin_inside and bounds:
+        load, goal = min(bounds, key=itemgetter(0))
+        # The search has its result. The next measurement will report the present problem.
+        with suppress(LossRatioError):
+            return measure_longer(testbed, request, goal, load)
+    return None
 
 
 def _lost_everything(result: GoalsResult) -> bool:
@@ -143,6 +98,8 @@ def require_lower_bounds(result: GoalsResult) -> None:
     about_losses = ""
     if any(report.bounds[1] == result.min_load for report in missing):
         about_losses = _about_losses(result)
+        if not about_losses and any(map(_is_of_sut, missing)):
+            about_losses = _of_smaller_loads(result)
     raise AssertionError(
         f"No load was found that meets the goal: {goals}. The smallest load of the search was "
         f"{result.written(least)}. {about_losses}If a search may end without such a load, "
@@ -154,13 +111,39 @@ def _ran_out_of_time(report: GoalReport) -> bool:
     return report.result is not None and report.result.reason == IrregularReason.TIMEOUT.value
 
 
+def _is_of_sut(report: GoalReport) -> bool:
+    """Whether nothing but the SUT kept the smallest load from meeting a goal."""
+    return (
+        report.result is not None
+        and report.result.reason == IrregularReason.MIN_LOAD_IS_UPPER_BOUND.value
+    )
+
+
 def _about_losses(result: GoalsResult) -> str:
-    """What lost frames have in common. If nothing explains them, whether a smaller load would help."""
+    """What lost frames have in common, or how the loss depends on the load; empty: nothing is known."""
     found = _explanations(result)
     words = "".join(f"{pattern.sentence}. " for pattern in found[:1])
     if any(pattern.kind != "direction" for pattern in found):
         return words
-    return words + _about_smaller_loads(result)
+    for doubt in loss_at_any_load(result):
+        return f"{words}{as_sentence(doubt)}. "
+    if result.evidence and _lost_everything(result):
+        words += (
+            "Every frame was lost at all loads. Check the path of the frames through the device. "
+        )
+    return words
+
+
+def _of_smaller_loads(result: GoalsResult) -> str:
+    """What came back of the smallest load, and how to search below it."""
+    trials = result.evidence_at(result.min_load)
+    forwarded = median(trial.forwarding_rate_per_interface_fps for trial in trials)
+    unit = "fps" if result.unit is FRAMES_PER_SECOND else "cps"
+    least = f"{float(f'{_PART_OF_LOAD * result.min_load.per_interface_fps:.3g}'):.12g} {unit}"
+    return (
+        f"Of this load, {result.written(forwarded)} came back. Search from a smaller load, e.g. min_load={least} (for "
+        f'the whole run --variable "MIN_LOAD:{least}"), or look for what loses frames at any load. '
+    )
 
 
 def _explanations(result: GoalsResult) -> list[LossPattern]:
@@ -168,20 +151,6 @@ def _explanations(result: GoalsResult) -> list[LossPattern]:
     places = result.loss_places
     patterns = () if places is None else places.patterns
     return [pattern for pattern in patterns if pattern.explained_ratio >= _EXPLAINED]
-
-
-def _about_smaller_loads(result: GoalsResult) -> str:
-    """What is known about smaller loads, from a trial or from how the loss changes with load; empty: nothing."""
-    if result.smaller_load is not None:
-        return f"{as_sentence(result.smaller_load.sentence)}. "
-    for doubt in loss_at_any_load(result):
-        return f"{as_sentence(doubt)}. "
-
-    if result.evidence and _lost_everything(result):
-        return (
-            "Every frame was lost at all loads. Check the path of the frames through the device. "
-        )
-    return ""
 
 
 def refuse_generators_limit(reports: Iterable[GoalReport]) -> None:

@@ -44,8 +44,8 @@ together with fewer frames that were not sent."""
 MAX_LOAD_OF_GENERATOR = (
     "the generator's maximum load is a lower bound: higher loads were not offered"
 )
-"""The reason for a result whose bounds are the maximum load, if this is what the generator can send by its self-test or
-by the topology file."""
+"""The reason for a result whose bounds are the maximum load, if this is what the generator can send by the topology
+file."""
 LATE_LIMIT = "late frames, not lost ones, made the upper bound; a longer wait (settle of the generator) would tell"
 """The reason for a result whose upper bound is caused by frames that came back after the wait."""
 STALL_LIMIT = "bursts after stalls of the generator may have made the upper bound; a quieter machine would tell"

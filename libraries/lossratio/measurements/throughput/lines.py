@@ -1,4 +1,4 @@
-"""The lines of a result's text: goals with their bounds, and what was tried after the search."""
+"""The lines of a result's text: goals with their bounds."""
 
 import statistics
 from collections.abc import Iterator
@@ -137,12 +137,3 @@ def _slower_direction(trial: Trial) -> DirectionCounters | None:
     """The direction with the longer latency; None: the latency of every frame is not known."""
     known = [one for one in trial.directions if one.latency_99_us is not None]
     return max(known, key=attrgetter("latency_99_us"), default=None)
-
-
-@rule(
-    Weight.REMARK, NoteKind.OBSERVED, "After the search, one trial at a tenth of its smallest load."
-)
-def tried(result: GoalsResult) -> Iterator[str]:
-    """What was tried after a search in which no load passed."""
-    if result.smaller_load is not None:
-        yield f"Tried after the search: {result.smaller_load.sentence}."

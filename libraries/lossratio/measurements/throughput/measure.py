@@ -24,7 +24,7 @@ from lossratio.measurements import (
 from lossratio.measurements.telemetry import TelemetryRequest, TelemetryTrial, measure_telemetry
 from lossratio.measurements.throughput.earlier import EarlierSearch, earlier_searches
 from lossratio.measurements.throughput.evidence import SearchKind, search_fields
-from lossratio.measurements.throughput.failed_search import tried_after
+from lossratio.measurements.throughput.failed_search import longer_after
 from lossratio.measurements.throughput.limits import check_generator, is_disturbed
 from lossratio.measurements.throughput.nightly import Nightly, Tonight, ask
 from lossratio.measurements.throughput.request import SearchRequest
@@ -261,16 +261,17 @@ class Throughput(GoalSearch[SearchRequest, ThroughputResult]):
         place: TestPlace,
         on_progress: Callable[[Any], None] | None = None,
     ) -> ThroughputResult:
-        """Measures. If no load passes, it also finds out what makes the smallest load pass."""
+        """Measures. If losses begin within the trials, a longer one follows."""
         check_arguments(testbed, request, self.request, place, on_progress)
         if request.per_direction:
             request = _in_each_direction(request, testbed)
         result = measure(self, testbed, request, place, on_progress)
         span = Span()
-        tried = tried_after(result, testbed, request, request.goals)
-        if not tried:
+        longer = longer_after(result, testbed, request, request.goals)
+        if longer is None:
             return result
-        whole = result.model_copy(update={**tried, "ended": span.later_than(result.ended)})
+        ended = span.later_than(result.ended)
+        whole = result.model_copy(update={"longer_trial": longer, "ended": ended})
         place.directory.write(whole)
         return whole
 

@@ -8,7 +8,7 @@ from pydantic import Field, JsonValue, model_validator
 from lossratio.errors import SearchError
 from lossratio.measurements.latency.result import LatencyAtLoad
 from lossratio.measurements.telemetry import TelemetryTrial
-from lossratio.measurements.throughput.extra_trials import LongerTrial, SmallerLoad
+from lossratio.measurements.throughput.extra_trials import LongerTrial
 from lossratio.mlrsearch import Answer, IrregularReason, SearchGoal, SearchGoalWarning
 from lossratio.records import Rate, Ratio, Record, Seconds, UtcTime, left_out_if_empty
 from lossratio.results import MaxLoad, Outcome, TestResult
@@ -216,16 +216,12 @@ class GoalsResult(TestResult):
     """In results of earlier versions: the spread of this result and those of the same search before it."""
     experiments: dict[str, JsonValue] | None = None
     """In results of earlier versions: the experiments after a search in which no load passed."""
-    smaller_load: SmallerLoad | None = None
-    """A trial below the smallest load of the search, made because no load passed; left out: there was none."""
     longer_trial: LongerTrial | None = None
     """A longer trial at a lower bound, made because losses begin within the trials; left out: there was none."""
     question: QuestionAsked | None = None
     """The question that was asked before the search; left out: there was no question."""
 
-    _leave_out = left_out_if_empty(
-        "spread", "question", "experiments", "smaller_load", "longer_trial"
-    )
+    _leave_out = left_out_if_empty("spread", "question", "experiments", "longer_trial")
 
     @property
     def is_as_before(self) -> bool:

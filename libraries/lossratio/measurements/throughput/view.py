@@ -17,7 +17,7 @@ from lossratio.measurements.throughput.limits import (
     is_generators_limit,
     is_least,
 )
-from lossratio.measurements.throughput.lines import search_lines, terms, tried
+from lossratio.measurements.throughput.lines import search_lines, terms
 from lossratio.measurements.throughput.result import (
     Goal,
     GoalOutcome,
@@ -66,7 +66,6 @@ class ThroughputView(View[GoalsResult]):
     if_unsent = "and the SUT may forward more"
 
     rules_beside: ClassVar[tuple[Rule, ...]] = (
-        tried,
         doubts.drift_of_search,
         spells,
         doubts.memory_of_search,

@@ -17,15 +17,7 @@ from functools import partial
 from typing import Any
 
 from lossratio.errors import NodeError, ReservationError
-from lossratio.nodes import (
-    NodeProcess,
-    NodeProgram,
-    NodeSession,
-    Pulse,
-    namespace_key,
-    own_name,
-    pack_program,
-)
+from lossratio.nodes import NodeProcess, NodeSession, Pulse, namespace_key, own_name, pack_program
 from lossratio.topology import Topology
 from lossratio.units import format_duration
 
@@ -106,9 +98,8 @@ def make_claim(
     if place is not None:
         name = re.sub(r"[^A-Za-z0-9_-]", "-", f"{reservation.name}-{place}")[:100]
 
-    owner = os.environ.get(OWNER_VARIABLE)
-    if not owner:
-        owner = f"{own_name() or os.geteuid()}@{socket.gethostname()}"
+    user = own_name() or os.geteuid()
+    owner = os.environ.get(OWNER_VARIABLE) or f"{user}@{socket.gethostname()}"
     return Claim(
         name=name,
         directory=reservation.directory or default,
@@ -162,38 +153,35 @@ class ReservationLostError(ReservationError):
     """The testbed is no longer reserved for this run."""
 
 
-def pack_keeper() -> NodeProgram:
-    """Packs the keeper: the program on the TG node that holds a lease, and knows its holder."""
-    return pack_program("testbed/reservation/keeper", "lossratio-keeper", "main")
-
-
 class _Keeper:
-    """A keeper on the TG node, which answers requests."""
+    """The program on the TG node that holds a lease, and knows its holder; it answers requests."""
 
     def __init__(self, session: NodeSession, claim: Claim) -> None:
         self.session = session
         self.claim = claim
         self._holder: Holder | None = None
         """The holder of the testbed, for which this keeper waits."""
-        self._told = ""
-        """Start of the lease that was logged last."""
-        tried = session.run(claim.python, "-I", "-S", "-c", "", check=False)
-        if tried.exit_status != 0:
-            said = " ".join(tried.stderr.split()).rstrip(".")
-            raise NodeError(
-                f"Node {session.name}: there is no Python {claim.python!r} to keep the reservation ({said}). Set the "
-                "generator's 'python' in the topology file to the path of a Python of that node."
-            )
-
         start = partial(session.start, plain=True)
-        self._process: NodeProcess = pack_keeper().start(start, claim.python, "-I", "-S")
+        program = pack_program("testbed/reservation/keeper", "lossratio-keeper", "main")
+        self._process: NodeProcess = program.start(start, claim.python, "-I", "-S")
 
-    def take(self) -> Mapping[str, Any] | None:
-        """What the lease is granted with; None: somebody else has it or came earlier, and this keeper waits."""
+    def take(self, *, waits: bool) -> Mapping[str, Any] | None:
+        """What the lease is granted with; None: somebody else has it or came earlier.
+
+        If it waits, it logs for whom, once for each holder.
+        """
         event = self.ask(self.claim.take())
         if event["event"] == "waiting":
-            self._holder = _holder(event["holder"])
+            holder = _holder(event["holder"])
+            if waits and holder is not None and str(holder) != str(self._holder):
+                _LOG.warning(
+                    "Node %s: waiting for the testbed, which is reserved for %s.",
+                    self.session.name,
+                    holder,
+                )
+            self._holder = holder
             return None
+
         before = _holder(event["taken_over"])
         if before is not None:
             _LOG.warning(
@@ -202,17 +190,6 @@ class _Keeper:
                 before,
             )
         return event
-
-    def tell(self) -> None:
-        """Logs for whom it waits, once for each holder."""
-        holder = self._holder
-        if holder is not None and holder.started != self._told:
-            self._told = holder.started
-            _LOG.warning(
-                "Node %s: waiting for the testbed, which is reserved for %s.",
-                self.session.name,
-                holder,
-            )
 
     def ask(self, request: Mapping[str, Any]) -> Mapping[str, Any]:
         """The answer to a request.
@@ -224,21 +201,19 @@ class _Keeper:
         try:
             self._process.write_line(json.dumps(request))
             line = self._process.read_line(ANSWER_SECONDS)
+            event = {**json.loads(line)}
         except NodeError as error:
             self.close()
             raise NodeError(
-                f"Node {self.session.name}: its reservation does not answer. {error}"
+                f"Node {self.session.name}: its reservation does not answer. {error} If the node has no Python "
+                f"{self.claim.python!r}, set the generator's 'python' in the topology file to the path of one."
+            ) from error
+        except (TypeError, ValueError) as error:
+            raise NodeError(
+                f"Node {self.session.name}: its reservation answered {line[:200]!r}, which is not JSON. If a log-in "
+                "script, such as .bashrc, wrote this, make it write only in interactive shells."
             ) from error
 
-        event = None
-        with suppress(ValueError):
-            event = json.loads(line)
-        if not isinstance(event, dict):
-            raise NodeError(
-                f"Node {self.session.name}: its reservation answered {line[:200]!r}, which is not "
-                "JSON. If a log-in script, such as .bashrc, wrote this, make it write only "
-                "in interactive shells."
-            )
         if event["event"] == "error":
             raise ReservationError(
                 f"Node {self.session.name}: the testbed cannot be reserved: {event['message']}."
@@ -293,14 +268,14 @@ class Lease(AbstractContextManager["Lease"]):
         Raises:
             TestbedReservedError: If no testbed became free in time; the message names the holder.
             ReservationError: If the TG node cannot keep a reservation.
-            NodeError: If the connection is lost; of several testbeds, the last one's.
+            NodeError: If the connection to one of them is lost.
         """
         deadline = time.monotonic() + wait
         waiting = [_Keeper(session, claim) for session, claim in wanted]
         try:
             while True:
-                for keeper in tuple(waiting):
-                    granted = _asked(keeper, waiting)
+                for keeper in waiting:
+                    granted = keeper.take(waits=wait > 0.0)
                     if granted is not None:
                         waiting.remove(keeper)
                         return cls(keeper, granted, restores=restores)
@@ -308,8 +283,6 @@ class Lease(AbstractContextManager["Lease"]):
                 left = deadline - time.monotonic()
                 if left <= 0:
                     raise waiting[-1].unavailable(wait)
-                for keeper in waiting:
-                    keeper.tell()
                 time.sleep(min(POLL_SECONDS, left))
         finally:
             # Who waits no longer leaves the queue.
@@ -394,18 +367,6 @@ class Lease(AbstractContextManager["Lease"]):
             f"Node {self.session.name}: the reservation of this testbed was lost: {why}. This run has stopped. "
             "Start it again when the testbed is free."
         )
-
-
-def _asked(keeper: _Keeper, waiting: list[_Keeper]) -> Mapping[str, Any] | None:
-    """See `_Keeper.take`; a keeper that does not answer is left out, unless it is the last one."""
-    try:
-        return keeper.take()
-    except NodeError as error:
-        if len(waiting) == 1:
-            raise
-        _LOG.warning("%s", error)
-        waiting.remove(keeper)
-        return None
 
 
 def holder_of(session: NodeSession, claim: Claim) -> Holder | None:

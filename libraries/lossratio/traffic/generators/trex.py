@@ -30,7 +30,7 @@ from lossratio.traffic.trex_server import (
 )
 
 _SAME_SETTINGS = frozenset(
-    {"rpc_port", "publisher_port", "promiscuous", "multicast", "force", "flow_statistics"}
+    {"rpc_port", "publisher_port", "promiscuous", "force", "flow_statistics"}
 )
 _VERSION = "import sys; print(*sys.version_info[:3], sep='.')"
 _OLDEST_PYTHON, _TOO_NEW_PYTHON = (3, 8), (3, 13)
@@ -331,7 +331,7 @@ def server_configuration(
         "zmq_rpc_port": generator.rpc_port,
         "zmq_pub_port": generator.publisher_port,
     }
-    settings = ("prefix", "port_bandwidth_gb", "port_mtu", "rx_desc", "tx_desc")
+    settings = ("prefix", "port_mtu", "rx_desc", "tx_desc")
     fields |= {name: value for name in settings if (value := getattr(generator, name)) is not None}
     if "most_connections" in generator.model_fields_set:
         fields["memory"] = {"dp_flows": generator.most_connections}
@@ -368,13 +368,12 @@ def server_arguments(
     generator: TrexGenerator, configuration: str, choice: ServerChoice, mode: str
 ) -> tuple[str, ...]:
     """The server's arguments, after its program: its mode, and the path of the configuration file on the node."""
-    no_scapy = () if generator.scapy_server else ("--no-scapy-server",)
     software = ("--software",) if generator.software else ()
     buffers: tuple[str, ...] = ()
     if choice.mbuf_factor is not None:
         buffers = (MBUF_FACTOR_ARGUMENT, f"{choice.mbuf_factor:g}")
 
-    fixed = ("-i", mode, "--cfg", configuration, *no_scapy, "--hdrh", "--iom", "0")
+    fixed = ("-i", mode, "--cfg", configuration, "--no-scapy-server", "--hdrh", "--iom", "0")
     return (*fixed, *software, *buffers, *generator.arguments)
 
 

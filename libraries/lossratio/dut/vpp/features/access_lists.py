@@ -41,7 +41,7 @@ class AccessLists(Feature):
                     % else
                         permit src 192.0.2.{{ number }}/32 dst 198.51.100.{{ number }}/32 \
                     % endif
-                    sport {{ 990 + 10 * number }} dport {{ 990 + 10 * number }}, \
+                    sport {{ 999 + number }} dport {{ 999 + number }}, \
                 % endfor
                 % for port in ports
                     permit{{ "+reflect" if options.acl_stateful }} src {{ port.routed(options.ip_version).network }} \
@@ -105,7 +105,7 @@ class Classifier(Feature):
             % set version = options.ip_version
             % if entrances
                 % set mask = "00" * 38 + "ff" * 14 + "00" * 2 if version == 6 else "00" * 30 + "ff" * 3 + "00"
-                classify table acl-miss-next deny mask hex {{ mask }} buckets 64
+                classify table acl-miss-next deny mask hex {{ mask }} buckets 2
             % endif
             % for port in entrances
                 classify session acl-hit-next permit table-index 0 \
@@ -138,7 +138,11 @@ class AllowList(Feature):
             % set version = options.ip_version
             % for port in entrances[:1]
                 {{ "ip6" if version == 6 else "ip" }} table add 1
-                ip route add {{ port.routed(version).network }} table 1 via local
+                % set network = port.routed(version).network
+                ip route add {{ network }} table 1 via local
+                % if version == 4
+                    ip route add {{ network[0] }}/24 table 1 via local
+                % endif
                 adl interface {{ port.link }}
                 adl allowlist {{ port.link }} fib-id 1 ip{{ version }}
             % endfor

@@ -20,7 +20,7 @@ LOOKING: tuple[Forwarding, ...] = ("l2xc", "l2bd", "ip4", "ip6")
 
 ROUTES = "the routes of a router"
 LINKS = "the interfaces on links"
-_ENDS = 1 << 15
+_ENDS = 1 << 25
 _SEGMENTS = 1 << 64
 
 
@@ -91,12 +91,12 @@ class VppPort:
         return self.side.ipv4[number + 1]
 
     def local(self, number: int = 0) -> IPv4Address:
-        """This VPP's end of a tunnel to the other VPP, in the half of a network that test traffic does not use."""
-        return self.opposite.ipv4[_ENDS + number]
+        """This VPP's end of a tunnel to the other VPP, far from the addresses of test traffic."""
+        return self.opposite.wide_ipv4[_ENDS + number]
 
     def remote(self, number: int = 0) -> IPv4Address:
         """The other VPP's end of a tunnel to it."""
-        return self.side.ipv4[_ENDS + number]
+        return self.side.wide_ipv4[_ENDS + number]
 
     def segment(self, number: int) -> IPv6Address:
         """A segment of the VPP that has the networks behind this port on its own side."""

@@ -21,7 +21,7 @@ _DET44_SESSIONS_OF_HOST = 1000
 _LONG_TIMEOUT = 3000.0
 _END_SECONDS, _LOOK_SECONDS = 10.0, 0.01
 # As in FD.io CSIT, the addresses of VPP and its neighbour are not among the hosts', so that all hosts may have
-# sessions.
+# sessions, and routes have more than 16 bits unless all 65,536 hosts have 63 each.
 _ROUTED = r"""
     % set side = port.routed(4)
     % set gateways = "169.254.%d" % (18 + port.place)
@@ -30,6 +30,9 @@ _ROUTED = r"""
     set interface ip address {{ port.interface }} {{ gateways }}.1/30
     set ip neighbor {{ port.interface }} {{ neighbour }} {{ port.neighbour_mac }} static
     ip route add {{ side.network }} via {{ neighbour }} {{ port.interface }}
+    % if options.table.room < 63 * 65536
+        ip route add {{ side.network[0] }}/22 via {{ neighbour }} {{ port.interface }}
+    % endif
 """
 
 
@@ -178,7 +181,11 @@ class Sfdp(Feature):
     )
     # One tenant with the same services in both directions, and a time-out for all states.
     steps = Steps(
-        startup="sfdp sessions-log2 {{ options.sfdp_sessions.bit_length() + 1 }}",
+        startup=r"""
+            % for name in ("sessions-log2", "sessions-per-thread-cache-log2")
+                sfdp {{ name }} {{ options.sfdp_sessions.bit_length() + 1 }}
+            % endfor
+        """,
         routed=_ROUTED,
         commands=r"""
             % set services = "sfdp-l4-lifecycle ip4-lookup" if options.sfdp == "l4ip4" else "ip4-lookup"

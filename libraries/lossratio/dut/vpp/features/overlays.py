@@ -315,8 +315,10 @@ class Gtpu(Feature):
             % if options.gtpu_mtu
                 set interface mtu packet {{ options.gtpu_mtu }} {{ wire.link }}
             % endif
+            ip route add {{ wire.local() }}/32 via local
             create gtpu tunnel src {{ wire.local() }} dst {{ wire.remote() }} teid 10 decap-next ip4 | gtpu_tunnel0
             {{ through("gtpu_tunnel0", wire, wire.side.ipv4) }}
+            ip route add {{ wire.side.ipv4[0] }}/24 via gtpu_tunnel0
         """,
         verified=r"""
             show gtpu tunnel | teid 10\b | the tunnel
@@ -361,19 +363,24 @@ class Geneve(Feature):
     link, the TG sends and receives frames that are 50 bytes longer."""
 
     needs = Needs(("ip4",), plugins={"geneve": ""}, tags=("geneve_l3mode",), decides=ROUTES, duts=1)
+    # As in CSIT, the one end of all tunnels is reached through each of their interfaces.
     steps = Steps(
         file=r"""
-            % set local = east.local()
+            % set local = west.side.ipv4[2**15]
+            % set remote = east.side.ipv4[2**15]
             % set neighbour = east.routed(4).neighbour
-            ip route add {{ local }}/32 via local
             % for number in range(options.geneve)
                 % set name = "geneve_tunnel%d" % number
+                % set own = east.local(256 * number + 2)
                 ip route add {{ west.side.wide_ipv4[256 * number] }}/24 \
                 via {{ west.routed(4).neighbour }} {{ west.interface }}
-                create geneve tunnel local {{ local }} remote {{ east.remote() }} vni {{ number + 1 }} \
+                create geneve tunnel local {{ local }} remote {{ remote }} vni {{ number + 1 }} \
                 l3-mode decap-next node ethernet-input
-                {{ through(name, east, east.side.wide_ipv4[256 * number] ~ "/24", neighbour ~ " ") }}
+                set interface ip address {{ name }} {{ own }}/24
+                set interface state {{ name }} up
                 set ip neighbor {{ name }} {{ neighbour }} {{ east.neighbour_mac }} static
+                ip route add {{ east.side.wide_ipv4[256 * number] }}/24 via {{ neighbour }} {{ name }}
+                ip route add {{ local }}/32 via {{ own }}
             % endfor
         """,
         answers=r"(geneve_tunnel\d+\s*)*",

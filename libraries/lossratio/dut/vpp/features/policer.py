@@ -5,11 +5,10 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field
 
+from lossratio.dut.linux.kernel_dut import BURST_SECONDS
 from lossratio.dut.vpp.features.feature import LOOKING, Feature, Needs, Steps
 from lossratio.units import parse_bit_rate
 
-_BURST_SECONDS = 0.02
-"""Seconds of its rate that a policer's bucket holds: with less, bursts would lose frames even below the rate."""
 _KILO = 1000
 _BITS_PER_BYTE = 8
 
@@ -67,7 +66,7 @@ class Policer(Feature):
         """Bytes that a full bucket of the policer holds."""
         if self.police is None:
             return None
-        return self.burst or math.ceil(self.police / _BITS_PER_BYTE * _BURST_SECONDS)
+        return self.burst or math.ceil(self.police / _BITS_PER_BYTE * BURST_SECONDS)
 
     @property
     def recovery_time(self) -> float:

@@ -26,12 +26,17 @@ ENGINE = r"""
 """
 REACH_ENDS = r"""
     % if port.faces_dut
-        ip route add {{ (port.opposite.ipv4.subnets(1) | list)[1] }} via local
-        ip route add {{ (port.side.ipv4.subnets(1) | list)[1] }} \
-        via {{ port.routed(4).neighbour }} {{ port.interface }}
+        ip route add {{ port.remote() }}/17 via {{ port.routed(4).neighbour }} {{ port.interface }}
     % endif
 """
-"""For the port that faces the other VPP, the routes to the ends of tunnels: this VPP's own, and the other VPP's."""
+"""For the port that faces the other VPP, the route to that VPP's ends of tunnels."""
+_REACH_TG = r"""
+    % if not port.faces_dut
+        % for network in (port.side.ipv4, port.side.wide_ipv4)
+            ip route add {{ network }} via {{ port.routed(4).neighbour }} {{ port.interface }}
+        % endfor
+    % endif
+"""
 
 
 def _key(secret: bytes, name: str, size: int) -> bytes:
@@ -115,9 +120,11 @@ class Ipsec(Feature):
         """,
         # Policies drop packets that no route leads to.
         routed=REACH_ENDS
+        + _REACH_TG
         + r"""
             % if port.faces_dut and options.ipsec_lookup != "interfaces"
-                ip route add {{ port.side.ipv4 }} via {{ port.routed(4).neighbour }} {{ port.interface }}
+                {{ many_routes(port.routed(4), port.host(0), options.ipsec) }}
+                {{ many_routes(port.routed(4), port.remote(), options.ipsec) }}
             % endif
         """,
         commands=r"""
@@ -129,14 +136,14 @@ class Ipsec(Feature):
         file=r"""
             % set by_policy = options.ipsec_lookup != "interfaces"
             % set sources = clear.side.ipv4
-            % set near = (wire.opposite.ipv4.subnets(1) | list)[1]
-            % set far = (wire.side.ipv4.subnets(1) | list)[1]
+            % set near = "%s - %s" % (wire.local(), wire.local(2**15 - 1))
+            % set far = "%s - %s" % (wire.remote(), wire.remote(2**15 - 1))
             % if by_policy
                 ipsec spd add 1
                 set interface ipsec spd {{ wire.interface }} 1
                 % for way in ("inbound", "outbound")
                     ipsec policy add spd 1 priority 100 {{ way }} action bypass protocol 50 \
-                    local-ip-range {{ near[0] }} - {{ near[-1] }} remote-ip-range {{ far[0] }} - {{ far[-1] }}
+                    local-ip-range {{ near }} remote-ip-range {{ far }}
                 % endfor
             % endif
             % for number in range(options.ipsec)
@@ -145,6 +152,9 @@ class Ipsec(Feature):
                 % set local = wire.local(number if by_policy or wire.place else 0)
                 % set remote = wire.remote(0 if wire.place and not by_policy else number)
                 % set host = wire.host(number)
+                % if number == 0 or local != wire.local()
+                    ip route add {{ local }}/32 via local
+                % endif
                 % if by_policy
                     % set out = "tunnel src %s dst %s" % (local, remote)
                     % set back = "tunnel src %s dst %s" % (remote, local)
@@ -254,14 +264,7 @@ class WireGuard(Feature):
     )
     # VPP tries the peer's addresses one by one: that of CSIT's traffic is the first.
     steps = Steps(
-        routed=REACH_ENDS
-        + r"""
-            % if not port.faces_dut
-                % set side = port.routed(4)
-                ip route add {{ side.network }} via {{ side.neighbour }} {{ side.interface }}
-                ip route add {{ port.side.wide_ipv4 }} via {{ side.neighbour }} {{ side.interface }}
-            % endif
-        """,
+        routed=REACH_ENDS + _REACH_TG,
         file=r"""
             % set networks = wire.side.wide_ipv4
             % for number in range(options.wireguard)
@@ -269,6 +272,7 @@ class WireGuard(Feature):
                 % set local = wire.local(number)
                 % set remote = wire.remote(number)
                 % set private, public = options.key_pairs(wire, local, remote)
+                ip route add {{ local }}/32 via local
                 wireguard create listen-port 51820 private-key {{ private }} src {{ local }} instance {{ number }}
                 % set network = networks[256 * number] ~ "/24"
                 wireguard peer add {{ name }} public-key {{ public }} endpoint {{ remote }} \

@@ -66,7 +66,8 @@ class Keeper:
 
             self._file.lock(self._ticket)
             is_held = self._file.is_held(before)
-            if is_held or not self._file.is_turn(self._ticket, record):
+            # Those who came after the last lease was granted, and before this process, have their turn first.
+            if is_held or not self._file.is_free(record["granted"] + 1, self._ticket):
                 return {"event": "waiting", "holder": described(before) if is_held else None}
 
             # Processes of earlier leases end before this one begins.

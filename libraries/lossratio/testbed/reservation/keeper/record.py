@@ -19,8 +19,6 @@ MUTEX = 1 << 20
 FIRST_TICKET = MUTEX + 1
 VERSION = 4
 """Version of a lease in a record."""
-_BY_DATE = 3
-"""The last version whose leases expire by the date, which somebody may set."""
 _FIELDS = {
     **dict.fromkeys(("token", "owner", "purpose", "started"), str),
     **dict.fromkeys(("process", "ticket", "version"), int),
@@ -79,10 +77,6 @@ class ReservationFile:
         """Locks the byte of a ticket until this process ends, together with others that have the same ticket."""
         fcntl.lockf(self._fd, fcntl.LOCK_SH, 1, FIRST_TICKET + ticket)
 
-    def is_turn(self, ticket: int, record: Record) -> bool:
-        """Whether no other process has an earlier ticket than this that is later than those of all leases so far."""
-        return self._is_free(record["granted"] + 1, ticket)
-
     def is_held(self, lease: Lease | None) -> bool:
         """Whether another process holds a lease, or it was left for a time that is not over."""
         return lease is not None and (left_of(lease) > 0.0 or not self.is_only(lease))
@@ -91,7 +85,7 @@ class ReservationFile:
         """Whether no other process holds a lease. If this process holds it, it does not do so any more."""
         # Of keepers that end together, as those of a killed run do, the last one has to be the only one.
         fcntl.lockf(self._fd, fcntl.LOCK_UN, 1, FIRST_TICKET + lease["ticket"])
-        return self._is_free(lease["ticket"], lease["ticket"] + 1)
+        return self.is_free(lease["ticket"], lease["ticket"] + 1)
 
     def mark(self) -> str:
         """The file and the file system that it is on, for the environment of processes.
@@ -100,7 +94,8 @@ class ReservationFile:
         """
         return f"{self.path}@{os.fstat(self._fd).st_dev}"
 
-    def _is_free(self, first: int, end: int) -> bool:
+    def is_free(self, first: int, end: int) -> bool:
+        """Whether no other process has a ticket from the first to the one before the end."""
         if first >= end:
             return True
         place = (end - first, FIRST_TICKET + first)
@@ -163,13 +158,9 @@ def described(lease: Lease | None) -> dict[str, Any] | None:
 
 def left_of(lease: Lease) -> float:
     """The seconds for which a lease that was left stays; 0: they are over, or the node has booted since then."""
-    now = clock()
-    if lease["version"] <= _BY_DATE:
-        now = time.time()
-    elif lease.get("boot") != boot():
+    if lease.get("boot") != boot():
         return 0.0
-    left: float = lease["expires"] - now
-    return max(0.0, left)
+    return max(0.0, float(lease["expires"]) - clock())
 
 
 def clock() -> float:
