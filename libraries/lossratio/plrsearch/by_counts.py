@@ -15,7 +15,7 @@ from lossratio.checked_arguments import checked
 from lossratio.errors import SearchError
 from lossratio.plrsearch.bracketing import bracket, bracketed, losing_little
 from lossratio.plrsearch.counted_load import CountedLoad, LimitReached
-from lossratio.plrsearch.counting import FINE, NEAR, Evidence
+from lossratio.plrsearch.counting import NEAR, Evidence
 from lossratio.plrsearch.counts import Row, count, why_set_aside
 from lossratio.plrsearch.held_load import HeldLoad
 from lossratio.plrsearch.losses import batch, changed, crossing
@@ -178,22 +178,26 @@ class SearchByCounts:
             return StopReason.MIN_LOAD
         if not self._precision:
             return None
-        best, verified, contradicted = self._loads(evidence)
+        stated, verified, contradicted = self._loads(evidence)
         is_narrow = verified and contradicted and contradicted <= (1.0 + self._precision) * verified
-        passed = evidence.longest_passed(best) >= self._long_duration
+        passed = evidence.longest_passed(stated) >= self._long_duration
         return StopReason.PRECISION if is_narrow and passed else None
 
     def _loads(self, evidence: Evidence) -> tuple[float, float | None, float | None]:
-        """The best load, the highest verified one, and the lowest above the first that loses more than the target."""
+        """The stated load, the highest verified one, and the lowest above the first that loses more than the target."""
         verified = evidence.highest_verified(self._held.highest)
-        passed = self._held.load or bracket(evidence)[0]
-        best = verified or passed or self._clamped(bracketed(evidence) or 0.0)
+        stated = (
+            verified
+            or self._held.load
+            or bracket(evidence)[0]
+            or self._clamped(bracketed(evidence) or 0.0)
+        )
         over = (
             load
             for load in evidence.loads
-            if load > best and evidence.at(load).least > self._target
+            if load > stated and evidence.at(load).least > self._target
         )
-        return best, verified, min(over, default=None)
+        return stated, verified, min(over, default=None)
 
     @property
     def passed_and_failed(self) -> tuple[float | None, float | None]:
@@ -250,21 +254,15 @@ class SearchByCounts:
         change = changed(before, goodput)
         if change is not None:
             self._changes += (change,)
-            best, _, _ = self._loads(self._evidence)
-            self._begin((1.0 + change) * best)
+            self._begin((1.0 + change) * self._loads(self._evidence)[0])
 
     def result(self) -> CountedLoad:
         """See `Controller.result`."""
         evidence = self._evidence
-        best, verified, contradicted = self._loads(evidence)
-        limit = self._limit(best)
-        stated = best
-        if not (verified or limit):
-            missing = max(LEAST_TRIALS - evidence.at(best).trials, 1)
-            stated = self._clamped((1.0 - missing * FINE) * best)
-        longest = evidence.longest_passed(best)
+        stated, verified, contradicted = self._loads(evidence)
+        longest = evidence.longest_passed(stated)
         has_long = longest > self._duration
-        around = evidence.within((1.0 - NEAR) * best, (1.0 + NEAR) * best)
+        around = evidence.within((1.0 - NEAR) * stated, (1.0 + NEAR) * stated)
 
         model = None
         if self._likelihood is LikelihoodName.POISSON:
@@ -276,11 +274,11 @@ class SearchByCounts:
             stated=stated,
             verified=verified,
             contradicted=contradicted,
-            statement=evidence.statement(best),
-            limit=limit,
+            statement=evidence.statement(stated),
+            limit=self._limit(stated),
             line=crossing(evidence.counts, self._target),
             model=model,
-            clump=evidence.clump(best),
+            clump=evidence.clump(stated),
             trial_s=self._duration,
             long_s=longest if has_long else None,
             changes=self._changes,
@@ -291,10 +289,10 @@ class SearchByCounts:
             stopped_by=self._stopped_by,
         )
 
-    def _limit(self, best: float) -> LimitReached | None:
-        """The limit of the loads that the best load has reached."""
-        if best >= self._question.max_load:
+    def _limit(self, stated: float) -> LimitReached | None:
+        """The limit of the loads that the stated load has reached."""
+        if stated >= self._question.max_load:
             return LimitReached.AT_LEAST
-        if best <= self._question.min_load and self._evidence.at(best).ratio > self._target:
+        if stated <= self._question.min_load and self._evidence.at(stated).ratio > self._target:
             return LimitReached.AT_MOST
         return None
