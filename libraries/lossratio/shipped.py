@@ -105,6 +105,7 @@ def nearest(name: str, names: Iterable[str]) -> str | None:
     return known.get(re.split("[-_ ]", asked)[0])
 
 
+# Table: what takes the place of a name that was removed.
 REMOVED = {
     "--addresses": "give the topology file 'addresses: lab', or use lossratio between",
     "--any-of": "give --topology several times",

@@ -232,6 +232,15 @@ def _is_dry(options: Mapping[str, Any]) -> bool:
     return bool(options.get("dryrun"))
 
 
+def _refuse_dry(directory: Path, options: Mapping[str, Any]) -> None:
+    """Refuses to resume a dry run, which would pass again without measuring."""
+    if _is_dry(options):
+        raise ResumeError(
+            f"The run in {directory} is not resumed: it was a dry run, which measures nothing. To measure, begin a new "
+            "run without --dryrun."
+        )
+
+
 @_in_outcome
 def resume(
     directory: Path, *, force: bool = False, wait: float = 0.0, test_timeout: float | None = None
@@ -262,12 +271,7 @@ def resume(
     original = record.request()
     (assignment,) = assignments_of(original)
     options, suites = original.robot_command(assignment.suites)
-    if _is_dry(options):
-        # It would pass again without measuring.
-        raise ResumeError(
-            f"The run in {directory} is not resumed: it was a dry run, which measures nothing. To measure, begin a new "
-            "run without --dryrun."
-        )
+    _refuse_dry(directory, options)
     # Differences that the files show are refused before any machine is touched.
     as_files_are = make_record(original, assignment, record.kernels)
     _check_conditions(directory, record.differences(as_files_are), force=force)

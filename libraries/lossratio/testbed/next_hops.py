@@ -135,6 +135,7 @@ def problem_with_answer(port: str, question: Question, macs: Sequence[str]) -> s
         how = "neighbour discovery"
     vlan = f" in VLAN {int(question.tags[-4:], 16) & 0xFFF}" if question.tags else ""
     gateway = f"the gateway {question.target} of {port}"
+
     if len(macs) > 1:
         return (
             f"{gateway} answers {how}{vlan} from several MAC addresses: {', '.join(macs)}. Several devices have the "
