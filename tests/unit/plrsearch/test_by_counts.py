@@ -219,6 +219,21 @@ def test_a_change_is_said_with_its_size():
     assert any("at the same overload, it forwarded 10 % more" in said for said in found.sentences)
 
 
+@pytest.mark.parametrize("begun_s", [30.0, 42.0])
+def test_little_time_after_a_change_does_not_lead_to_the_smallest_load(begun_s):
+    class Slower:
+        def start(self, rng):
+            def lost(traffic):
+                over = (traffic.load - (18e6 if traffic.start < begun_s else 16e6)) / 5e4
+                return rng.poisson(traffic.duration * 5e4 * np.logaddexp(0.0, over))
+
+            return lost
+
+    found, _, _ = searched(Slower(), 60.0)
+    assert found.changes == (pytest.approx(-0.11, rel=0.02),)
+    assert 0.85 <= found.stated / 16e6 <= 0.97
+
+
 def test_a_trial_that_the_generator_could_not_send_only_takes_time():
     search = SearchByCounts(TARGET, *LIMITS)
     asked = search.next_trial()
