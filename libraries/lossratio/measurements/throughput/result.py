@@ -216,12 +216,16 @@ class GoalsResult(TestResult):
     """In results of earlier versions: the spread of this result and those of the same search before it."""
     experiments: dict[str, JsonValue] | None = None
     """In results of earlier versions: the experiments after a search in which no load passed."""
+    smaller_load: dict[str, JsonValue] | None = None
+    """In results of earlier versions: a trial below the smallest load of a search in which no load passed."""
     longer_trial: LongerTrial | None = None
     """A longer trial at a lower bound, made because losses begin within the trials; left out: there was none."""
     question: QuestionAsked | None = None
     """The question that was asked before the search; left out: there was no question."""
 
-    _leave_out = left_out_if_empty("spread", "question", "experiments", "longer_trial")
+    _leave_out = left_out_if_empty(
+        "spread", "question", "experiments", "smaller_load", "longer_trial"
+    )
 
     @property
     def is_as_before(self) -> bool:
