@@ -110,14 +110,12 @@ REMOVED = {
     "--addresses": "give the topology file 'addresses: lab', or use lossratio between",
     "--any-of": "give --topology several times",
     "--as-before": "to save time, measure with --in-place or with the goals quick",
-    "--device": "name revisions with --good and --bad",
-    "--history": "name revisions with --good and --bad",
     "--join": "add two nodes of kind linux to the lab, and name them with --tg",
     "--record": "set the generator's 'max_rate' in the topology file to the limit that is found",
     "--results": "after the run, send it with lossratio archive send DIR --results URL",
     "--run-timeout": "begin the command with timeout --signal INT, e.g. timeout --signal INT 9h",
     "--suite-timeout": "begin the command with timeout --signal INT, e.g. timeout --signal INT 9h",
-    "--trex": "docs/how-to/use-trex.md says which fields of the topology file take these values",
+    "--trex": "write these values into the topology file (docs/how-to/use-trex.md)",
     "--webhook": "send alerts with a 'command', such as curl with 'input: json'",
     "email": "send alerts with a 'command', such as apprise or mail",
     "headers": "use curl as a 'command' with 'runs_on: controller'",
@@ -139,7 +137,7 @@ REMOVED = {
 def did_you_mean(name: str, names: Iterable[str]) -> str:
     """What took a name's place, or else whether the nearest name is meant, after a blank; empty if nothing is known."""
     if name in REMOVED:
-        return f" It was removed: {REMOVED[name]}."
+        return f" Earlier versions had {name!r}. Instead, {REMOVED[name]}."
     meant = nearest(name, names)
     if meant is not None:
         return f" Did you mean {meant!r}?"

@@ -35,8 +35,8 @@ zzz: 1
 @pytest.mark.parametrize(
     ("words", "instead"),
     [
-        (["run", "--any-of", "x"], "--any-of was removed: give --topology several times."),
-        (["lab", "matrix"], "It was removed: write your testbeds into the matrix of your CI system's file."),
+        (["run", "--any-of", "x"], "There is no --any-of any more. Instead, give --topology several times."),
+        (["lab", "matrix"], "Earlier versions had 'matrix'. Instead, write your testbeds into the matrix"),
     ],
 )
 def test_what_was_removed_is_answered_with_what_takes_its_place(words, instead, lossratio):

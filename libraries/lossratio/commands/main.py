@@ -331,7 +331,7 @@ def _in_plain_words(error: click.ClickException) -> click.ClickException:
         said = f"{error.option_name} was taken for an option. If it is a file, write ./{error.option_name}."
         return click.UsageError(said, error.ctx)
     if error.option_name in REMOVED:
-        said = f"{error.option_name} was removed: {REMOVED[error.option_name]}."
+        said = f"There is no {error.option_name} any more. Instead, {REMOVED[error.option_name]}."
         return click.UsageError(said, error.ctx)
     meant = nearest(error.option_name, error.possibilities or ())
     near = None if meant is None else [meant]

@@ -196,7 +196,10 @@ nodes:
     ("hooks", "problem"),
     [
         ("{reset: {}}", "reset.command: this field is required. The command with its arguments"),
-        ("{reset: {command: x, url: 'http://a'}}", "url: unknown field. The fields here are command, runs_on"),
+        (
+            "{reset: {command: x, url: 'http://a'}}",
+            "url: unknown field. Earlier versions had 'url'. Instead, use curl as a 'command'",
+        ),
         (
             "{reset: {command: x}}",
             "does not say how to reach the node: add 'host', 'netns' or 'container', or set 'runs_on: contr",
