@@ -293,6 +293,7 @@ def test_a_range_with_a_step_a_repetition_and_rounds_that_slip_is_listed(tmp_pat
     assert (direction.flows, found.flows) == (18, 18)
 
 
+@pytest.mark.whole
 def test_random_pairs_of_rounds_that_slip_meet_each_pair_once_and_arrive_as_they_were_sent():
     profile = load_profile("dot1q-vlan100-vlan200", frame_size=64)
     for direction, sides in zip(profile.directions, ((WEST, EAST), (EAST, WEST)), strict=True):
