@@ -37,6 +37,8 @@ _NO_SUITE = re.compile(r"Creating 'robot\.running\.TestSuite' object .*", re.DOT
 """The end of a message of Robot Framework about a file in JSON, which names Python's classes."""
 _NAME_THE_OUTPUT = ("output", "timestampoutputs")
 """Options of Robot Framework that give its output another name."""
+_NOTHING_TO_RUN = "Expected at least 1 argument"
+"""The beginning of Robot Framework's message if no suite is left."""
 _MOST_NAMES = 12
 
 
@@ -116,10 +118,15 @@ class RunRequest:
                 "Use robot itself for --help and --version: they do not run anything."
             ) from error
         except DataError as error:
-            raise RobotOptionsError(
-                f"The options for Robot Framework are wrong: {error.message}"
-            ) from error
+            said = error.message
+            if self.robot_options and said.startswith(_NOTHING_TO_RUN):
+                said = self._without_value()
+            raise RobotOptionsError(f"The options for Robot Framework are wrong: {said}") from error
 
+        if len(sources) < len(suites):
+            raise RobotOptionsError(
+                f"The options for Robot Framework are wrong: {self._without_value()}"
+            )
         given = {name: value for name, value in options.items() if value not in (None, [], "")}
         for name in _NAME_THE_OUTPUT:
             if name in given:
@@ -128,6 +135,10 @@ class RunRequest:
                     "output.xml. Leave it out, also in argument files and in the environment variable ROBOT_OPTIONS."
                 )
         return given, list(map(str, sources))
+
+    def _without_value(self) -> str:
+        """What is wrong if Robot Framework takes the first suite for the value of the last option."""
+        return f"{self.robot_options[-1]} has no value. Write one after it."
 
 
 def selected(
