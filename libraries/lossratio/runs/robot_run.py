@@ -113,6 +113,9 @@ class RunRequest:
             options, sources = RobotFramework().parse_arguments(
                 [*included, *self.robot_options, *map(str, suites)]
             )
+            if len(sources) < len(suites):
+                # The last option has taken the first suite for its value.
+                raise DataError(_NOTHING_TO_RUN)
         except Information as error:
             raise RobotOptionsError(
                 "Use robot itself for --help and --version: they do not run anything."
@@ -120,13 +123,9 @@ class RunRequest:
         except DataError as error:
             said = error.message
             if self.robot_options and said.startswith(_NOTHING_TO_RUN):
-                said = self._without_value()
+                said = f"{self.robot_options[-1]} has no value. Write one after it."
             raise RobotOptionsError(f"The options for Robot Framework are wrong: {said}") from error
 
-        if len(sources) < len(suites):
-            raise RobotOptionsError(
-                f"The options for Robot Framework are wrong: {self._without_value()}"
-            )
         given = {name: value for name, value in options.items() if value not in (None, [], "")}
         for name in _NAME_THE_OUTPUT:
             if name in given:
@@ -135,10 +134,6 @@ class RunRequest:
                     "output.xml. Leave it out, also in argument files and in the environment variable ROBOT_OPTIONS."
                 )
         return given, list(map(str, sources))
-
-    def _without_value(self) -> str:
-        """What is wrong if Robot Framework takes the first suite for the value of the last option."""
-        return f"{self.robot_options[-1]} has no value. Write one after it."
 
 
 def selected(
