@@ -178,49 +178,23 @@ def _line_of(entry: EntryPoint) -> str:
         return f"(cannot be read: {type(error).__name__}: {error})"
 
 
-class _Subject(click.Group):
-    """The commands of a subject, each imported when it is used."""
-
-    def __init__(self, word: str) -> None:
-        super().__init__(word, help=SUBJECTS[word].what)
-        self._word = word
-
-    def list_commands(self, ctx: click.Context) -> list[str]:
-        return list(SUBJECTS[self._word].commands)
-
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        if cmd_name not in SUBJECTS[self._word].commands:
-            return None
-        return _loaded(f"{self._word} {cmd_name}")
-
-    def resolve_command(
-        self, ctx: click.Context, args: list[str]
-    ) -> tuple[str | None, click.Command | None, list[str]]:
-        names = self.list_commands(ctx)
-        _check_name(ctx, args[0], names)
-        return super().resolve_command(ctx, args)
-
-    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        entries = sections()[f"lossratio {self._word}"]
-        with formatter.section("Commands"):
-            formatter.write_dl(
-                [(entry.name.partition(" ")[2], _line_of(entry)) for entry in entries]
-            )
-
-
 class _Commands(click.Group):
     """All commands, each imported when it is used."""
+
+    first = ""
+    """What stands before their names: the word of a subject, and a blank."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         added = [entry.name for entry in _PLUGINS.added()]
         return [*FRONT, *SUBJECTS, *added]
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        if cmd_name in SUBJECTS:
+        if cmd_name in SUBJECTS and not self.first:
             return _Subject(cmd_name)
-        if cmd_name not in _PLUGINS.names():
+        full = self.first + cmd_name
+        if full not in _PLUGINS.names():
             return None
-        return _loaded(cmd_name)
+        return _PLUGINS.load_object(full, click.Command)
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
@@ -244,8 +218,22 @@ class _Commands(click.Group):
             )
 
 
-def _loaded(name: str) -> click.Command:
-    return _PLUGINS.load_object(name, click.Command)
+class _Subject(_Commands):
+    """The commands of a subject."""
+
+    def __init__(self, word: str) -> None:
+        super().__init__(word, help=SUBJECTS[word].what)
+        self.first = f"{word} "
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(SUBJECTS[str(self.name)].commands)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        entries = sections()[f"lossratio {self.name}"]
+        with formatter.section("Commands"):
+            formatter.write_dl(
+                [(entry.name.partition(" ")[2], _line_of(entry)) for entry in entries]
+            )
 
 
 def _check_name(ctx: click.Context, name: str, names: Sequence[str]) -> None:

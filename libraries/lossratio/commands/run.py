@@ -152,9 +152,11 @@ def run(
     named = (_option_of_robot(word.partition("=")[0]) for word in for_robot)
     if tests.output is not None and "--outputdir" in named:
         raise click.UsageError("--outputdir is --output here. Leave one of them out.")
+
     shown = VERBOSE if verbose else ()
     robot_options = (*tests.robot_options(), *shown, *for_robot)
     outcome = _performed(suites, topologies, tests, start, robot_options)
+
     show_problems(outcome)
     if outcome.error is None:
         _show_skipped(outcome.verdicts)

@@ -280,10 +280,12 @@ def import_command(
             )
         _import_profile(tool, file, name, output)
         return
+
     if name is not None:
         raise TopologyError(
             "--name names a traffic profile, and a lab has a name: leave --name out."
         )
+
     lab = topologies.read_containerlab(file)
     text = topologies.import_lab(lab, file, tgs=tgs, duts=duts)
     if output is None:

@@ -37,6 +37,8 @@ _NO_SUITE = re.compile(r"Creating 'robot\.running\.TestSuite' object .*", re.DOT
 """The end of a message of Robot Framework about a file in JSON, which names Python's classes."""
 _NAME_THE_OUTPUT = ("output", "timestampoutputs")
 """Options of Robot Framework that give its output another name."""
+_NOTHING_TO_RUN = "Expected at least 1 argument"
+"""The beginning of Robot Framework's message if no suite is left."""
 _MOST_NAMES = 12
 
 
@@ -111,14 +113,18 @@ class RunRequest:
             options, sources = RobotFramework().parse_arguments(
                 [*included, *self.robot_options, *map(str, suites)]
             )
+            if len(sources) < len(suites):
+                # The last option has taken the first suite for its value.
+                raise DataError(_NOTHING_TO_RUN)
         except Information as error:
             raise RobotOptionsError(
                 "Use robot itself for --help and --version: they do not run anything."
             ) from error
         except DataError as error:
-            raise RobotOptionsError(
-                f"The options for Robot Framework are wrong: {error.message}"
-            ) from error
+            said = error.message
+            if self.robot_options and said.startswith(_NOTHING_TO_RUN):
+                said = f"{self.robot_options[-1]} has no value. Write one after it."
+            raise RobotOptionsError(f"The options for Robot Framework are wrong: {said}") from error
 
         given = {name: value for name, value in options.items() if value not in (None, [], "")}
         for name in _NAME_THE_OUTPUT:

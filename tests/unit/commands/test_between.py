@@ -37,6 +37,8 @@ HOSTS = "\n".join(
     (
         "set -e",
         "mount -t tmpfs tmpfs /run",
+        # The reservations of this machine.
+        "mount -t tmpfs tmpfs /var/tmp",
         *BUILD,
         "ip link add eth9 netns server type veth peer name spare netns router",
         "ip -n server address add 10.0.9.2/24 dev eth9",

@@ -101,3 +101,11 @@ def test_values_that_no_suite_can_be_made_for_are_told(name, value, problem):
 
 def test_several_values_are_no_problem():
     assert problem_with_variable("CORES", "1,2") is problem_with_variable("FRAME_SIZE", "64B,IMIX") is None
+
+
+@pytest.mark.parametrize("number", [1, 2])
+def test_an_option_of_robot_framework_that_would_take_a_suite_for_its_value_is_named(number):
+    suites = (SUITES.own_path("linux_bridge"),) * number
+    request = RunRequest((SIMULATED,), suites, robot_options=("--variable",))
+    with pytest.raises(RobotOptionsError, match="wrong: --variable has no value"):
+        request.robot_command(suites)
