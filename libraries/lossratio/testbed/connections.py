@@ -19,9 +19,10 @@ _FILLS = 3
 """How often all frames are sent until there are as many connections as wanted."""
 _FILLS_AT_A_RATE = 4
 """How often all frames are sent at one rate, if the generator leaves frames unsent."""
-_LOST, _SPARE = 0.99, 0.8
-"""If a device has less than this share of the connections, the next frames come at this share of the rate that it
-takes."""
+_LOST = 0.99
+"""If a device has a smaller share of the connections than this, the next frames come more slowly."""
+_SPARE = 0.8
+"""The share of the rate that such a device takes, at which the next frames come."""
 _ALL_FILLS = 12
 """How often all frames are then sent in total."""
 
