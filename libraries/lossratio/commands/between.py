@@ -98,8 +98,7 @@ def between(
     ),
     output: Path | None = option(NEW_IN_RESULTS, metavar="DIR"),
     resume: Path | None = option(
-        "Continue the interrupted run in DIR: what was measured there is not measured again.",
-        metavar="DIR",
+        "Continue the interrupted run in DIR with the trials of its searches.", metavar="DIR"
     ),
 ) -> None:
     """Measure the network between CLIENT and SERVER, without a topology file.
@@ -169,6 +168,7 @@ def between(
     box: dict[str, Any] = {"hold": hold}
     if translates:
         box["translates"] = True
+    status = ExitStatus.PASSED
     with _said_how_to_continue(directory), _opened(directory, box, resume) as testbed:
         for size in frame_size:
             if soak is not None:
@@ -181,10 +181,12 @@ def between(
                     size, per_direction=per_direction, on_progress=on_progress, **traffic, **asked
                 )
             _show(found)
+            if all(report.bounds[0] is None for report in found.goals):
+                status = ExitStatus.FAILED
             if latency:
                 _measure_latency(testbed, found, size, traffic)
     _write_page(directory)
-    sys.exit(int(ExitStatus.PASSED))
+    sys.exit(int(status))
 
 
 @contextmanager

@@ -127,7 +127,7 @@ def _of_command_line() -> dict[str, str]:
         return {}
     options, _ = RobotFramework().parse_arguments(sys.argv[1:])
     values = {
-        argument: value_of(name, options["variable"])
+        argument: value_of(name, options.get("variable", ()))
         for name, argument in (("FRAME_SIZE", "frame_sizes"), ("CORES", "cores"))
     }
     return {argument: value for argument, value in values.items() if value is not None}

@@ -190,13 +190,20 @@ class _Look:
         return _received_in(output)
 
     def remarks_on_passed(self) -> Iterator[Note]:
-        """What the device passed before it lost a frame: trials that lose later have another cause than their load."""
+        """What the device passed before it lost a frame: trials that lose later have another cause than their load.
+
+        If it passes trials again after it has lost frames, nothing has been used up, and there is no remark.
+        """
         lossless = list(takewhile(_lost_none, self._outputs))
+        later = self._outputs[len(lossless) :]
         passed = sum(map(_received_in, lossless))
-        if passed:
+        if passed and not any(map(_lost_none, later)):
             load = f"{format_frame_rate(self.load)} per interface"
-            seen = f"the device passed {passed:,} frames at up to {load}, and lost none"
-            yield noted(f"before the first trial, {seen}", NoteKind.PASSED)
+            seen = f"the device passed {passed:,} frames at up to {load}"
+            and_then = "lost none"
+            if later:
+                and_then = "only then lost some"
+            yield noted(f"before the first trial, {seen}, and {and_then}", NoteKind.PASSED)
 
 
 def _lost_none(output: TrialOutput) -> bool:

@@ -178,7 +178,7 @@ class TestResult(Record):
 
     @property
     def passed_before(self) -> str | None:
-        """What the device passed before the first trial, in words; None: nobody looked, or it lost frames then, too."""
+        """What the device passed before the first trial until it lost frames, in words; None: it is not known."""
         passed = (note.text for note in self.remarks if note.kind is NoteKind.PASSED)
         return next(passed, None)
 

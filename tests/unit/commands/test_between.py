@@ -281,6 +281,15 @@ def told_after(tmp_path, deed, *words):
 
 @pytest.mark.netns
 @needs_root[1]
+def test_a_network_that_loses_frames_at_any_load_has_no_value_and_the_exit_status_says_so(tmp_path):
+    drop = "ip netns exec router nft add rule ip police forward numgen inc mod 4 == 0 drop"
+    done = told_after(tmp_path, drop, "--max-load", "1 kfps")
+    assert done.returncode == 1, done.stderr
+    assert "no load was found" in done.stdout
+
+
+@pytest.mark.netns
+@needs_root[1]
 def test_packets_that_are_cut_into_fragments_are_named_with_the_way_out(tmp_path):
     small = "ip -n router route change 10.0.2.0/24 dev east mtu 600"
     done = told_after(tmp_path, small, "--frame-size", "1518")

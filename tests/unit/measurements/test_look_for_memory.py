@@ -87,6 +87,24 @@ def test_a_box_that_gets_slower_for_good_during_the_look_for_memory_does_not_rem
     )
 
 
+@pytest.mark.parametrize(
+    ("loses", "said"),
+    [
+        (lambda number: False, ", and lost none"),
+        (lambda number: number > 2, ", and only then lost some"),
+        (lambda number: number % 2 == 0, None),
+    ],
+    ids=["nothing", "from then on", "now and then"],
+)
+def test_what_a_box_passed_before_it_lost_frames(tmp_path, loses, said):
+    def box(moment, counters):
+        return half_lost(counters) if loses(moment.number) else counters
+
+    testbed = PerfectTestbed(tmp_path, box, dut="black_box")
+    notes = [note.text for note in remarks_on_memory(testbed, REQUEST, 1e5) if note.kind is NoteKind.PASSED]
+    assert [note.partition(" per interface")[2] for note in notes] == ([] if said is None else [said])
+
+
 def test_a_box_that_is_faster_without_a_rest_is_not_said_to_remember_nothing(tmp_path):
     def slow_to_begin(moment, counters):
         return half_lost(counters) if moment.number == 1 else counters
