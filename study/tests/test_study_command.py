@@ -122,6 +122,7 @@ def test_results_that_are_damaged_are_named_with_the_way_out(tmp_path):
     assert "Choose another directory: --results DIR" in str(run(tmp_path / "file" / "x", *small).exception)
 
 
+@pytest.mark.whole
 def test_a_scheduler_that_is_none_is_named(tmp_path):
     pytest.importorskip("distributed")
     result = run(tmp_path, "--algorithm", "lossratio", "--scheduler", "nonsense")
