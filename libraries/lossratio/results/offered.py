@@ -130,7 +130,7 @@ def unsent_share(offered: Iterable[Offered]) -> float:
 
 @doubt(
     NoteKind.UNSENT,
-    f"The generator left more than {format_ratio(LEAST_UNSENT)} of the frames unsent at a load that decides.",
+    f"The generator left more than {format_ratio(LEAST_UNSENT)} of the frames unsent at a decisive load.",
 )
 def unsent(result: TestResult) -> Iterator[str]:
     """A load on which a value is based was not offered."""

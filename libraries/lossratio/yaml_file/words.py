@@ -105,7 +105,7 @@ def _of_a_colon(mark: yaml.Mark) -> str:
     """The mistake of which PyYAML only notices that a ``: `` is at a place where no field can begin."""
     lines = str(mark.buffer).splitlines()
     if ": " in lines[mark.line][: mark.column]:
-        return "there are two ': ' in one line; put a text that has ': ' in quotes"
+        return "there are two ': ' in one line; quote a text that contains ': '"
     above = [line for line in lines[: mark.line] if line.strip(" ")[:1] not in ("", "#")]
     if re.search(r":(\s|$)", above[-1]):
         return _WRONG_INDENTATION

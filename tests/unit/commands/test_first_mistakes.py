@@ -116,7 +116,7 @@ IN_FILES = {
         "\n  TG",
         ":10: not YAML: the line above has no ': ' between the name of a field and",
     ),
-    "two colons": (NAME, "name: local: lab\n", "there are two ': ' in one line; put a text that has ': ' in quotes"),
+    "two colons": (NAME, "name: local: lab\n", "there are two ': ' in one line; quote a text that contains ': '"),
     "colon without a blank": (NAME, "name:local\n", "needs ': ' between its name and its value"),
     "bracket left open": (r"\{name: tg0, link: link0\}", "{name: tg0, link: link0", "is not closed"),
     "quote left open": (NAME, "name: 'local\n", "a quote that is opened in line 5 is not closed"),
