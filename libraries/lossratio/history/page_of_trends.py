@@ -6,7 +6,7 @@ with their runs.
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import replace
 from datetime import date, datetime, timezone
 from functools import partial
 from operator import attrgetter
@@ -53,37 +53,7 @@ _KINDS = {
 """Classes of the verdicts that are neither alarms nor decided."""
 
 
-@dataclass(frozen=True)
-class _Row:
-    """A row of the overview."""
-
-    trend: Trend
-    """The trend."""
-    link: str
-    """The name of its section."""
-
-    @property
-    def series(self) -> Series:
-        """The series of the trend."""
-        return self.trend.series
-
-    @property
-    def test(self) -> str:
-        """Name of the test."""
-        return self.series.key.test
-
-    @property
-    def words(self) -> str:
-        """The text that a search on the page looks at, in lower case."""
-        return " ".join((self.test, self.series.key.testbed, *self.series.tags)).lower()
-
-    @property
-    def is_odd(self) -> bool:
-        """Whether it changed."""
-        return bool(self.trend.change or self.trend.is_alarm or self.trend.new_kinds)
-
-
-def _quoted_number(row: _Row) -> float | None:
+def _quoted_number(row: Trend) -> float | None:
     """The newest value, if it was measured as requested."""
     value = float(row.series.values[-1])
     if not np.isfinite(value) or IRREGULAR in row.series.kinds[-1]:
@@ -91,23 +61,22 @@ def _quoted_number(row: _Row) -> float | None:
     return value
 
 
-def _quoted(row: _Row) -> str:
+def _quoted(row: Trend) -> str:
     if _quoted_number(row) is None:
         return drawing.NOTHING
     return row.series.value_in_words(-1)
 
 
-def _verdict(row: _Row) -> str:
+def _verdict(row: Trend) -> str:
     """The verdict, with notes, doubts and reasons, as markup."""
-    trend = row.trend
     kinds = row.series.kinds[-1]
-    notes = ["old"] if trend.is_old else []
+    notes = ["old"] if row.is_old else []
     reasons = (*(kind for kind in (IRREGULAR, FAILED) if kind in kinds), row.series["reason"][-1])
     notes.append(": ".join(filter(None, reasons)))
-    known = trend.known or (trend.change and trend.change.known)
-    notes += [str(note) for note in (known, *trend.notes) if note is not None]
+    known = row.known or (row.change and row.change.known)
+    notes += [str(note) for note in (known, *row.notes) if note is not None]
     notes += [f"doubt: {kind}" for kind in sorted(kinds - {IRREGULAR, FAILED})]
-    return drawing.verdict(_kind(trend), trend.verdict.value, filter(None, notes))
+    return drawing.verdict(_kind(row), row.verdict.value, filter(None, notes))
 
 
 def _kind(trend: Trend) -> str:
@@ -117,49 +86,49 @@ def _kind(trend: Trend) -> str:
     return _KINDS.get(trend.verdict, "measured")
 
 
-def _frame_size(row: _Row) -> str:
+def _frame_size(row: Trend) -> str:
     size = row.series["frame_size_bytes"][-1]
     if size is None:
         return "not known"
     return f"{size:g} B"
 
 
-def _ratio(row: _Row) -> float | None:
+def _ratio(row: Trend) -> float | None:
     """The last change, as a share of the earlier value."""
-    change = row.trend.last_change
+    change = row.last_change
     if change is None or not np.isfinite(change.ratio):
         return None
     return change.ratio
 
 
-def _change(row: _Row) -> str:
-    change = row.trend.last_change
+def _change(row: Trend) -> str:
+    change = row.last_change
     if change is None:
         return ""
     return f"{format_change(change.ratio)} since {change.began:%Y-%m-%d}"
 
 
-def _size(row: _Row) -> int:
+def _size(row: Trend) -> int:
     return len(row.series.times)
 
 
-def _bounds(row: _Row) -> str:
+def _bounds(row: Trend) -> str:
     return row.series.bounds_in_words(-1)
 
 
-def _began(row: _Row) -> str:
+def _began(row: Trend) -> str:
     return f"{row.series.times[-1]:%Y-%m-%d %H:%M}"
 
 
-def _series_of(row: _Row) -> str:
+def _series_of(row: Trend) -> str:
     return "latency and telemetry" if row.series.is_reading else "results"
 
 
 # Table: the columns of the overview.
-_COLUMNS: tuple[drawing.Column[_Row], ...] = (
-    drawing.test_column(_Row),
+_COLUMNS: tuple[drawing.Column[Trend], ...] = (
+    drawing.test_column(Trend),
     drawing.Column("newest value", _quoted, _quoted_number, style="number quote"),
-    drawing.Column("verdict", attrgetter("trend.verdict.value"), style="words", markup=_verdict),
+    drawing.Column("verdict", attrgetter("verdict.value"), style="words", markup=_verdict),
     drawing.Column("goal", attrgetter("series.key.quantity"), style="words"),
     drawing.Column("stream", attrgetter("series.stream"), style="words"),
     drawing.Column("frame size", _frame_size),
@@ -170,8 +139,8 @@ _COLUMNS: tuple[drawing.Column[_Row], ...] = (
     drawing.Column("newest result, UTC", _began, style="date"),
 )
 # Table: for each filter, its label, and the text of a row that it filters by.
-_FILTERS: Mapping[str, tuple[str, Callable[[_Row], str | Sequence[str]]]] = {
-    "verdict": ("Verdict", attrgetter("trend.verdict.value")),
+_FILTERS: Mapping[str, tuple[str, Callable[[Trend], str | Sequence[str]]]] = {
+    "verdict": ("Verdict", attrgetter("verdict.value")),
     "goal": ("Goal", attrgetter("series.key.quantity")),
     "size": ("Frame size", _frame_size),
     "testbed": ("Testbed", attrgetter("series.key.testbed")),
@@ -194,7 +163,7 @@ def trend_page(
     sections = []
     for number, trend in enumerate(trends, start=1):
         series = trend.series
-        row = _Row(trend, f"series-{number}")
+        row = replace(trend, number=number)
         rows.append(row)
         # Record: what the template shows.
         shown = body(
@@ -236,7 +205,7 @@ def address_of_run(pages: str | None, added: Mapping[str, str]) -> Callable[[str
     return address
 
 
-def _headline(rows: Sequence[_Row]) -> str:
+def _headline(rows: Sequence[Trend]) -> str:
     if not rows:
         return "No results."
 

@@ -124,6 +124,28 @@ class Trend:
     """Only for the tester's own test: the trends that changed because the tester did."""
     successor: SeriesKey | None = None
     """The series that began after this one ended, of another test that measures the same; None: there is none."""
+    number: int = 1
+    """Position among the trends of a page, from 1."""
+
+    @property
+    def test(self) -> str:
+        """Full name of the test."""
+        return self.series.key.test
+
+    @property
+    def link(self) -> str:
+        """The name of its section on a page, to which addresses link."""
+        return f"series-{self.number}"
+
+    @property
+    def words(self) -> str:
+        """The text that a search on a page looks at, in lower case."""
+        return " ".join((self.test, self.series.key.testbed, *self.series.tags)).lower()
+
+    @property
+    def is_odd(self) -> bool:
+        """Whether it changed."""
+        return bool(self.change or self.is_alarm or self.new_kinds)
 
     @property
     def is_alarm(self) -> bool:
