@@ -21,7 +21,7 @@ from lossratio.report.run import Run, read_run
 from lossratio.results.findings import message
 from lossratio.runs.job import load_job
 from lossratio.runs.record import read_record
-from lossratio.testbed.reservation.keeper.record import DamagedRecordError, NewerRecordError, Record, described, parsed
+from lossratio.testbed.reservation.keeper.record import RecordError, described, parsed
 from lossratio.topology import Topology, load_topology
 from lossratio.topology.model import draw_topology
 from lossratio.traffic import TrafficProfile, load_profile
@@ -230,14 +230,14 @@ def _result() -> str:
     return throughput(trials=6).model_dump_json() + "\n"
 
 
-def _read_reservation(path: Path) -> Record:
+def _read_reservation(path: Path) -> dict[str, Any]:
     try:
         return parsed(path.read_bytes())
-    except (DamagedRecordError, NewerRecordError) as error:
+    except RecordError as error:
         raise ReservationError(f"{path}: {error}") from error
 
 
-def _work_with_reservation(record: Record) -> None:
+def _work_with_reservation(record: dict[str, Any]) -> None:
     json.dumps(described(record["lease"]), allow_nan=False).encode()
 
 

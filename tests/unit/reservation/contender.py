@@ -18,7 +18,7 @@ from lossratio.topology import Node
 
 def main() -> None:
     node, directory, owner, hold, seconds = sys.argv[1:]
-    claim = Claim("testbed", f"{directory}/lossratio", sys.executable, float(seconds), owner)
+    claim = Claim(f"{directory}/lossratio/testbed", sys.executable, float(seconds), owner)
     with NodeSession.connect("TG", Node.model_validate_json(node)) as session, Lease.take((session, claim), wait=300):
         # Fails if somebody else is inside.
         inside = os.open(f"{directory}/inside", os.O_CREAT | os.O_EXCL)

@@ -25,9 +25,7 @@ class Lab:
         self._stack.close()
 
     def claim(self, owner="alice@here", seconds=5.0, **fields):
-        return Claim(
-            name="testbed", directory=str(self.directory), python=self.python, seconds=seconds, owner=owner, **fields
-        )
+        return Claim(file=str(self.file), python=self.python, seconds=seconds, owner=owner, **fields)
 
     def session(self):
         return self._stack.enter_context(self.server.connect())

@@ -70,8 +70,8 @@ def test_a_request_that_does_not_wait_does_not_jump_the_queue(lab):
 
 def test_who_waits_for_several_testbeds_gets_the_first_free_one_and_leaves_the_other_queue(lab):
     first = lab.take("first")
-    claims = [lab.claim("many"), replace(lab.claim("many"), name="other")]
-    other = Lease.take((lab.session(), replace(lab.claim("first"), name="other")))
+    claims = [lab.claim("many"), replace(lab.claim("many"), file=f"{lab.file}2")]
+    other = Lease.take((lab.session(), replace(lab.claim("first"), file=f"{lab.file}2")))
     threading.Timer(0.3, other.release).start()
     with Lease.take(*((lab.session(), claim) for claim in claims), wait=300) as lease:
         assert holder_of(lab.session(), claims[1]).owner == "many"

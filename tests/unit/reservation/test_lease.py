@@ -203,7 +203,7 @@ def test_a_directory_that_cannot_be_written_is_one_clear_error(lab, tmp_path):
     ("options", "why"), [("rw,nr_inodes=1", r"No space left on device"), ("ro", r"Read-only file system")]
 )
 def test_a_disk_that_takes_no_record_is_named_with_the_ways_out(tmp_path, options, why):
-    request = Claim("testbed", str(tmp_path), "python3", 5.0, "alice@ci3").take()
+    request = Claim(str(tmp_path / "testbed"), "python3", 5.0, "alice@ci3").take()
     keeper = "from lossratio.testbed.reservation.keeper.main import main; main()"
     script = f"mount -t tmpfs -o {options} none '{tmp_path}' && exec {sys.executable} -c '{keeper}'"
     asked = subprocess.run(

@@ -42,10 +42,8 @@ _LOG = logging.getLogger(__name__)
 class Claim:
     """A wish to reserve a testbed. Make it with `make_claim`."""
 
-    name: str
-    """Name of the reservation."""
-    directory: str
-    """The directory of the reservation's file on the TG node."""
+    file: str
+    """The reservation's file on the TG node."""
     python: str
     """The Python on the TG node."""
     seconds: float
@@ -59,19 +57,21 @@ class Claim:
 
     def request(self, operation: str, **fields: Any) -> dict[str, Any]:
         """The request for an operation of the keeper."""
-        place = {"directory": self.directory, "name": self.name}
-        return {"op": operation, **place, "seconds": self.seconds, **fields}
+        return {"op": operation, "file": self.file, "seconds": self.seconds, **fields}
 
     def take(self) -> dict[str, Any]:
         """The request for the lease."""
-        lease = {
-            "token": secrets.token_hex(16),
-            "owner": self.owner[:_LONGEST_TEXT],
-            "process": os.getpid(),
-            "purpose": self.purpose[:_LONGEST_TEXT],
-            "started": f"{datetime.now(timezone.utc):%Y-%m-%dT%H:%M:%SZ}",
-        }
-        return self.request("take", token=self.token, lease=lease)
+        return self.request(
+            "take",
+            token=self.token,
+            lease={
+                "token": secrets.token_hex(16),
+                "owner": self.owner[:_LONGEST_TEXT],
+                "process": os.getpid(),
+                "purpose": self.purpose[:_LONGEST_TEXT],
+                "started": f"{datetime.now(timezone.utc):%Y-%m-%dT%H:%M:%SZ}",
+            },
+        )
 
 
 def make_claim(
@@ -94,18 +94,15 @@ def make_claim(
     tg = topology.nodes[node_name or topology.tg_name]
     # All namespaces of a machine share its directory of reservations.
     place = tg.container if tg.netns is None else namespace_key(tg.netns)
-    name = reservation.name
-    if place is not None:
-        name = re.sub(r"[^A-Za-z0-9_-]", "-", f"{reservation.name}-{place}")[:100]
+    name = "-".join(filter(None, (reservation.name, place)))
+    plain = re.sub(r"[^A-Za-z0-9_-]", "-", name)[:100]
 
-    user = own_name() or os.geteuid()
-    owner = os.environ.get(OWNER_VARIABLE) or f"{user}@{socket.gethostname()}"
+    login = f"{own_name() or os.geteuid()}@{socket.gethostname()}"
     return Claim(
-        name=name,
-        directory=reservation.directory or default,
+        file=f"{reservation.directory or default}/{plain}",
         python=getattr(topology.generator, "python", "python3"),
         seconds=seconds or reservation.lease,
-        owner=owner,
+        owner=os.environ.get(OWNER_VARIABLE) or login,
         purpose=purpose,
         token=os.environ.get(TOKEN_VARIABLE) or None,
     )
@@ -161,9 +158,10 @@ class _Keeper:
         self.claim = claim
         self._holder: Holder | None = None
         """The holder of the testbed, for which this keeper waits."""
-        start = partial(session.start, plain=True)
         program = pack_program("testbed/reservation/keeper", "lossratio-keeper", "main")
-        self._process: NodeProcess = program.start(start, claim.python, "-I", "-S")
+        self._process: NodeProcess = program.start(
+            partial(session.start, plain=True), claim.python, "-I", "-S"
+        )
 
     def take(self, *, waits: bool) -> Mapping[str, Any] | None:
         """What the lease is granted with; None: somebody else has it or came earlier.
@@ -182,8 +180,8 @@ class _Keeper:
             self._holder = holder
             return None
 
-        before = _holder(event["taken_over"])
-        if before is not None:
+        before = _holder(event["before"])
+        if before is not None and not event["adopted"]:
             _LOG.warning(
                 "Node %s: the last holder of the testbed ended without releasing it: %s.",
                 self.session.name,
@@ -251,8 +249,7 @@ class Lease(AbstractContextManager["Lease"]):
         self._keeper: _Keeper | None = keeper
         self._lock = threading.Lock()
         self._lost: ReservationLostError | None = None
-        beat = partial(self._renew, may_restart=restores, restores=restores)
-        self._pulse = Pulse(self._claim.seconds / BEATS, beat)
+        self._pulse = Pulse(self._claim.seconds / BEATS, partial(self._renew, restores=restores))
         self._pulse.start()
         self.session.prefix = tuple(granted["prefix"])
 
@@ -308,7 +305,7 @@ class Lease(AbstractContextManager["Lease"]):
             ReservationLostError: If the lease is lost.
             NodeError: If the node cannot be asked; the lease may still be held.
         """
-        self._renew(may_restart=True)
+        self._renew()
         self.check()
 
     def release(self) -> None:
@@ -334,7 +331,7 @@ class Lease(AbstractContextManager["Lease"]):
                     keeper.ask(self._claim.request(operation))
             keeper.close()
 
-    def _renew(self, *, may_restart: bool, restores: bool = False) -> None:
+    def _renew(self, *, restores: bool = False) -> None:
         """Shows the keeper that this process lives, or continues the lease with another keeper."""
         with self._lock:
             # A log-in during a trial would cost frames. Usually, the next user of the session logs in.
@@ -346,24 +343,23 @@ class Lease(AbstractContextManager["Lease"]):
             try:
                 event = self._keeper.ask(self._claim.request("renew"))
             except NodeError:
-                if not may_restart:
-                    raise
                 self._keeper = _Keeper(self.session, self._claim)
                 event = self._keeper.ask(self._claim.take())
-            if event["event"] != "kept" and not event.get("adopted"):
-                self._lose(self._keeper, event)
+            if event["event"] == "kept" or event.get("adopted"):
+                return
 
-    def _lose(self, keeper: _Keeper, event: Mapping[str, Any]) -> None:
-        """Notes that the lease is lost, and for whom."""
-        if event["event"] == "granted":
-            # A new lease, because the old one was lost. In between, another holder may have changed the testbed.
-            keeper.ask(self._claim.request("release"))
-        keeper.close()
-        holder = _holder(event.get("holder"))
+            if event["event"] == "granted":
+                # A new lease, because the old one was lost. In between, another holder may have changed the testbed.
+                self._keeper.ask(self._claim.request("release"))
+            self._keeper.close()
+            self._lost = self._loss(_holder(event.get("holder")))
+
+    def _loss(self, holder: Holder | None) -> ReservationLostError:
+        """The error for a lost lease, which says who has the testbed now, if that is known."""
         why = "somebody has released it, or removed its file"
         if holder is not None:
             why = f"its holder is now {holder}"
-        self._lost = ReservationLostError(
+        return ReservationLostError(
             f"Node {self.session.name}: the reservation of this testbed was lost: {why}. This run has stopped. "
             "Start it again when the testbed is free."
         )

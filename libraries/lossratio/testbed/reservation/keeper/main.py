@@ -16,10 +16,10 @@ import select
 import signal
 import sys
 import time
-from contextlib import suppress
+from contextlib import closing, suppress
 from typing import Any, Dict
 
-from .record import VERSION, DamagedRecordError, Lease, NewerRecordError, ReservationFile, boot, clock, described
+from .record import VERSION, Lease, RecordError, ReservationFile, boot, clock, described
 
 MARK = "LOSSRATIO_LEASE"
 """Environment variable of all processes that were started under a lease, with the lease's token."""
@@ -42,14 +42,12 @@ class Keeper:
     def status(self, request: Message) -> Message:
         """Reports the holder of the lease."""
         with self._file.mutex() as record:
-            lease = record["lease"]
-            return {"event": "status", "holder": described(lease) if self._file.is_held(lease) else None}
+            return {"event": "status", "holder": self._file.holder(record["lease"])}
 
     def clear(self, request: Message) -> Message:
         """Ends the lease of the owner who asks, or by force any owner's lease."""
         with self._file.mutex(repair=request["force"]) as record:
-            lease = record["lease"]
-            holder = described(lease) if self._file.is_held(lease) else None
+            holder = self._file.holder(record["lease"])
             if holder and not request["force"] and holder["owner"] != request["owner"]:
                 return {"event": "refused", "holder": holder}
             _end_marked(PLACE, self._file.mark())
@@ -60,25 +58,31 @@ class Keeper:
         """Takes the lease if nobody holds it or came earlier, or continues the lease with the token of the request."""
         with self._file.mutex() as record:
             before = record["lease"]
-            if before is not None and before["token"] == request["token"]:
+            adopted = before is not None and before["token"] == request["token"]
+            if adopted:
                 self._file.lock(before["ticket"])
-                return self._granted(before, adopted=True, taken_over=None)
+            else:
+                self._file.lock(self._ticket)
+                holder = self._file.holder(before)
+                # Those who came after the last lease was granted, and before this process, have their turn first.
+                if holder or not self._file.is_free(record["granted"] + 1, self._ticket):
+                    return {"event": "waiting", "holder": holder}
 
-            self._file.lock(self._ticket)
-            is_held = self._file.is_held(before)
-            # Those who came after the last lease was granted, and before this process, have their turn first.
-            if is_held or not self._file.is_free(record["granted"] + 1, self._ticket):
-                return {"event": "waiting", "holder": described(before) if is_held else None}
+                # Processes of earlier leases end before this one begins.
+                _end_marked(PLACE, self._file.mark())
+                lease = {**request["lease"], "version": VERSION, "ticket": self._ticket, "expires": 0.0}
+                record.update(lease=lease, granted=self._ticket)
+            self._lease = record["lease"]
 
-            # Processes of earlier leases end before this one begins.
-            _end_marked(PLACE, self._file.mark())
-            lease = {**request["lease"], "version": VERSION, "ticket": self._ticket, "expires": 0.0}
-            record.update(lease=lease, granted=self._ticket)
-        return self._granted(lease, adopted=False, taken_over=described(before))
+        token = self._lease["token"]
+        prefix = ["env", f"{MARK}={token}", f"{PLACE}={self._file.mark()}"]
+        return {"event": "granted", "token": token, "prefix": prefix, "adopted": adopted, "before": described(before)}
 
     def keep(self, request: Message) -> Message:
         """Renews, releases or leaves the lease."""
-        token = (self._lease or {})["token"]
+        if self._lease is None:
+            return {"event": "ended", "holder": None}
+        token = self._lease["token"]
         with self._file.mutex() as record:
             lease = record["lease"]
             if lease is None or lease["token"] != token:
@@ -91,24 +95,13 @@ class Keeper:
                 _end_marked(MARK, token)
                 record["lease"] = None
             if request["op"] == "leave":
-                over = clock() + request["seconds"]
-                record["lease"] = {**lease, "version": VERSION, "boot": boot(), "expires": over}
+                record["lease"] = {**lease, "version": VERSION, "boot": boot(), "expires": clock() + request["seconds"]}
         return {"event": "kept"}
 
-    def watch(self) -> None:
-        """Ends the processes of the lease if somebody else has ended it: their own user may always do that."""
-        if self._lease is not None:
-            self.keep({"op": "renew"})
-
-    def end(self) -> None:
+    def close(self) -> None:
         """Ends the processes of the lease, unless the controller goes on with it over another connection."""
         if self._lease is not None and self._file.is_only(self._lease):
             _end_marked(MARK, self._lease["token"])
-
-    def _granted(self, lease: Lease, **fields: Any) -> Message:
-        self._lease = lease
-        prefix = ["env", f"{MARK}={lease['token']}", f"{PLACE}={self._file.mark()}"]
-        return {"event": "granted", "token": lease["token"], "prefix": prefix, **fields}
 
     renew = release = leave = keep
 
@@ -118,62 +111,45 @@ def main() -> None:
     os.umask(0)
     signal.signal(signal.SIGALRM, lambda *_: sys.exit())
     request = json.loads(sys.stdin.readline())
-    place = f"{request['directory']}/{request['name']}"
 
     try:
-        keeper = Keeper(ReservationFile(place))
-        try:
+        with closing(Keeper(ReservationFile(request["file"]))) as keeper:
             while True:
                 signal.alarm(math.ceil(request["seconds"]))
-                say(getattr(keeper, request["op"])(request))
+                print(json.dumps(getattr(keeper, request["op"])(request)), flush=True)
                 while not select.select([sys.stdin], [], [], WATCH_SECONDS)[0]:
-                    keeper.watch()
+                    # Their own user may end the processes of the lease at any time, by ending the lease.
+                    keeper.keep({"op": "renew"})
                 request = json.loads(sys.stdin.readline() or sys.exit())
-        finally:
-            keeper.end()
-    except (DamagedRecordError, NewerRecordError) as error:
-        say({"event": "error", "message": f"{place}: {error}"})
+    except RecordError as error:
+        problem = str(error)
     except OSError as error:
         elsewhere = "To keep it elsewhere, e.g. in memory: reservation: {directory: /dev/shm/lossratio}"
-        say({"event": "error", "message": f"{place}: {error.strerror}. {elsewhere} in the topology file"})
-
-
-def say(event: Message) -> None:
-    """Writes a line."""
-    os.write(1, json.dumps(event).encode() + b"\n")
+        problem = f"{error.strerror}. {elsewhere} in the topology file"
+    print(json.dumps({"event": "error", "message": f"{request['file']}: {problem}"}))
 
 
 def _end_marked(name: str, value: str) -> None:
     """Ends all processes with a variable in their environment, and the processes that these start in the meantime."""
+    mark = f"{name}={value}".encode()
+    own = os.readlink("/proc/self")
     deadline = time.monotonic() + END_SECONDS
     while time.monotonic() < deadline:
-        # A process that we may not kill belongs to another user, and to that user's lease.
-        if not [pid for pid in _marked(f"{name}={value}".encode()) if _kill(pid)]:
+        others = (name for name in os.listdir("/proc") if name.isdigit() and name != own)
+        if not sum(_kill(visible, mark) for visible in others):
             return
         time.sleep(0.002)
 
 
-def _marked(mark: bytes) -> list[str]:
-    """Ids in /proc of all processes with a variable in their environment."""
-    own = os.readlink("/proc/self")
-    marked = []
-    for name in os.listdir("/proc"):
-        if name.isdigit() and name != own:
-            with suppress(OSError), open(f"/proc/{name}/environ", "rb") as file:
-                if mark in file.read().split(b"\0"):
-                    marked.append(name)
-    return marked
-
-
-def _kill(visible: str) -> bool:
-    """Kills a process by its id in /proc, which may be of another PID namespace than this process."""
-    try:
-        ids = _ids(visible)[len(_ids("self")) - 1 :]
-        if ids:
-            os.kill(int(ids[0]), signal.SIGKILL)
-        return bool(ids)
-    except OSError:
-        return False
+def _kill(visible: str, mark: bytes) -> bool:
+    """Kills a process with a variable, by its id in /proc, which may be of another PID namespace than this process."""
+    # A process that we may not kill belongs to another user, and to that user's lease.
+    with suppress(OSError, IndexError), open(f"/proc/{visible}/environ", "rb") as file:
+        if mark in file.read().split(b"\0"):
+            pid = _ids(visible)[len(_ids("self")) - 1]
+            os.kill(int(pid), signal.SIGKILL)
+            return True
+    return False
 
 
 def _ids(visible: str) -> list[str]:

@@ -26,15 +26,10 @@ _FIELDS = {
 }
 _LARGEST = 1 << 62
 Lease = Dict[str, Any]
-Record = Dict[str, Any]
 
 
-class DamagedRecordError(Exception):
-    """The file does not hold a record of a reservation; by force, a new one replaces it."""
-
-
-class NewerRecordError(Exception):
-    """A newer version has written the record, which must stay."""
+class RecordError(Exception):
+    """The file does not hold a record of a reservation, or one of a newer version."""
 
 
 class ReservationFile:
@@ -48,7 +43,7 @@ class ReservationFile:
         """This process must not open and close another descriptor of the file, because that drops the locks."""
 
     @contextmanager
-    def mutex(self, *, repair: bool = False) -> Iterator[Record]:
+    def mutex(self, *, repair: bool = False) -> Iterator[dict[str, Any]]:
         """Locks the record, yields it for changes, and writes it back at the end; `repair` replaces a damaged one."""
         fcntl.lockf(self._fd, fcntl.LOCK_EX, 1, MUTEX)
         while not self._is_in_place():
@@ -59,13 +54,7 @@ class ReservationFile:
 
         try:
             before = os.pread(self._fd, RECORD_BYTES, 0)
-            try:
-                record = parsed(before)
-            except DamagedRecordError:
-                if not repair:
-                    raise
-                record = {"lease": None, "granted": time.time_ns()}
-
+            record = parsed(before, repair=repair)
             yield record
             after = json.dumps(record).encode().ljust(RECORD_BYTES)
             if after != before:
@@ -77,9 +66,11 @@ class ReservationFile:
         """Locks the byte of a ticket until this process ends, together with others that have the same ticket."""
         fcntl.lockf(self._fd, fcntl.LOCK_SH, 1, FIRST_TICKET + ticket)
 
-    def is_held(self, lease: Lease | None) -> bool:
-        """Whether another process holds a lease, or it was left for a time that is not over."""
-        return lease is not None and (left_of(lease) > 0.0 or not self.is_only(lease))
+    def holder(self, lease: Lease | None) -> dict[str, Any] | None:
+        """The lease as others see it; None: no other process holds it, and it was not left for a time to come."""
+        if lease is None or (left_of(lease) <= 0.0 and self.is_only(lease)):
+            return None
+        return described(lease)
 
     def is_only(self, lease: Lease) -> bool:
         """Whether no other process holds a lease. If this process holds it, it does not do so any more."""
@@ -121,12 +112,11 @@ class ReservationFile:
                 return os.open(self.path, os.O_RDWR | os.O_CLOEXEC | os.O_CREAT | os.O_EXCL, 0o666)
 
 
-def parsed(data: bytes) -> Record:
-    """Reads a record; without data, makes a new one.
+def parsed(data: bytes, *, repair: bool = False) -> dict[str, Any]:
+    """Reads a record; without data, or to repair a damaged one, makes a new one.
 
     Raises:
-        DamagedRecordError: If the data are not a record.
-        NewerRecordError: If they are one of a newer version.
+        RecordError: If the data are not a record, or one of a newer version, which must stay.
     """
     if not data:
         return {"lease": None, "granted": 0}
@@ -135,7 +125,9 @@ def parsed(data: bytes) -> Record:
         lease = record["lease"]
         if lease is None or _is_sound(lease):
             return {"lease": lease, "granted": int(record.get("granted", 0))}
-    raise DamagedRecordError(
+    if repair:
+        return {"lease": None, "granted": time.time_ns()}
+    raise RecordError(
         "the record is damaged (it does not say who has the testbed), so it is not known who has the testbed. Make "
         "sure that nobody is measuring there, and repair it: lossratio lab release --force"
     )
@@ -143,7 +135,7 @@ def parsed(data: bytes) -> Record:
 
 def _is_sound(lease: Lease) -> bool:
     if lease["version"] > VERSION:
-        raise NewerRecordError("a newer version of lossratio has written it: use that version")
+        raise RecordError("a newer version of lossratio has written it: use that version")
     are_types_right = all(type(lease[name]) is kind for name, kind in _FIELDS.items())
     return are_types_right and max(abs(lease["ticket"]), abs(lease["expires"])) < _LARGEST
 
