@@ -94,12 +94,13 @@ def make_claim(
     tg = topology.nodes[node_name or topology.tg_name]
     # All namespaces of a machine share its directory of reservations.
     place = tg.container if tg.netns is None else namespace_key(tg.netns)
-    name = "-".join(filter(None, (reservation.name, place)))
-    plain = re.sub(r"[^A-Za-z0-9_-]", "-", name)[:100]
+    name = reservation.name
+    if place is not None:
+        name = re.sub(r"[^A-Za-z0-9_-]", "-", f"{reservation.name}-{place}")[:100]
 
     login = f"{own_name() or os.geteuid()}@{socket.gethostname()}"
     return Claim(
-        file=f"{reservation.directory or default}/{plain}",
+        file=f"{reservation.directory or default}/{name}",
         python=getattr(topology.generator, "python", "python3"),
         seconds=seconds or reservation.lease,
         owner=os.environ.get(OWNER_VARIABLE) or login,
