@@ -90,7 +90,8 @@ def make_claim(
     if reservation is None or topology.testbed == "simulated":
         return None
 
-    default = _LOCAL_DIRECTORY if topology.testbed == "local" else _LAB_DIRECTORY
+    usual = _LOCAL_DIRECTORY if topology.testbed == "local" else _LAB_DIRECTORY
+    directory = reservation.directory or usual
     tg = topology.nodes[node_name or topology.tg_name]
     # All namespaces of a machine share its directory of reservations.
     place = tg.container if tg.netns is None else namespace_key(tg.netns)
@@ -100,7 +101,7 @@ def make_claim(
 
     login = f"{own_name() or os.geteuid()}@{socket.gethostname()}"
     return Claim(
-        file=f"{reservation.directory or default}/{name}",
+        file=f"{directory}/{name}",
         python=getattr(topology.generator, "python", "python3"),
         seconds=seconds or reservation.lease,
         owner=os.environ.get(OWNER_VARIABLE) or login,

@@ -75,8 +75,13 @@ class Keeper:
             self._lease = record["lease"]
 
         token = self._lease["token"]
-        prefix = ["env", f"{MARK}={token}", f"{PLACE}={self._file.mark()}"]
-        return {"event": "granted", "token": token, "prefix": prefix, "adopted": adopted, "before": described(before)}
+        return {
+            "event": "granted",
+            "token": token,
+            "prefix": ["env", f"{MARK}={token}", f"{PLACE}={self._file.mark()}"],
+            "adopted": adopted,
+            "before": described(before),
+        }
 
     def keep(self, request: Message) -> Message:
         """Renews, releases or leaves the lease."""

@@ -24,7 +24,6 @@ _FIELDS = {
     **dict.fromkeys(("process", "ticket", "version"), int),
     "expires": float,
 }
-_LARGEST = 1 << 62
 Lease = Dict[str, Any]
 
 
@@ -137,7 +136,8 @@ def _is_sound(lease: Lease) -> bool:
     if lease["version"] > VERSION:
         raise RecordError("a newer version of lossratio has written it: use that version")
     are_types_right = all(type(lease[name]) is kind for name, kind in _FIELDS.items())
-    return are_types_right and max(abs(lease["ticket"]), abs(lease["expires"])) < _LARGEST
+    # The ticket is the offset of a lock, which has 63 bits.
+    return are_types_right and max(abs(lease["ticket"]), abs(lease["expires"])) < 1 << 62
 
 
 def described(lease: Lease | None) -> dict[str, Any] | None:
