@@ -14,12 +14,12 @@ from shutil import which
 from types import SimpleNamespace
 
 import pytest
+from connection_examples import FLOWS, Table, establishing, profile_of, traffic
 from local_testbeds import local_topology, needs_testbed, own_state
 from measurement_examples import SIMULATED, InFrontOfTestbed, place
 from whole_trials import whole
 
 from lossratio.bpf import why_impossible
-from lossratio.dut import ConnectionTable
 from lossratio.errors import DutError, SearchError, TrafficError
 from lossratio.measurements.connections import OpeningMeasurer, OpeningRequest
 from lossratio.measurements.latency.measure import LatencyPoint, LatencyRequest, measure_latency
@@ -27,55 +27,8 @@ from lossratio.measurements.mrr import MrrRequest, measure_mrr
 from lossratio.testbed import TrialSettings, connections
 from lossratio.testbed.connections import Connections, EstablishingMeasurer
 from lossratio.testbed.opening import open_testbed
-from lossratio.topology import EAST, WEST
-from lossratio.traffic import PortPair, TrafficPort, connections_of, load_profile, make_configuration
+from lossratio.traffic import connections_of, load_profile
 from lossratio.trials import DirectionCounters, Exchange, Integrity, TrialInput, TrialOutput
-
-FLOWS = 10_000
-
-
-def profile_of(*, bidirectional=False, name="ethip4-udp-10kflows"):
-    return load_profile(name, frame_size=100, bidirectional=bidirectional)
-
-
-def traffic(**options):
-    pair = PortPair(TrafficPort("port0", "a"), TrafficPort("port1", "b"))
-    return make_configuration(profile_of(**options), [pair], settle_time=0.0, sides=[(WEST, EAST)])
-
-
-class Table(ConnectionTable):
-    """A device with room for so many connections, which may keep some when it is told to forget."""
-
-    translates = is_one_way = False
-    safe_rate = None
-
-    def timeout_of(self, tcp_state):
-        return 30.0 if tcp_state is None else 60.0
-
-    def __init__(self, room=FLOWS, kept=0):
-        self.room, self.kept, self.entries, self.log = room, kept, 0, []
-
-    def check(self, wanted):
-        self.log.append(wanted)
-
-    def count(self):
-        return self.entries
-
-    def forget(self):
-        self.entries = min(self.kept, self.entries)
-        return 0.5
-
-    def counters(self):
-        return {"insert_failed": 7}
-
-    def measure(self, trial):
-        self.log.append(trial)
-        self.entries = min(self.room, round(trial.load * trial.duration))
-        return TrialOutput(0.0, sent_frames=1, elapsed=2.0)
-
-
-def establishing(table, **options):
-    return EstablishingMeasurer(table, Connections({"DUT1": table}, traffic(**options)))
 
 
 def test_each_flow_one_way_is_a_connection_and_answers_to_it_are_of_the_same_one():
