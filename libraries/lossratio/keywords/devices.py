@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from datetime import timedelta
+from functools import partial
 from typing import Any
 
 from robot.api import logger
@@ -101,7 +102,7 @@ class DeviceKeywords(Keywords):
         calls: dict[str, Callable[[], Any]] = {
             "reset": boxes[0].reset,
             "counters": caller.counters,
-            "reconfigure": lambda: caller.call("reconfigure", entries),
+            "reconfigure": partial(caller.call, "reconfigure", entries),
             "describe": caller.describe,
         }
         if hook not in calls:
