@@ -35,7 +35,7 @@ from lossratio.results import (
     numbers,
     offered_in,
 )
-from lossratio.trials import MissingFrames, TrialInput, TrialResult, missing_frames
+from lossratio.trials import USUAL_BATCH, MissingFrames, TrialInput, TrialResult, missing_frames
 from lossratio.units import (
     LONGEST_TRIAL,
     counted,
@@ -60,8 +60,6 @@ _LONG = 60.0
 _ROOM = 3.2
 """Planned frames, as a multiple of that number. Five losses are allowed, so that a SUT that loses only half of the
 ratio is verified in more than a third of all cases."""
-_USUAL_BATCH = 32.0
-"""Number of frames that software such as DPDK's programs handles, and loses, at once."""
 _SHOW_BATCH = 10
 """Number of trials with loss that show how many frames are lost at once, so that nothing is assumed."""
 
@@ -96,7 +94,7 @@ class ConfirmationRequest(Request):
     """The loss ratio that the SUT may have at the load."""
     trial_duration: Annotated[Duration, Field(gt=0.0, le=LONGEST_TRIAL)] = 2.0
     """Seconds of each trial."""
-    batch: Annotated[float, Field(ge=1.0)] = _USUAL_BATCH
+    batch: Annotated[float, Field(ge=1.0)] = USUAL_BATCH
     """Number of frames that are lost at once, until ten trials with loss show it."""
     longest: Annotated[Duration, Field(gt=0.0), NOT_IN_FILES] = 86_400.0
     """Maximum seconds of traffic. A measurement that would take longer is refused before any frame is sent."""

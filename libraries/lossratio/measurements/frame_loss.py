@@ -23,6 +23,7 @@ from lossratio.results import (
     Trial,
     View,
     are_lost_in_words,
+    erratic,
     frames_in_words,
     headline,
     in_full,
@@ -249,7 +250,7 @@ class FrameLossView(View[FrameLossResult]):
     """How a frame loss rate is shown. It is a curve, so no single rate represents it."""
 
     quantity = "frame loss rate"
-    rules = (_found, _numbers, *USUAL)
+    rules = (_found, _numbers, erratic, *USUAL)
 
     def rfc2544_rows(self, result: FrameLossResult) -> Iterator[Rfc2544Row]:
         """The frame loss rate at each load."""

@@ -26,6 +26,7 @@ from lossratio.results import (
     are_lost_in_words,
     caveat,
     doubt,
+    erratic,
     frames_in_words,
     headline,
     in_full,
@@ -366,7 +367,7 @@ class MrrView(MaximumRateView[MrrResult]):
     quantity = "MRR"
     value_fields = MappingProxyType({"value": "mean", "deviation": "stdev"})
     value_name = "mean of an MRR with its standard deviation"
-    rules = (_found, _numbers, _below_throughput, _used_up, _caveat, *USUAL)
+    rules = (_found, _numbers, _below_throughput, _used_up, erratic, _caveat, *USUAL)
 
     def received(self, found: Mrr) -> dict[str, Any]:
         """Frames and bits per second."""

@@ -24,6 +24,7 @@ from lossratio.results.device import (
 from lossratio.results.doubts import (
     OF_STALLS as OF_STALLS,
     drift as drift,
+    erratic as erratic,
     least_news as least_news,
     spells as spells,
     stalls_that_decided as stalls_that_decided,

@@ -85,6 +85,9 @@ class NoteKind(str, Enum):
     short; or less than before the first trial."""
     LOSS_AT_ANY_LOAD = "loss at any load"
     """Trials at small and large loads lose the same, so the load is not the cause."""
+    ERRATIC = "erratic loss"
+    """Trials at one load lose very different shares, or a smaller load loses far more than a larger one: something
+    other than the load decides."""
     CHANCE = "zone of chance"
     """Over more than a goal's width, chance decides whether trials are lossy: another search may end elsewhere."""
     LOSS_BESIDE_RESET = "loss beside the reset"

@@ -3,6 +3,7 @@
 from lossratio.trials.causes import (
     FAR_BELOW as FAR_BELOW,
     STALL as STALL,
+    USUAL_BATCH as USUAL_BATCH,
     CountedFrames as CountedFrames,
     MissingFrames as MissingFrames,
     loss_ratio_without_tester as loss_ratio_without_tester,

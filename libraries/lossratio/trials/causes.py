@@ -14,6 +14,8 @@ from lossratio.units import counted
 
 STALL = 1e-3
 """Usual delay of a sender on a shared machine, in seconds; a longer delay is a stall."""
+USUAL_BATCH = 32.0
+"""Number of frames that software such as DPDK's programs handles, and loses, at once."""
 FAR_BELOW = 0.5
 """A load below this share of what the generator has sent in another trial is one that it can send."""
 

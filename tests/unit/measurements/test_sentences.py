@@ -289,3 +289,11 @@ def test_low_rates_are_not_rounded_to_whole_frames():
     assert rate_in_words(1.0, "frames/s of 64 B each way") == "1 frame/s of 64 B each way"
     assert rate_in_words(1.4, "connections/s") == "1.4 connections/s"
     assert rate_in_words(0.4) == "0.4"
+
+
+@pytest.mark.parametrize(("faulty", "is_told"), [(40, True), (0, False), (20, False)])
+def test_frames_with_a_fault_that_alone_made_the_limit_are_named(faulty, is_told):
+    way = DirectionCounters("port0>port1", 20_000, 20_000, 19_960, corrupted_frames=faulty)
+    lossy = TrialResult(TrialInput(1.0, 20_000.0), TrialOutput(40 / 20_000, 20_000, 40, 0, directions=(way,)))
+    (told,) = sentences(throughput_of([*[counted_trial(19_950.0)] * 21, *[lossy] * 21]))
+    assert told.endswith(" %, by frames with a fault alone.") is is_told

@@ -14,6 +14,7 @@ from lossratio.results import (
     NoteKind,
     doubt,
     drift,
+    erratic,
     faulty_in_words,
     spells,
     stalls_that_decided,
@@ -75,13 +76,23 @@ def loss_at_any_load(result: GoalsResult) -> Iterator[str]:
     yield said
 
 
+@doubt(NoteKind.ERRATIC, erratic.evidence)
+def erratic_of_search(result: GoalsResult) -> Iterator[str]:
+    """The load does not explain the loss, and neither does what is known: time, memory, or a loss at any load."""
+    if _inconstancy(result) is None and not any(loss_at_any_load(result)):
+        yield from erratic(result)
+
+
 @doubt(
     NoteKind.CHANCE,
     f"In a range of loads wider than {format_ratio(LEAST_CHANGE)}, 30 to 70 % of the trials lose too many frames.",
 )
 def chance(result: GoalsResult) -> Iterator[str]:
-    """Another search may not find the bounds of a goal, because only chance decides around them."""
-    for report in result.goals:
+    """Another search may not find the bounds of a goal, because only chance decides around them.
+
+    Where losses are erratic, chance decides at all loads.
+    """
+    for report in () if any(erratic_of_search(result)) else result.goals:
         zone = None if report.result is None else report.result.zone
         if zone is None or zone.width <= LEAST_CHANGE:
             continue

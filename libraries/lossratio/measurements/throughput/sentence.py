@@ -75,7 +75,9 @@ def sentences(result: GoalsResult) -> Iterator[str]:
 
 
 def made_by(report: GoalReport, result: GoalsResult) -> str:
-    """The words for the directions or streams that alone made a goal's upper bound; empty: all, or nobody knows.
+    """The words for the part of the frames that alone made a goal's upper bound; empty: all, or nobody knows.
+
+    A part is a direction, a stream, or the frames that came back with a fault.
 
     Args:
         report: The goal, with its result.
@@ -85,6 +87,9 @@ def made_by(report: GoalReport, result: GoalsResult) -> str:
     if upper is None or report.goal.stream is not None:
         return ""
     at_upper = result.evidence_at(upper)
+    by_fault = _mean_shares(map(_lost_by_fault, at_upper))
+    if by_fault and by_fault["lost"] <= report.goal.loss_ratio < by_fault["faulty"]:
+        return ", by frames with a fault alone"
     for shares_of in (_lost_by_direction, _lost_by_stream):
         means = _mean_shares(map(shares_of, at_upper))
         guilty = [name for name, share in means.items() if share > report.goal.loss_ratio]
@@ -116,6 +121,14 @@ def _lost_by_stream(trial: Trial) -> dict[str, float]:
         sent[one.name] += one.sent_frames
         received[one.name] += one.received_frames
     return {f"stream {name}": 1.0 - received[name] / sent[name] for name in sent if sent[name]}
+
+
+def _lost_by_fault(trial: Trial) -> dict[str, float]:
+    """The share of the frames that came back with a fault, and the share of those that did not come back at all."""
+    faulty = sum(way.faulty - way.duplicated_frames for way in trial.directions)
+    lost = sum(way.lost for way in trial.directions) - faulty
+    sent = max(1, trial.sent_frames or 0)
+    return {"faulty": faulty / sent, "lost": max(0, lost) / sent}
 
 
 def _always_worst(trials: Iterable[dict[str, float]], guilty: Sequence[str]) -> bool:

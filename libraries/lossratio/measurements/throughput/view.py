@@ -70,6 +70,7 @@ class ThroughputView(View[GoalsResult]):
         spells,
         doubts.memory_of_search,
         doubts.loss_at_any_load,
+        doubts.erratic_of_search,
         doubts.chance,
         doubts.uneven,
         doubts.stalls,
