@@ -322,7 +322,7 @@ def _larger_bursts(statement: CountedStatement, batch: float) -> str:
 @headline
 def _found(result: ConfirmationResult) -> Iterator[str]:
     """Whether the load is confirmed."""
-    offered = [trial.load_per_interface_fps for trial in result.trials if trial.is_evidence]
+    offered = [trial.load_per_interface_fps for trial in result.evidence]
     if result.statement is None or not offered:
         return
 

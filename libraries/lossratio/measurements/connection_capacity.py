@@ -24,7 +24,6 @@ from lossratio.measurements.connections import (
     percentiles,
 )
 from lossratio.measurements.repeated_search import RepeatedSearch, SizeFound, ending_where_unknown
-from lossratio.mlrsearch import Forecast
 from lossratio.quantities import Repeats
 from lossratio.records import Record
 from lossratio.results import (
@@ -75,21 +74,6 @@ class CapacityRequest(OpeningRequest):
     """A search ends when its bounds are this close."""
     repeats: Repeats = 10
     """Number of searches (RFC 9693 wants ten)."""
-
-    def forecast(self, loads: LoadRange, waits: float) -> Forecast:
-        """The time of searches that go up to the largest number of connections, or stay at the first number.
-
-        Args:
-            loads: The range of the loads of its trials.
-            waits: Seconds that each trial takes besides its traffic.
-        """
-        most = self.most or self.profile.flows
-
-        def seconds(connections: int) -> float:
-            trials = 2.0 * math.log2(max(2.0, connections / self.step))
-            return self.repeats * trials * (connections / loads.max_load * self.rounds + waits)
-
-        return Forecast(seconds(most) / 2.0, seconds(self.first), seconds(most))
 
 
 class CapacityFound(Record):

@@ -18,7 +18,6 @@ from lossratio.measurements.connections import (
     percentiles,
     tables_of,
 )
-from lossratio.mlrsearch import Forecast
 from lossratio.quantities import Repeats
 from lossratio.records import Record, Seconds
 from lossratio.results import (
@@ -61,16 +60,6 @@ class TeardownRequest(OpeningRequest):
     """Number of connections that are deleted at once."""
     repeats: Repeats = 10
     """Number of repetitions."""
-
-    def forecast(self, loads: LoadRange, waits: float) -> Forecast:
-        """The time of all repetitions.
-
-        Args:
-            loads: The range of the loads of its trials.
-            waits: Seconds that each trial takes besides its traffic.
-        """
-        seconds = self.repeats * (self.connections / loads.max_load * self.rounds + waits)
-        return Forecast(seconds, seconds, seconds)
 
 
 class TeardownValues(Record):

@@ -332,7 +332,7 @@ class MaximumRateView(View[ResultT], ABC):
 
     def aspects(self, result: ResultT, finding: Finding) -> Mapping[str, JsonValue]:
         """The load, and the trials' durations, because bursts change the forwarding rate of short trials."""
-        durations = {trial.duration_s for trial in result.trials if trial.is_evidence}
+        durations = {trial.duration_s for trial in result.evidence}
         return {
             "goal": {"load_per_interface_fps": result.max_load.rate.per_interface_fps},
             "trial duration": [*sorted(durations)],

@@ -208,7 +208,8 @@ def erratic_loss_in(trials: Iterable[Trial], written: Callable[[float], str]) ->
         trials: The trials that count.
         written: Writes a load in frames per second per interface.
     """
-    squares, freedom = 0.0, 0
+    squares = 0.0
+    freedom = 0
     falls: list[_Fall] = []
     whole = (trial for trial in trials if trial.decided_after_s is None and trial.sent_frames)
     for _, alike in groupby(sorted(whole, key=_by_fall), attrgetter("duration_s")):
@@ -227,16 +228,13 @@ def erratic_loss_in(trials: Iterable[Trial], written: Callable[[float], str]) ->
     fall = max(falls, key=attrgetter("size"), default=None)
     if fall is None or fall.size < LEAST_FALL or _chance_of(squares, freedom) > TIME_SIGNIFICANCE:
         return None
-    weak, strong = fall
-    lost = format_ratio(_lost_share(weak))
-    less = format_ratio(_lost_share(strong))
-    load = written(weak.load_per_interface_fps)
-    if weak.load_per_interface_fps == strong.load_per_interface_fps:
+    lost = format_ratio(_lost_share(fall.weak))
+    less = format_ratio(_lost_share(fall.strong))
+    load = written(fall.weak.load_per_interface_fps)
+    larger = written(fall.strong.load_per_interface_fps)
+    if load == larger:
         return f"trials at {load} lost from {less} to {lost} of the frames"
-    return (
-        f"a trial at {load} lost {lost} of the frames, and one at "
-        f"{written(strong.load_per_interface_fps)} only {less}"
-    )
+    return f"a trial at {load} lost {lost} of the frames, and one at {larger} only {less}"
 
 
 def _by_fall(trial: Trial) -> tuple[float, float, float]:

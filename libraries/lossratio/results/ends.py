@@ -97,7 +97,7 @@ def _sut_lost_nothing(finding: Finding) -> bool:
 
 def _at_smallest_load(finding: Finding) -> list[Offered]:
     """The frames that decided that there is no value, if the SUT did not lose most of the missing frames."""
-    trials = [trial for trial in finding.result.trials if trial.is_evidence]
+    trials = finding.result.evidence
     smallest = min((trial.load_per_interface_fps for trial in trials), default=None)
     deciding = [trial for trial in trials if trial.load_per_interface_fps == smallest]
     missing = sum((trial.missing for trial in deciding), MissingFrames())

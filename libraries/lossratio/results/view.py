@@ -183,7 +183,7 @@ class View(Generic[ResultT]):
 
     def offered(self, result: ResultT, finding: Finding) -> Sequence[Offered]:
         """The traffic on which a value is based. Unsent frames of this traffic cause a doubt, not a verdict."""
-        return offered_in(trial for trial in result.trials if trial.is_evidence)
+        return offered_in(result.evidence)
 
     def after(self, result: ResultT) -> Sequence[Offered]:
         """The traffic of later trials, such as those of latency after a search. By default, there are none."""

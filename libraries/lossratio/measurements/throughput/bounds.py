@@ -35,5 +35,4 @@ class BoundsSoFar:
 def bounds_history(result: GoalsResult) -> dict[int, tuple[GoalBounds, ...]]:
     """The bounds of all goals of a result after each trial that counts, by the trial's number."""
     so_far = BoundsSoFar(search_goal(report.goal) for report in result.goals)
-    evidence = (trial for trial in result.trials if trial.is_evidence)
-    return {trial.number: so_far.add(trial.as_result()) for trial in evidence}
+    return {trial.number: so_far.add(trial.as_result()) for trial in result.evidence}

@@ -88,7 +88,7 @@ def _from_run(
     if device is not None and result.conditions.device not in (None, device):
         return None
 
-    trials = tuple(trial.as_result() for trial in result.trials if trial.is_evidence)
+    trials = tuple(trial.as_result() for trial in result.evidence)
     return EarlierSearch(file, result.started.isoformat(), trials, result)
 
 

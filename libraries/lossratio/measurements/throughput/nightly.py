@@ -182,7 +182,7 @@ def _found(searches: Sequence[ThroughputResult], question: Question) -> Iterator
 
 def _trials_of(night: ThroughputResult, goals: Sequence[SearchGoal]) -> list[TrialResult]:
     """The full-length trials of a search, without those after a rest."""
-    trials = (trial.as_result() for trial in night.trials if trial.is_evidence)
+    trials = (trial.as_result() for trial in night.evidence)
     duration = goals[0].final_trial_duration
     return [trial for trial in trials if trial.duration >= duration and not trial.input.rest]
 

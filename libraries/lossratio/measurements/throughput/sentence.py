@@ -62,7 +62,7 @@ def sentences(result: GoalsResult) -> Iterator[str]:
         if lower == result.max_load.rate:
             yield f"{found}; that is the maximum load, and the SUT may forward more."
         elif is_least(report.result.reason):
-            most = _least_that_the_sut_fails(result.trials, report.goal)
+            most = _least_that_the_sut_fails(result.evidence, report.goal)
             more = "more" if most is None else f"more, but less than {rate_in_words(most)}"
             yield f"{found}; the SUT may forward {more}: {report.result.reason}."
         elif upper is None or not report.result.regular:
@@ -157,10 +157,9 @@ def _least_that_the_sut_fails(trials: Sequence[Trial], goal: Goal) -> float | No
     """The smallest load at which the SUT itself lost too much, frames per second per interface; None: there is none."""
     searched = search_goal(goal)
     evidence = evidence_of(searched)
-    counting = [trial for trial in trials if trial.is_evidence]
-    for trial in counting:
+    for trial in trials:
         evidence.add(of_sut(trial.as_result(), searched))
-    loads = {trial.load_per_interface_fps for trial in counting}
+    loads = {trial.load_per_interface_fps for trial in trials}
     return min((load for load in loads if evidence.bound(load) is Bound.UPPER), default=None)
 
 
