@@ -10,6 +10,7 @@ from lossratio.agent import (
     COMPENSATION_BYTES,
     FCS_BYTES,
     IPV4,
+    IPV4_BYTES,
     IPV6,
     MACS_BYTES,
     MPLS,
@@ -48,7 +49,6 @@ from lossratio.traffic.streams import in_one_order
 _MAC_ADDRESSES = bytes(MACS_BYTES)
 ETHERTYPES = {4: IPV4.number.to_bytes(2, "big"), 6: IPV6.number.to_bytes(2, "big")}
 """Ethertypes of IP, by its version."""
-_IPV4_ADDRESS_BYTES = 4
 _MOST_HOSTS = 1 << 20
 _LOCAL_MAC = 0x02 << 20
 _STEPPING_BYTES = 8
@@ -272,7 +272,7 @@ class _Frame(FrameHeaders):
         The source port is a hash of the flow, and the checksum may be zero.
         """
         addresses, end = self.covered
-        ip = IPV4 if end - addresses == 2 * _IPV4_ADDRESS_BYTES else IPV6
+        ip = IPV4 if end - addresses == 2 * IPV4_BYTES else IPV6
         self._leave(ip, addresses - ip.addresses, "identification", "don't fragment", "flow label")
         self._leave(UDP, udp, "source port", "checksum")
 

@@ -16,7 +16,15 @@ from lossratio.bpf import Array, Attachment, BpfError, read_object
 from ..core.arrays import NDArray, np
 from ..core.frames_spec import TagPlace, stream_tag
 from ..core.links import Link
-from ..core.packets import PACKET_STATISTICS, SOL_PACKET, overlooked, ring_socket, share_frames, take_all
+from ..core.packets import (
+    PACKET_STATISTICS,
+    SOL_PACKET,
+    STATUS_VLAN_VALID,
+    overlooked,
+    ring_socket,
+    share_frames,
+    take_all,
+)
 from ..core.protocol import AgentError
 from ..core.wire import MACS_BYTES, VLAN_TAG_BYTES
 from .filters import (
@@ -30,7 +38,6 @@ from .filters import (
 from .frames import Bytes, Numbers
 
 _PACKET_RX_RING = 5
-_STATUS_VLAN_VALID = 0x10
 _MAC_HALF = 6
 _VLAN_HALF = 12
 _VLAN_TYPE_HALF = 13
@@ -122,7 +129,7 @@ class CapturedFrames:
     def __init__(self, slots: Bytes) -> None:
         words, self._halves = slots.view(np.uint32), slots.view(np.uint16)
         self._slots = slots
-        self.has_lost_tag = (words[:, 0] & _STATUS_VLAN_VALID) != 0
+        self.has_lost_tag = (words[:, 0] & STATUS_VLAN_VALID) != 0
         self.lengths: Numbers = words[:, 1].astype(np.int64) + VLAN_TAG_BYTES * self.has_lost_tag
 
     def __len__(self) -> int:

@@ -271,21 +271,22 @@ class FramesSpec:
 
     def reflected(self) -> FramesSpec:
         """The frames as they come back from a reflector, which swaps the outermost IP addresses."""
-        header = bytes.fromhex(self.header)
-        ip, place, _ = next(part for part in headers_of(header) if part.header.addresses)
-        first = place + ip.addresses
-        width = (ip.length - ip.addresses) // 2
-        second = first + width
-        end = first + 2 * width
-        moved = {first: width, second: -width}
-        fields = (
-            replace(field, offset=field.offset + moved[second if field.offset >= second else first])
-            if first <= field.offset < end
-            else field
-            for field in self.fields
-        )
-        swapped = header[:first] + header[second:end] + header[first:second] + header[end:]
-        return replace(self, header=swapped.hex(), fields=tuple(fields))
+        ip, place, _ = next(part for part in headers_of(bytes.fromhex(self.header)) if part.header.addresses)
+        return self.swapped((place + ip.addresses, (ip.length - ip.addresses) // 2))
+
+    def swapped(self, *parts: tuple[int, int]) -> FramesSpec:
+        """The frames with parts of their headers swapped with the next parts: the place and the width of each."""
+        header = bytearray.fromhex(self.header)
+        moves: dict[int, int] = {}
+        for first, width in parts:
+            second = first + width
+            end = second + width
+            header[first:end] = header[second:end] + header[first:second]
+            moves.update(dict.fromkeys(range(first, second), width))
+            moves.update(dict.fromkeys(range(second, end), -width))
+
+        fields = (replace(field, offset=field.offset + moves.get(field.offset, 0)) for field in self.fields)
+        return replace(self, header=header.hex(), fields=tuple(fields))
 
     def sized(self, size: int) -> FramesSpec:
         """The same frames in one size, in bytes with FCS."""

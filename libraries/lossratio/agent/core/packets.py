@@ -13,6 +13,7 @@ from contextlib import ExitStack
 from typing import Mapping, NamedTuple, Protocol, Sequence
 
 from .classic_bpf import Instruction
+from .headers import VLAN
 from .links import Link
 from .protocol import AgentError, Message
 from .wire import MACS_BYTES
@@ -32,11 +33,12 @@ _FANOUT_BY_PROGRAM, _FANOUT_NEW_GROUP = 6, 0x2000
 _FANOUT_TYPE_BITS, _FANOUT_GROUP = 16, 0xFFFF
 _TPACKET_V2 = 1
 _PACKET_MR_PROMISC = 1
-_STATUS_VLAN_VALID, _STATUS_TPID_VALID = 0x10, 0x40
+STATUS_VLAN_VALID = 0x10
+"""The bit of a captured frame's status that says that the kernel has removed its VLAN tag."""
+_STATUS_TPID_VALID = 0x40
 _AUXDATA = "=IIIHHHH"
 _SO_TIMESTAMPNS = 35
 _ANCILLARY_BYTES = 256
-_DOT1Q = 0x8100
 _LARGEST = 1 << 16
 
 _HEAD_BYTES = 128
@@ -160,8 +162,8 @@ def _receive(packets: socket.socket) -> StampedFrame | None:
             stamp = seconds * 1_000_000_000 + nanoseconds
         elif (level, kind) == (SOL_PACKET, _PACKET_AUXDATA):
             status, *_, tag, ethertype = struct.unpack_from(_AUXDATA, data)
-            if status & _STATUS_VLAN_VALID:
-                ethertype = ethertype if status & _STATUS_TPID_VALID else _DOT1Q
+            if status & STATUS_VLAN_VALID:
+                ethertype = ethertype if status & _STATUS_TPID_VALID else VLAN.number
                 frame = frame[:MACS_BYTES] + struct.pack(">HH", ethertype, tag) + frame[MACS_BYTES:]
 
     return StampedFrame(stamp, frame)

@@ -15,7 +15,7 @@ from .configuration import Configuration, Direction
 from .frames_spec import COMPENSATION_BYTES, TAG_BYTES, FramesSpec
 from .plan import Control, Exchange, Plan
 from .protocol import AgentError, Message, unsupported
-from .wire import FCS_BYTES, IPV4_ETHERTYPE, MACS_BYTES, PORT_BYTES
+from .wire import FCS_BYTES, IPV4_BYTES, IPV4_ETHERTYPE, MACS_BYTES, PORT_BYTES
 
 SYN = 2
 """TCP's flag of the first frame, which counts as a byte."""
@@ -33,7 +33,6 @@ opened."""
 _RST = 4
 _PSH = 8
 _ACK = 16
-_IPV4_BYTES = 4
 
 
 class Pass(NamedTuple):
@@ -103,9 +102,9 @@ def why_not_in_kernel(configuration: Configuration) -> str | None:
 
     start, ports = frames.addresses[0]
     is_ipv4 = bytes.fromhex(frames.header)[MACS_BYTES:start].startswith(IPV4_ETHERTYPE)
-    if not is_ipv4 or ports - start != 2 * _IPV4_BYTES or frames.has_macs:
+    if not is_ipv4 or ports - start != 2 * IPV4_BYTES or frames.has_macs:
         return "connections inside the kernel must use IPv4, without VLANs and with the MAC addresses of the ports"
-    parts = (start, start + _IPV4_BYTES, ports, ports + PORT_BYTES, ports + 2 * PORT_BYTES)
+    parts = (start, start + IPV4_BYTES, ports, ports + PORT_BYTES, ports + 2 * PORT_BYTES)
     for field in frames.fields:
         if not any(first <= field.offset and field.offset + field.width <= end for first, end in zip(parts, parts[1:])):
             return "connections inside the kernel must differ in nothing but their addresses and ports"

@@ -17,6 +17,8 @@ VLAN_TAG_BYTES = 4
 """Bytes of an IEEE 802.1Q or 802.1ad tag."""
 WORD_BYTES = 4
 """Bytes of the words in which IP and TCP count the length of their headers."""
+IPV4_BYTES = 4
+"""Bytes of an IPv4 address."""
 PORT_BYTES = 2
 """Bytes of a port of UDP or TCP."""
 

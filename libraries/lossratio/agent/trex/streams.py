@@ -10,6 +10,7 @@ from typing import Any, Sequence
 
 from ..core.configuration import Direction
 from ..core.frames_spec import ChecksumField, SteppingField
+from ..core.headers import IPV4, IPV6
 from ..core.pacing import frames_within
 from ..core.protocol import unsupported
 from ..core.wire import FCS_BYTES, TCP_PROTOCOL, UDP_PROTOCOL
@@ -24,8 +25,6 @@ _GROUPS_OF_DIRECTION = 1000
 MOST_LISTED = (1 << 16) - 1
 """The maximum number of values of a field in random order, which are given to TRex one by one."""
 _SIZES = (1, 2, 4, 8)
-_IPV4_ADDRESSES, _IPV6_ADDRESSES = 8, 32
-_IPV4_ADDRESS_OFFSET, _IPV6_ADDRESS_OFFSET = 12, 8
 
 
 class StreamMaker:
@@ -190,7 +189,7 @@ class StreamMaker:
             return []
         checksum = changing[-1]
         start, end, protocol = checksum.pseudo_header or (0, 0, 0)
-        offsets = {_IPV4_ADDRESSES: _IPV4_ADDRESS_OFFSET, _IPV6_ADDRESSES: _IPV6_ADDRESS_OFFSET}
+        offsets = {header.length - header.addresses: header.addresses for header in (IPV4, IPV6)}
         if len(changing) > 1 or protocol not in (UDP_PROTOCOL, TCP_PROTOCOL) or end - start not in offsets:
             raise unsupported(
                 "If fields change from frame to frame, TRex can compute one checksum, of UDP or "

@@ -8,16 +8,15 @@ from __future__ import annotations
 
 import ctypes
 import sys
-from dataclasses import replace
 from typing import Any
 
 from lossratio.bpf import Array
 
-from ..core.frames_spec import FramesSpec, SteppingField
+from ..core.frames_spec import FramesSpec
 from ..core.headers import IPV4
 from ..core.passes import OTHER_PORT
 from ..core.protocol import unsupported
-from ..core.wire import PORT_BYTES
+from ..core.wire import IPV4_BYTES, PORT_BYTES
 from .constants import Frames, constants_of, program, structure
 from .frames import FramePlan
 from .send_program import ScheduledProgram
@@ -28,7 +27,6 @@ MOST_PASSES = 250
 """The largest number of passes of an exchange: each connection has eight bits to count the frames that arrived."""
 MOST_EARLIER = 64
 """Earlier exchanges whose late frames are counted."""
-_ADDRESS_BYTES = 4
 _Connection = structure("u32 source, destination, ports, state")
 _Exchange = structure(
     "u64 first, latest, is_forward, is_over, count, cursor, other_port, macs, more_macs",
@@ -197,15 +195,4 @@ class ArriveProgram:
 def answers_to(frames: FramesSpec) -> FramesSpec:
     """Frames with swapped addresses and ports."""
     start, end = frames.addresses[0]
-    header = bytearray.fromhex(frames.header)
-    moves: dict[int, int] = {}
-    for place, width in ((start, _ADDRESS_BYTES), (end, PORT_BYTES)):
-        middle, behind = place + width, place + 2 * width
-        header[place:behind] = header[middle:behind] + header[place:middle]
-        moves.update(dict.fromkeys(range(place, middle), width))
-        moves.update(dict.fromkeys(range(middle, behind), -width))
-
-    def moved(field: SteppingField) -> SteppingField:
-        return replace(field, offset=field.offset + moves[field.offset])
-
-    return replace(frames, header=header.hex(), fields=tuple(map(moved, frames.fields)))
+    return frames.swapped((start, IPV4_BYTES), (end, PORT_BYTES))

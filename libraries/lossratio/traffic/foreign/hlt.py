@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from lossratio.agent import ETHERNET_HEADER_BYTES, FCS_BYTES
+from lossratio.agent import ETHERNET_HEADER_BYTES, FCS_BYTES, VLAN
 from lossratio.traffic.foreign.packets import (
     ForeignFieldError,
     ForeignStream,
@@ -98,7 +98,6 @@ _WITHOUT_DIFFERENCE = frozenset(
     ("ignore_macs", "mac_src", "mac_dst", "vlan_cfi", "vlan_protocol_tag_id", *_MAC2),
     ("mode", "port_handle", "stream_id", "save_to_yaml"),
 )
-_TAG_PROTOCOL = 0x8100
 _ADDRESS_BITS, _PORT_BITS = 32, 16
 
 
@@ -211,7 +210,7 @@ class _Hlt:
         least = int(encapsulation == "ethernet_ii_vlan")
         for place in range(max(map(len, listed.values()), default=least)):
             own = {name: values[place] for name, values in listed.items() if place < len(values)}
-            if int(str(own.get("vlan_protocol_tag_id") or hex(_TAG_PROTOCOL)), 16) != _TAG_PROTOCOL:
+            if int(str(own.get("vlan_protocol_tag_id") or hex(VLAN.number)), 16) != VLAN.number:
                 raise self._made.refused(
                     "vlan_protocol_tag_id", "only the EtherType 0x8100 is supported"
                 )
