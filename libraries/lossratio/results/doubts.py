@@ -226,7 +226,12 @@ def erratic_loss_in(trials: Iterable[Trial], written: Callable[[float], str]) ->
             falls.append(_Fall(weak, trial))
 
     fall = max(falls, key=attrgetter("size"), default=None)
-    if fall is None or fall.size < LEAST_FALL or _chance_of(squares, freedom) > TIME_SIGNIFICANCE:
+    if fall is None or fall.size < LEAST_FALL:
+        return None
+    # Imported here because the import is slow, and most runs do not need it.
+    from scipy.special import chdtrc
+
+    if chdtrc(freedom, squares) > TIME_SIGNIFICANCE:
         return None
     lost = format_ratio(_lost_share(fall.weak))
     less = format_ratio(_lost_share(fall.strong))
@@ -257,15 +262,6 @@ def _never_falling(values: Iterable[float], weights: Iterable[float]) -> list[fl
             pool = ((mean * sum_of_weights + pool[0] * pool[1]) / whole, whole, count + pool[2])
         pools.append(pool)
     return [mean for mean, _, count in pools for _ in range(count)]
-
-
-def _chance_of(squares: float, freedom: int) -> float:
-    """The probability of a larger sum of squares by chance (E. B. Wilson and M. M. Hilferty, 1931)."""
-    if not freedom:
-        return 1.0
-    spread = 2.0 / (9.0 * freedom)
-    root = (squares / freedom) ** (1.0 / 3.0)
-    return 1.0 - NormalDist(1.0 - spread, math.sqrt(spread)).cdf(root)
 
 
 def _repeated(trials: Iterable[Trial], least: int) -> list[list[Trial]]:
