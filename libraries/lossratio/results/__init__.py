@@ -24,7 +24,6 @@ from lossratio.results.device import (
 from lossratio.results.doubts import (
     OF_STALLS as OF_STALLS,
     drift as drift,
-    erratic as erratic,
     least_news as least_news,
     spells as spells,
     stalls_that_decided as stalls_that_decided,
@@ -40,6 +39,7 @@ from lossratio.results.ends import (
     stored_ends as stored_ends,
     unsent_share_of as unsent_share_of,
 )
+from lossratio.results.erratic_losses import erratic as erratic
 from lossratio.results.findings import (
     apart_by_device as apart_by_device,
     caveats_of as caveats_of,

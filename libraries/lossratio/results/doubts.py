@@ -7,7 +7,6 @@ import math
 from bisect import bisect_left, bisect_right, insort
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import groupby, pairwise, takewhile
-from operator import attrgetter
 from statistics import NormalDist, fmean, pstdev
 from typing import NamedTuple
 
@@ -17,7 +16,7 @@ from lossratio.results.note import NoteKind, Rule, doubt
 from lossratio.results.offered import against_stalls
 from lossratio.results.trials import Trial, foreign_frames_of
 from lossratio.results.wording import per_interface
-from lossratio.trials import USUAL_BATCH, MissingFrames, most_lost_in_bursts
+from lossratio.trials import MissingFrames, most_lost_in_bursts
 from lossratio.units import format_ratio, trials_counted
 
 TIME_SIGNIFICANCE = 0.001
@@ -26,9 +25,6 @@ ORDER_LEAST_TRIALS, DRIFT_LEAST_TRIALS = 3, 8
 """Minimum number of trials at a load to examine their order, and minimum total number of such trials."""
 STOPPED_LEAST_TRIALS = 3
 """Minimum number of trials without any frame, at the end, that show that the SUT no longer forwards."""
-LEAST_FALL = 0.15
-"""Minimum difference of loss ratios that the load must explain. Near its limit, a SUT whose capacity differs by a few
-per cent from trial to trial loses nothing or a few per cent."""
 
 _ROUNDING = 1e-6
 """Share by which a change may exceed a resolution by rounding alone."""
@@ -186,84 +182,6 @@ def _deciding_stall(trial: Trial, allowed: Sequence[float]) -> float:
     return 0.0
 
 
-class _Fall(NamedTuple):
-    """Two trials of one length, of which the one whose load is not higher lost more."""
-
-    weak: Trial
-    strong: Trial
-
-    @property
-    def size(self) -> float:
-        """The difference of their loss ratios."""
-        return _lost_share(self.weak) - _lost_share(self.strong)
-
-
-def erratic_loss_in(trials: Iterable[Trial], written: Callable[[float], str]) -> str | None:
-    """Finds that the load does not explain the loss: it differs at one load, or falls as the load grows.
-
-    The losses of trials of each length are compared with those that never fall as the load grows and fit best
-    (isotonic regression). The deviations must be larger than if a SUT lost batches of `USUAL_BATCH` frames by chance.
-
-    Args:
-        trials: The trials that count.
-        written: Writes a load in frames per second per interface.
-    """
-    squares = 0.0
-    freedom = 0
-    falls: list[_Fall] = []
-    whole = (trial for trial in trials if trial.decided_after_s is None and trial.sent_frames)
-    for _, alike in groupby(sorted(whole, key=_by_fall), attrgetter("duration_s")):
-        group = list(alike)
-        shares = list(map(_lost_share, group))
-        batches = [(trial.sent_frames or 0) / USUAL_BATCH for trial in group]
-        expected = _never_falling(shares, batches)
-        freedom += len(group) - len(set(expected))
-        for share, fit, sent in zip(shares, expected, batches, strict=True):
-            squares += ((share - fit) * sent) ** 2 / max(1.0, fit * sent)
-        weak = group[0]
-        for trial in group:
-            weak = max(weak, trial, key=_lost_share)
-            falls.append(_Fall(weak, trial))
-
-    fall = max(falls, key=attrgetter("size"), default=None)
-    if fall is None or fall.size < LEAST_FALL:
-        return None
-    # Imported here because the import is slow, and most runs do not need it.
-    from scipy.special import chdtrc
-
-    if chdtrc(freedom, squares) > TIME_SIGNIFICANCE:
-        return None
-    lost = format_ratio(_lost_share(fall.weak))
-    less = format_ratio(_lost_share(fall.strong))
-    load = written(fall.weak.load_per_interface_fps)
-    larger = written(fall.strong.load_per_interface_fps)
-    if load == larger:
-        return f"trials at {load} lost from {less} to {lost} of the frames"
-    return f"a trial at {load} lost {lost} of the frames, and one at {larger} only {less}"
-
-
-def _by_fall(trial: Trial) -> tuple[float, float, float]:
-    """Sorts trials by length and load. At one load, the largest loss comes first, so that such losses are pooled."""
-    return trial.duration_s, trial.load_per_interface_fps, -_lost_share(trial)
-
-
-def _lost_share(trial: Trial) -> float:
-    return trial.missing.lost_by_sut / max(1, trial.sent_frames or 0)
-
-
-def _never_falling(values: Iterable[float], weights: Iterable[float]) -> list[float]:
-    """The values that never fall and are closest to given ones, by pooling neighbours that do."""
-    pools: list[tuple[float, float, int]] = []
-    for value, weight in zip(values, weights, strict=True):
-        pool = (value, weight, 1)
-        while pools and pools[-1][0] >= pool[0]:
-            mean, sum_of_weights, count = pools.pop()
-            whole = sum_of_weights + pool[1]
-            pool = ((mean * sum_of_weights + pool[0] * pool[1]) / whole, whole, count + pool[2])
-        pools.append(pool)
-    return [mean for mean, _, count in pools for _ in range(count)]
-
-
 def _repeated(trials: Iterable[Trial], least: int) -> list[list[Trial]]:
     """Groups of trials with the same load and duration, if large enough, from the highest load."""
     groups: dict[tuple[float, float], list[Trial]] = {}
@@ -384,22 +302,6 @@ def spells(result: TestResult) -> Iterator[str]:
     found = time_dependence_in(result.evidence, result.written)
     if found is not None and found.kind is NoteKind.SPELLS:
         yield found.text
-
-
-@doubt(
-    NoteKind.ERRATIC,
-    f"Of trials of one length, one lost at least {100.0 * LEAST_FALL:.0f} percentage points more than another at the "
-    "same or a higher load. A SUT that loses batches of frames by chance shows this in less than one of "
-    f"{1.0 / TIME_SIGNIFICANCE:,.0f} measurements.",
-)
-def erratic(result: TestResult) -> Iterator[str]:
-    """The load does not explain the loss, and neither does the time, which would be told as drift or spells."""
-    found = erratic_loss_in(result.evidence, result.written)
-    if found is not None and not any(drift(result)) and not any(spells(result)):
-        yield (
-            f"{found}: something other than the load decides, and another measurement may end elsewhere. Look for what "
-            "takes the device's time now and then, such as other work on its CPUs or power saving"
-        )
 
 
 @doubt(NoteKind.LATE_FRAMES, "Frames that came back after the wait are counted. One is enough.")
