@@ -25,7 +25,8 @@ demo:
 	@tools/system-packages sshd=openssh-server ip=iproute2 nft=nftables ethtool=ethtool || true
 	@.venv/bin/lossratio demo
 
-# The same every day; with CHOSEN=--calculating, also the costly tests that calculate. Lint and installation of packages share the cores with what comes before the tests.
+# The same every day; with CHOSEN=--commit=HASH, also the costly tests that calculate, and a third of those with real
+# frames. Lint and installation of packages share the cores with what comes before the tests.
 test:
 	$(MAKE) --no-print-directory --jobs=3 lint tests
 

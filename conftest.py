@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import BinaryIO
+from zlib import crc32
 
 import pytest
 from _pytest.runner import runtestprotocol
@@ -33,6 +34,9 @@ SMOKE_TESTS = 60
 SMOKE_S = 120.0
 """How many tests may be marked `smoke`, and the seconds of CPU of all of them."""
 
+THIRDS = 3
+"""Into how many parts CI divides the files with real frames: each commit runs one, which its hash chooses."""
+
 RERUNS = 3
 """How often a test with real frames or processes runs again, alone, after it failed; one that calculates never does."""
 BEFORE_RERUN = 1.0
@@ -42,7 +46,7 @@ BEFORE_RERUN = 1.0
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Adds options for the tests that are left out by default."""
     parser.addoption("--whole", action="store_true", help="All tests.")
-    parser.addoption("--calculating", action="store_true", help="Also those left out that calculate.")
+    parser.addoption("--commit", metavar="HASH", help="Also those left out that calculate, and a third of the others.")
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -130,13 +134,20 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 def _choice(config: pytest.Config) -> Callable[[pytest.Item], bool]:
     """Whether a test runs: all of them with ``--whole``, and where files or tests are named."""
-    if config.option.calculating:
-        return lambda item: not item.stash[IS_LEFT_OUT] or item.stash[KIND] == CALCULATES
+    if config.option.commit:
+        third = int(config.option.commit, 16) % THIRDS
+        return lambda item: (
+            not item.stash[IS_LEFT_OUT] or item.stash[KIND] == CALCULATES or _third_of(item.path) == third
+        )
     directory = config.invocation_params.dir
     names_no_directory = any(not (directory / argument).is_dir() for argument in config.args)
     if config.option.whole or names_no_directory or config.option.keyword:
         return lambda item: True
     return lambda item: not item.stash[IS_LEFT_OUT]
+
+
+def _third_of(path: Path) -> int:
+    return crc32(path.name.encode()) % THIRDS
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)

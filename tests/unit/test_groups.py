@@ -119,9 +119,19 @@ def test_all_tests_run_where_they_are_asked_for(own_tests, options):
 
 
 @pytest.mark.whole
-def test_ci_adds_the_costly_tests_that_calculate(own_tests):
-    added = chosen(own_tests(files={"test_tiers": TIERS}), "--calculating", ".") - DEFAULT
-    assert added == {"a_costly_one"}
+def test_ci_adds_the_costly_tests_that_calculate_and_a_third_of_the_others_by_the_commit(own_tests):
+    files = {f"test_tiers_{number}": TIERS for number in range(6)}
+    pytester = own_tests(files=files)
+    options = ("--collect-only", "-q", "-p", "no:cacheprovider", ".")
+    thirds = []
+    for commit in ("0", "1", "a4"):
+        lines = pytester.runpytest_inprocess("--commit", commit, *options).outlines
+        thirds.append({line for line in lines if "::" in line})
+    whole = {line for line in pytester.runpytest_inprocess("--whole", *options).outlines if "::" in line}
+
+    assert set.union(*thirds) == whole
+    assert {line.partition("::test_")[2] for line in set.intersection(*thirds)} == DEFAULT | {"a_costly_one"}
+    assert all(0 < len(third) < len(whole) for third in thirds)
 
 
 @pytest.mark.whole
