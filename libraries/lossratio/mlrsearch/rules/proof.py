@@ -18,11 +18,7 @@ def hint(view: GoalView) -> Choice | None:
     The trials are for the goal itself, because the earlier searches have already shown what trials of middle length
     would show. If all trials have one length, the search starts at the hint, and needs no rule.
     """
-    if (
-        view.hinted is None
-        or view.hinted_pair is None
-        or view.goal.first_duration == view.goal.final_trial_duration
-    ):
+    if view.hinted is None or view.hinted_pair is None or not view.shorter:
         return None
 
     stages = view.stages

@@ -12,17 +12,18 @@ def halving(view: GoalView) -> Choice | None:
     """The next load to prove, once the search has followed the SUT in vain; None: not yet.
 
     If a SUT changes, or loses by chance, other rules may follow it without end. This rule follows nothing. Trials for
-    the goal itself decide each load that it picks before the next load. It begins where short trials saw the bound, and
-    goes four times as far after each proof, until it halves the interval. While no load is a lower bound, it goes on
-    down to the minimum load.
+    the goal itself decide each load that it picks before the next load. The longest of the shorter trials comes first,
+    because it saves a long one if it is lossy. The rule begins where short trials saw the bound, and goes four times as
+    far after each proof, until it halves the interval. While no load is a lower bound, it goes on down to the minimum
+    load.
     """
     interval = view.intervals[-1]
     if view.left_at is None or not interval.open:
         return None
     load = view.grid.load(_next(interval, view.left_at, view.width))
-    is_new = view.stages[0].evidence.bound(load) is Bound.UNDECIDED
-    stage = 0 if view.stages[-1].evidence.short_trials_refute and is_new else view.final
-    return Choice("halving", stage, load, Bound.UNDECIDED)
+    longest = view.shorter - 1
+    is_new = view.shorter and view.stages[longest].evidence.bound(load) is Bound.UNDECIDED
+    return Choice("halving", longest if is_new else view.final, load, Bound.UNDECIDED)
 
 
 def _next(interval: Interval, start: int, width: int) -> int:

@@ -12,18 +12,11 @@ from lossratio.mlrsearch.stages import Stages, targets_of
 from lossratio.trials import TrialResult
 
 PATIENCE = 8
-"""After this many loads whose first classification did not hold, the search no longer follows the SUT.
+"""After this many loads whose first classification did not hold, the search no longer follows the SUT. If the goal
+has shorter trials, too, half as many loads are enough, because long trials take most of the time.
 
-Example: a SUT gets slower with each trial. 100, 99.5 and 99 kfps passed a trial, and failed a few trials later, and so
-did five lower loads.
-"""
-
-COIN, MOST_COINS = 7, 4
-"""Nor does it follow the SUT after more loads than the second number had at least the first number of trials that
-passed, and of trials that failed.
-
-Example: half of the trials are lossy at any load. 100, 99.5, 99, 98.5 and 98 kfps were upper bounds after some 20
-trials each, and the next load is as likely to be one.
+Example: a SUT gets slower with each trial of 1 s. 100, 99.5 and 99 kfps passed a trial, and failed a few trials later,
+and so did five lower loads.
 """
 
 
@@ -39,6 +32,7 @@ class GoalView(Stages):
             there. None: there is no such load.
         left_at: Grid index of the load where short trials saw the bound when the search had followed the SUT in vain.
             None: it has not.
+        shorter: How many stages have shorter trials than the goal.
         fails_soon: Whether a trial ends as soon as it is certain to be a high-loss trial, so that a failing trial costs
             little.
     """
@@ -57,7 +51,9 @@ class GoalView(Stages):
         self.curve, self.fails_soon = curve, early_verdict
         start = None if hint is None else hint.start
         self.expectation = Expectation(goal.loss_ratio, goal.first_duration, grid, curve, start)
-        is_planned = not early_verdict and goal.first_duration == goal.final_trial_duration
+        final = goal.final_trial_duration
+        self.shorter = sum(stage.target.trial_duration < final for stage in self.stages)
+        is_planned = not early_verdict and not self.shorter
         rise = GROWS if goal.loss_ratio > 0.0 else JUMPS
         self.plan = Plan(goal, grid, Posterior(grid.top, rise)) if is_planned else None
         self.hinted: int | None = None
@@ -100,7 +96,8 @@ class GoalView(Stages):
                 self.plan.posterior.earlier = self._earlier.tonight(self.plan.posterior)
             self.plan.expect(self.expectation.overload, after.upper)
 
-        if self.left_at is None and (len(self.turned) >= PATIENCE or self._has_many_coins()):
+        is_in_vain = len(self.turned) * (1 + min(1, self.shorter)) >= PATIENCE
+        if self.left_at is None and is_in_vain:
             self.left_at = after.last if after.lower is None else after.first - 1
 
         if self._hint is not None and not after.open:
@@ -111,13 +108,6 @@ class GoalView(Stages):
     def is_in_vain(self) -> bool:
         """Whether the SUT may change or lose by chance so much that plans do not end."""
         return self.left_at is not None or (self.plan is not None and self.plan.may_drift)
-
-    def _has_many_coins(self) -> bool:
-        """Whether trials often pass and often fail at many loads."""
-        if self.plan is None:
-            return False
-        counts = map(self.plan.posterior.counts, self.plan.posterior.measured)
-        return sum(min(low, high) >= COIN for low, high in counts) > MOST_COINS
 
     def is_failed(self) -> bool:
         """Whether the minimum load is an upper bound."""
