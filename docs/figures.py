@@ -227,7 +227,7 @@ FIGURES = {
     ),
     "judge a lab": Figure("trends.md", r"busy cores: # s to read and judge", "{:.1f} s"),
     "draw a lab": Figure("trends.md", r"judge them, # s to draw", "{:.1f} s"),
-    "searches that digests compare": Figure("changing-suts.md", r"results in all of # searches", "{:,.0f}"),
+    "searches that digests compare": Figure("changing-suts.md", r"Digests compare all of # searches", "{:,.0f}"),
     "false alarms of trends": Figure("trends.md", r"\| 2 \(default\) \| [\d.]+ % \| # %", "{:.2f} %"),
     "request to TRex": Figure(
         "trex.md", r"a request to TRex takes # ms, a request for the state of a port # ms", "{:.1f} to {:.1f} ms"

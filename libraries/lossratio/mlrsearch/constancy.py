@@ -1,12 +1,12 @@
 """Whether trials show a SUT that changes (it remembers loss, or has a trend), or one that loses at any load.
 
-The loss ratio of a SUT that stays the same does not fall as the load or the duration of trials grows. So two trials are
-a *contradiction* if one of them loses more than the other, although its load is not higher and it is not longer. Noise
-makes contradictions in either order. Time makes them all in one order: the trials that lose more came soon after loss,
-or later, or earlier.
+The loss ratio of a SUT that stays the same does not fall as the load grows. So two trials are a *contradiction* if one
+of them loses more than the other, although its load is not higher. Noise makes contradictions in either order. Time
+makes them all in one order: the trials that lose more came soon after loss, or later, or earlier.
 
 A loss that does not grow with load also makes contradictions, and a search that goes down puts them all in one order.
-So a trend needs a control: contradictions of trials at the same load. Only frames that the SUT lost count here.
+Long trials may lose more than short ones, and a search ends with long ones. So a trend needs a control: contradictions
+of trials at the same load, in which the trial that lost more was not longer. Only frames that the SUT lost count here.
 """
 
 import math
@@ -106,7 +106,7 @@ class Inconstancy:
     weak: int
     """Number of trials that lost more than others; for a trend, more than others at the same load."""
     strong: int
-    """Number of these other trials, whose load was not lower and which were not shorter."""
+    """Number of these other trials, whose load was not lower; for a trend, which were not shorter either."""
     less: float
     """The largest shortfall in the forwarding of a weak trial compared with a strong one, as a share."""
     after: float
@@ -156,6 +156,7 @@ def inconstancy_in(
     most = np.array([result.load * (1.0 - sut_loss_ratio(result)) for result in results])
     least = np.array([result.load * (1.0 - result.loss_ratio) for result in results])
     loads = np.array([result.load for result in results])
+    durations = np.array([result.duration for result in results])
     gaps = _times_since_loss(results, starts)
     whole = found.size(np.full(len(found.sizes), True))
     # If two changes explain the same contradictions, trials that ended early decide, by the share lost until then.
@@ -172,9 +173,11 @@ def inconstancy_in(
 
         shown = explained
         if change is not Change.REMEMBERS_LOSS:
-            same_load = loads[found.weak] == loads[found.strong]
-            shown = explained & same_load
-            if not _is_trend(found, shown, same_load):
+            is_control = (loads[found.weak] == loads[found.strong]) & (
+                durations[found.weak] <= durations[found.strong]
+            )
+            shown = explained & is_control
+            if not _is_trend(found, shown, is_control):
                 continue
 
         key = left, -len(weak), with_early.size(~explains(with_early))
@@ -194,12 +197,12 @@ def inconstancy_in(
 
 
 def _is_trend(
-    found: _Contradictions, shown: NDArray[np.bool_], same_load: NDArray[np.bool_]
+    found: _Contradictions, shown: NDArray[np.bool_], is_control: NDArray[np.bool_]
 ) -> bool:
     """Whether enough trials at the same loads contradict each other, and nearly all in the order of a trend."""
     fewest = min(len(np.unique(found.weak[shown])), len(np.unique(found.strong[shown])))
-    unexplained = found.size(same_load & ~shown)
-    return fewest >= LEAST_AT_ONE_LOAD and unexplained <= MOST_UNEXPLAINED * found.size(same_load)
+    unexplained = found.size(is_control & ~shown)
+    return fewest >= LEAST_AT_ONE_LOAD and unexplained <= MOST_UNEXPLAINED * found.size(is_control)
 
 
 def _contradictions(
@@ -234,11 +237,7 @@ def _contradictions(
     rows = np.flatnonzero(most > 0.0)
     columns = np.flatnonzero((at_most < most.max(initial=0.0)) & ~is_early)
     lost_more = most[rows, None] > at_most[columns]
-    row, column = np.nonzero(
-        lost_more
-        & (loads[rows, None] <= loads[columns])
-        & (durations[rows, None] <= durations[columns])
-    )
+    row, column = np.nonzero(lost_more & (loads[rows, None] <= loads[columns]))
     weak, strong = rows[row], columns[column]
 
     return _Contradictions(numbers[weak], numbers[strong], losses[weak] - at_most[strong])

