@@ -52,6 +52,6 @@ class Bench:
         return [XdpAction(run_once(self.receiver.program, frame)[0]) for frame in frames]
 
     def counts(self):
-        received = vars(self.reception.received(0))
+        received = self.reception.received(0)
         names = ("arrived", "wrong_length", "wrong_mac", "corrupted", "readdressed", "duplicated", "stale")
-        return {name: received[name] for name in (*names, "reordered", "intact") if received[name]}
+        return {name: count for name in (*names, "reordered", "intact") if (count := getattr(received, name))}

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Iterator, Mapping, Sequence
 
 from ..core.arrays import HAS_NUMPY
 from ..core.configuration import Direction
@@ -21,7 +21,7 @@ from . import latency_answers
 from .departures import SendingEnd
 from .frames import FramePlan, Share
 from .plan import intended, schedule_course, segments
-from .receive_program import MOST_TRAFFIC, ReceivedFrames, ReceiveWay, Reception
+from .receive_program import MOST_TRAFFIC, ReceiveWay, Reception
 from .send_program import Segment
 from .sender import Senders
 
@@ -55,7 +55,7 @@ class ActiveDirection(OwnDirection):
         self._order = direction.frames.order
         self._reception: Reception
         self._latencies = range(0)
-        self._received: ReceivedFrames
+        self._received: Any
         self._logs: list[FateLog] = []
 
     @property

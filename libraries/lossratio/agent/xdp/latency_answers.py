@@ -3,11 +3,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from ..core.generator import unknown_latency
 from ..core.pacing import MICROSECOND_NS
 from ..core.protocol import Message
 from . import histogram
-from .receive_program import Latencies, ReceivedFrames
+from .constants import FOREVER
 
 
 def unknown(name: str, frames: Message, error: str | None = None) -> Message:
@@ -16,9 +18,9 @@ def unknown(name: str, frames: Message, error: str | None = None) -> Message:
     return {**unknown_latency(name, 1 / MICROSECOND_NS, error), **frames, "interval_ratio": ratio}
 
 
-def known(name: str, frames: Message, latencies: Latencies) -> Message:
+def known(name: str, frames: Message, latencies: Any) -> Message:
     """The latency of a direction's frames, or the error that none of them came back intact."""
-    if latencies.least is None:
+    if latencies.least == FOREVER:
         return unknown(name, frames, f"None of {frames['sent_frames']} frames came back intact.")
     filled = list(histogram.filled(latencies.histogram, latencies.least, latencies.most))
     return {
@@ -30,15 +32,15 @@ def known(name: str, frames: Message, latencies: Latencies) -> Message:
     }
 
 
-def jitter_us(received: ReceivedFrames) -> float:
+def jitter_us(received: Any) -> float:
     """The mean difference between latencies of frames that followed one another; 0: there was none."""
-    return received.jitter_sum / max(1, received.jitter_count) / MICROSECOND_NS
+    return float(received.jitter_sum / max(1, received.jitter_count) / MICROSECOND_NS)
 
 
-def in_short(received: ReceivedFrames) -> Message:
+def in_short(received: Any) -> Message:
     """What each trial tells of the latencies of its frames; nothing if none came back intact."""
     latencies = received.latencies
-    if latencies.least is None:
+    if latencies.least == FOREVER:
         return {}
     values = list(histogram.filled(latencies.histogram, latencies.least, latencies.most))
     return {

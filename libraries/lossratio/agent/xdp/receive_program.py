@@ -35,6 +35,15 @@ _Counters = structure(
     "u64 jitter_sum, jitter_count, next_in_turn, last_latency",
     ("latencies", _Latencies),
 )
+"""What arrived of a stream on a processor: frames, and nanoseconds.
+
+Stale frames were overtaken by so many later ones that it is not known whether they are copies. Intact frames arrived as
+they were sent, each counted once; reordered frames are those among them with a lower number than an earlier frame (RFC
+4737, type-P-reordered). The displacement is by how many numbers, at most, a frame was behind the highest one; the
+extent, how many frames at most came by the same receive queue before it since the first one with a higher number, if it
+was missing in one of the `MOST_GAPS` latest gaps of that queue; the late offset, the longest time between these two.
+Jitter (RFC 3393) is the difference between latencies of frames with consecutive numbers.
+"""
 _MANY = 1 << 16
 """In place of the end of a MAC address, if frames have several."""
 _Way = structure(
@@ -43,68 +52,8 @@ _Way = structure(
     "u32 streams_of_flows, has_streams, first_latencies",
     f"u64 lengths[{LONGEST_FRAME // 64}]",
 )
-_NAMES = [name for name, _ in _Counters._fields_[:-1] if name not in ("next_in_turn", "last_latency")]
 _MAXIMA = ("displacement", "extent", "late_offset")
 """Counters that, for streams, are the maximum over frames and not the sum."""
-
-
-@dataclass(frozen=True)
-class Latencies:
-    """The latencies of intact frames."""
-
-    sum: int
-    """The sum of all latencies, in nanoseconds."""
-    least: int | None
-    """The smallest latency, in nanoseconds; None: there was no frame."""
-    most: int
-    """The largest latency, in nanoseconds."""
-    reordered: int
-    """Frames among these with a lower number than an earlier frame."""
-    duplicated: int
-    """Further copies of these frames."""
-    histogram: Sequence[int]
-    """How many latencies are in each interval: see `histogram`."""
-
-
-@dataclass(frozen=True)
-class ReceivedFrames:
-    """What arrived of some streams."""
-
-    arrived: int
-    """Frames with their tags."""
-    wrong_length: int
-    """Frames of a length that was never sent."""
-    wrong_mac: int
-    """Frames with another destination MAC address than the port's."""
-    corrupted: int
-    """Frames with other contents."""
-    readdressed: int
-    """Frames with other IP addresses."""
-    duplicated: int
-    """Further copies of intact frames."""
-    stale: int
-    """Frames overtaken by so many later ones that it is not known whether they are copies."""
-    intact: int
-    """Frames that arrived as they were sent, each counted once."""
-    reordered: int
-    """Frames among these with a lower number than an earlier frame (RFC 4737, type-P-reordered)."""
-    displacement: int
-    """By how many numbers, at most, a frame was behind the highest one."""
-    extent: int
-    """The largest reordering extent (RFC 4737): for a reordered frame, the frames that had come by the same receive
-    queue since the first one with a higher number. It is not known for a frame that was missing before the `MOST_GAPS`
-    latest gaps in the numbers of that queue."""
-    late_offset: int
-    """The longest time between these two arrivals, in nanoseconds (RFC 4737, late-time offset)."""
-    jitter_sum: int
-    """Sum of the differences (absolute) between latencies of frames that followed one another, in nanoseconds (RFC
-    3393, selected by consecutive numbers)."""
-    jitter_count: int
-    """How many such differences there were."""
-    latencies: Latencies
-    """The latencies of all intact frames."""
-    by_stream: Sequence[Latencies]
-    """The latencies of each of the profile's streams; empty: it has no streams."""
 
 
 @dataclass(frozen=True)
@@ -230,24 +179,27 @@ class Reception:
             return 0
         return sum(in_time[stream] + self._shared.streams[stream].late[place] for stream in streams)
 
-    def received(self, *streams: int, latencies: range = range(0)) -> ReceivedFrames:
-        """What arrived of some streams since `watch`; `latencies` are the places of latencies by stream."""
+    def received(self, *streams: int, latencies: range = range(0)) -> Any:
+        """What arrived of some streams since `watch`: ``struct counters`` in `receive.c`, with their `latencies`.
+
+        Args:
+            streams: The streams.
+            latencies: The places of the latencies of the profile's streams, which become its ``by_stream``.
+        """
         blocks: list[Any] = [
             block for each in self._blocks for block in map(each.__getitem__, streams) if block.arrived
         ]
-        counts = {}
-        for name in _NAMES:
-            counts[name] = sum(getattr(block, name) for block in blocks)
-        for name in _MAXIMA:
-            counts[name] = max((getattr(block, name) for block in blocks), default=0)
+        received: Any = _Counters()
+        for name, _ in _Counters._fields_[:-1]:
+            combine = max if name in _MAXIMA else sum
+            setattr(received, name, combine([0, *(getattr(block, name) for block in blocks)]))
 
-        by_stream = [[self._latencies[cpu * self.latencies + place] for cpu in range(self.cpus)] for place in latencies]
-        own = [block.latencies for block in blocks]
-        return ReceivedFrames(
-            **counts,
-            latencies=_together([*own, *(block for blocks in by_stream for block in blocks)]),
-            by_stream=[_together(blocks) for blocks in by_stream],
-        )
+        received.by_stream = []
+        for place in latencies:
+            of_cpus = [self._latencies[cpu * self.latencies + place] for cpu in range(self.cpus)]
+            received.by_stream.append(_together(of_cpus))
+        received.latencies = _together([*(block.latencies for block in blocks), *received.by_stream])
+        return received
 
 
 class ReceiveProgram:
@@ -282,23 +234,16 @@ class ReceiveProgram:
         self._contents.close()
 
 
-def _together(blocks: Sequence[Any]) -> Latencies:
-    """The latencies of several streams and processors."""
-    blocks = [block for block in blocks if block.least != FOREVER]
-    columns = [block.histogram[:] for block in blocks] or [(0,) * histogram.INTERVALS]
-    summed = columns[0]
-    if len(columns) > 1:
-        summed = tuple(map(sum, zip(*columns)))
-
-    # Record: these latencies.
-    return Latencies(
-        sum=sum(block.sum for block in blocks),
-        least=min((block.least for block in blocks), default=None),
-        most=max((block.most for block in blocks), default=0),
-        reordered=sum(block.reordered for block in blocks),
-        duplicated=sum(block.duplicated for block in blocks),
-        histogram=summed,
-    )
+def _together(blocks: Sequence[Any]) -> Any:
+    """The latencies of several streams and processors; if there was no frame, the smallest one is `FOREVER`."""
+    together: Any = _Latencies(least=min((block.least for block in blocks), default=FOREVER))
+    together.most = max((block.most for block in blocks), default=0)
+    for name in ("sum", "reordered", "duplicated"):
+        setattr(together, name, sum(getattr(block, name) for block in blocks))
+    columns = [block.histogram[:] for block in blocks if block.least != FOREVER]
+    if columns:
+        together.histogram[:] = tuple(map(sum, zip(*columns)))
+    return together
 
 
 def _place(tag: int) -> int:
