@@ -10,7 +10,7 @@ import pytest
 
 from lossratio import traffic
 from lossratio.agent import server
-from lossratio.agent.afpacket import direction, generator
+from lossratio.agent.afpacket import generator
 from lossratio.agent.core import own_generator
 from lossratio.agent.core.protocol import AgentError, Channel
 
@@ -49,26 +49,18 @@ def refuse(*_, **__):
     raise AgentError("unsupported", "Too many flows.")
 
 
-def test_if_one_direction_is_refused_the_others_are_closed(monkeypatch, opened):
-    def make(direction, *_, **__):
-        if direction.transmit == "tg1":
-            refuse()
-        return Closable()
+@pytest.mark.parametrize(("refused", "made"), [("tg0", 1), ("tg1", 3)])
+def test_if_an_end_is_refused_all_others_are_closed(monkeypatch, opened, refused, made):
+    def sending(direction, *_):
+        return refuse() if direction.transmit == refused else Closable()
 
-    monkeypatch.setattr(generator, "ActiveDirection", make)
-    monkeypatch.setattr(own_generator, "Ports", lambda _: SimpleNamespace(before=links()))
+    ports = SimpleNamespace(before=links(), macs=lambda _: (bytes(6), bytes(6)))
+    monkeypatch.setattr(generator, "ReceivingEnd", Closable)
+    monkeypatch.setattr(generator, "SendingEnd", sending)
+    monkeypatch.setattr(own_generator, "Ports", lambda _: ports)
     with pytest.raises(AgentError, match="Too many flows"):
         generator.AfPacketGenerator(configuration())
-    assert [one.is_closed for one in opened] == [True]
-
-
-def test_if_an_end_is_refused_the_other_end_is_closed(monkeypatch, opened):
-    monkeypatch.setattr(direction, "ReceivingEnd", Closable)
-    monkeypatch.setattr(direction, "SendingEnd", refuse)
-    first = configuration().directions[0]
-    with pytest.raises(AgentError, match="Too many flows"):
-        direction.ActiveDirection(first, SimpleNamespace(before=links()), (0,), 1.0, examines=True)
-    assert [one.is_closed for one in opened] == [True]
+    assert [one.is_closed for one in opened] == [True] * made
 
 
 def test_nobody_answers_for_the_addresses_of_a_refused_configuration(monkeypatch, opened):

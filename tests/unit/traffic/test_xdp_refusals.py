@@ -55,7 +55,7 @@ def test_traffic_that_was_stopped_is_not_allowed_again_until_the_next_one():
     program = Program()
     idle = SimpleNamespace(program=program, wait_until_awake=lambda: None, check=lambda: None)
     made._senders = Senders([idle])
-    made._clocks, made._directions = {}, []
+    made._sending, made._receiving = [], []
     made._plan = Plan(((1000.0, 60.0),))
     for _ in range(2):
         made._schedule([[]])

@@ -110,13 +110,14 @@ class ArrivalLog:
             self._ring.release(len(captured))
 
     def reception(self) -> Reception:
-        """The frames that have arrived so far.
+        """The frames that have arrived so far; no more are noted.
 
         Raises:
             AgentError: If frames were overlooked, or the system's clock was set in the meantime.
         """
         self.note()
         overlooked = self._ring.overlooked()
+        self.close()
         if overlooked:
             raise AgentError(
                 "counters",

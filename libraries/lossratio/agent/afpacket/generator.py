@@ -6,7 +6,7 @@ from __future__ import annotations
 import errno
 import time
 from contextlib import ExitStack
-from dataclasses import replace
+from dataclasses import asdict, replace
 from functools import partial
 from multiprocessing.connection import wait
 from typing import Any, Mapping, Sequence
@@ -20,10 +20,11 @@ from ..core.own_generator import FlowGenerator
 from ..core.pacing import CATCH_UP, COUNTING, Transmission, free_processors, raise_priority
 from ..core.passes import check_openable, connect
 from ..core.plan import ABILITIES, CONNECTIONS, LATENCY, PLACES, SCHEDULES, Answer, Control, Exchange, Plan
-from ..core.protocol import AgentError, Message, unsupported
-from .direction import FAR, MOST_EARLIER, ActiveDirection
-from .examination import MOST_EXAMINED
-from .latency import MOST_FRAMES, NUMBERS, Probe
+from ..core.protocol import AgentError, Message, read_record, unsupported
+from .connections import Conversation
+from .direction import FAR, MOST_EARLIER, ReceivingEnd, SendingEnd, Sent, frames_of, part_of
+from .examination import AT_ONCE, MOST_EXAMINED
+from .latency import MOST_FRAMES, NUMBERS, Stamps, latency_frames, stamps_of
 from .sender import SENDING, Sender, SenderReport, SendOrder
 
 _TAG_MASK = 0xFFFFFFFF
@@ -31,7 +32,7 @@ _OF_NUMPY = (CONNECTIONS, LATENCY, SCHEDULES, PLACES)
 """What needs numpy."""
 
 
-class AfPacketGenerator(FlowGenerator[ActiveDirection]):
+class AfPacketGenerator(FlowGenerator[SendingEnd, ReceivingEnd]):
     """Sends from transmit rings, and counts with filters on packet sockets.
 
     Its options are `lossratio.topology.AfPacketGenerator`'s.
@@ -47,22 +48,35 @@ class AfPacketGenerator(FlowGenerator[ActiveDirection]):
         self._probe_tag = Tags(configuration.first_tag).last & ~NUMBERS
         self._pending: dict[Any, Sender] = {}
         self._reports: dict[Sender, SenderReport] = {}
-        cpus = free_processors(device_cpus)
+        self._sent: dict[str, Sent] = {}
+        self._left_elsewhere: dict[str, Stamps] = {}
+        self._conversation: Conversation | None = None
 
         with ExitStack() as undo:
             undo.callback(self.close)
             try:
-                for number, direction in enumerate(configuration.directions):
-                    # It begins on the first of its own processors.
-                    own = (*cpus[number % len(cpus) :], *cpus[: number % len(cpus)])
-                    self._directions.append(
-                        ActiveDirection(direction, self._ports, own, catch_up, examines=configuration.examines)
-                    )
+                self._open(free_processors(device_cpus))
             except OSError as error:
                 raise _socket_error(error) from error
             undo.pop_all()
 
         raise_priority(COUNTING)
+
+    def _open(self, cpus: tuple[int, ...]) -> None:
+        """Makes the ends of all directions that are on this node."""
+        for number, direction in enumerate(self._configuration.directions):
+            macs = self._ports.macs(direction)
+            frames = frames_of(direction.frames, macs)
+            if direction.receives_here:
+                arriving = direction.arriving_frames
+                expected = frames if arriving is None else frames_of(arriving, macs)
+                self._receiving.append(
+                    ReceivingEnd(direction, self._ports, expected, examines=self._configuration.examines)
+                )
+            if direction.sends_here:
+                # It begins on the first of its own processors.
+                own = (*cpus[number % len(cpus) :], *cpus[: number % len(cpus)])
+                self._sending.append(SendingEnd(direction, self._ports, frames, own, self._catch_up))
 
     def facts(self) -> Message:
         """Interfaces with their MAC addresses and kinds, and how senders are scheduled and handle stalls."""
@@ -70,7 +84,7 @@ class AfPacketGenerator(FlowGenerator[ActiveDirection]):
         facts: Message = {
             "generator": "afpacket",
             "can": can,
-            "realtime": all(sender.is_realtime for way in self._directions for sender in way.senders),
+            "realtime": all(end.is_realtime for end in self._sending),
             "catch_up": self._catch_up,
             "integrity": integrity_of(self._configuration, examined_per_trial_about=MOST_EXAMINED),
             "ports": self._ports.facts(),
@@ -82,18 +96,29 @@ class AfPacketGenerator(FlowGenerator[ActiveDirection]):
         return facts
 
     def _ended_after(self, plan: Plan, lookout: Lookout | None) -> float | None:
+        self._sent = {end.name: end.sent(self._reports) for end in self._sending}
         if self._configuration.has_other_end:
-            self._exchange("sent", dict(way.departures(self._reports) for way in self._directions if way.sends_here))
+            theirs = self._meeting.tell("sent", {end.name: self._departures(end) for end in self._sending})
+            self._sent.update((name, read_record(Sent, left["sent"])) for name, left in theirs.items())
+            stamps = {name: left["stamps"] for name, left in theirs.items()}
+            self._left_elsewhere = {name: stamps_of(one) for name, one in stamps.items() if one is not None}
             self._stopped = time.monotonic()
-        elapsed = max(direction.sent(self._reports).elapsed for direction in self._directions)
+        elapsed = max(sent.elapsed for sent in self._sent.values())
         # All due frames may have been sent before the senders noticed the end.
         ended = lookout is not None and plan.ends and plan.above is not None and elapsed < plan.duration
         return elapsed if ended else None
 
+    def _departures(self, end: SendingEnd) -> Message:
+        """What left this node, with the times of latency frames, for the other end."""
+        stamps = None if end.stamps is None else end.stamps.read().as_message()
+        return {"sent": asdict(self._sent[end.name]), "stamps": stamps}
+
     def _observed(self, plan: Plan, counters: list[Message]) -> Answer:
         if not plan.latency:
             return Answer(counters)
-        latency = {way.name: way.latency() for way in self._directions if way.receives_here}
+        left = {end.name: end.stamps.read() for end in self._sending if end.stamps is not None}
+        left.update(self._left_elsewhere)
+        latency = {end.name: end.latency(left[end.name]) for end in self._receiving}
         counters = [_with_latency_frames(counted, latency.get(counted["name"])) for counted in counters]
         return Answer(counters, list(latency.values()))
 
@@ -105,24 +130,30 @@ class AfPacketGenerator(FlowGenerator[ActiveDirection]):
     def _connect(self, plan: Plan, exchange: Exchange, control: Control) -> Message:
         """Opens connections in the only direction, and answers over each connection that arrives."""
         check_openable(self._configuration, exchange)
-        (direction,) = self._directions
+        (direction,) = self._configuration.directions
+        if direction.arriving_frames is not None:
+            raise unsupported(
+                "Connections can only be opened through devices that do not change tags, labels, "
+                "tunnels or marks. Use a traffic profile whose frames come back with the same "
+                "headers."
+            )
+        self._need_both_ends("Opening connections")
         try:
-            ends = direction.conversation(self._open_first, self._transmit, self._tags.next)
-            return connect(self._configuration.directions[0], ends, plan, exchange, control)
+            if self._conversation is None:
+                sending = self._sending[0]
+                ports = (sending.source, self._receiving[0].sink)
+                do = (self._open_first, self._transmit, self._tags.next)
+                self._conversation = Conversation(ports, direction.frames, sending.setup, *do)
+                sending.opener = self._conversation.opener
+            return connect(direction, self._conversation, plan, exchange, control)
         except (OSError, MemoryError) as error:
             raise _socket_error(error) from error
 
     def _open_first(self, plan: Plan, exchange: Exchange, control: Control) -> tuple[Message, int]:
         """Sends the frames that open connections; returns their counters, and the number of the first frame."""
-        (direction,) = self._directions
-        plan = replace(plan, steps=((plan.load, (plan.connections - 0.5) / plan.load),))
-        self._flow(partial(self._give, plan, is_patient=exchange.is_complete), control)
-        self._settle(control)
-        own_sender = direction.both_ends("Opening connections")[0].sender
-        report = self._reports[direction.sender_of(plan) or own_sender]
-        self._reports[own_sender] = report
+        self._send(replace(plan, steps=((plan.load, (plan.connections - 0.5) / plan.load),)), control)
         (counters,) = self._counters(None)
-        return counters, report.first
+        return counters, self._sent[counters["name"]].first
 
     def _transmit(self, sender: Sender, order: SendOrder, control: Control) -> Transmission:
         self._flow(partial(self._start, {sender: order}), control)
@@ -131,29 +162,45 @@ class AfPacketGenerator(FlowGenerator[ActiveDirection]):
 
     def close(self) -> None:
         """See `Generator.close`."""
-        for direction in self._directions:
-            direction.close()
-        self._directions = []
+        ends: list[SendingEnd | ReceivingEnd | Conversation] = [*self._sending, *self._receiving]
+        if self._conversation is not None:
+            ends.append(self._conversation)
+        for end in ends:
+            end.close()
+        self._sending = []
+        self._receiving = []
+        self._conversation = None
+
+    def _late(self) -> dict[str, list[int]]:
+        late = super()._late()
+        if self._conversation is not None:
+            late[self._configuration.directions[0].name][0] += self._conversation.late()
+        return late
 
     def _begin(self, plan: Plan) -> None:
-        probes = self._open_probes(plan) if plan.latency else []
-        self._give(plan, probes)
+        if plan.notes_places:
+            self._need_both_ends("Locating losses in time")
+        self._give(plan)
         self._links_may_change = plan.is_endless and plan.locates
 
-    def _give(self, plan: Plan, probes: Sequence[Probe] = (), *, is_patient: bool = False) -> None:
+    def _give(self, plan: Plan) -> None:
         """Starts all directions; see `SendOrder`."""
         self._links_may_change = False
         self._ports.mark()
         tag_before = self._tags.last
         ramp_tag, tag = self._tags.next(), self._tags.next()
-        orders: dict[Sender, SendOrder] = {}
-
-        parts = []
-        for number, direction in enumerate(self._directions):
-            tagged = SendOrder(plan, tag + number, ramp_tag + number, is_patient)
-            part = direction.part_of(tagged, probes[number] if probes else None)
-            parts.append((direction, part))
-            orders.update(direction.orders(tagged, part))
+        is_patient = plan.exchange is not None and plan.exchange.is_complete
+        own: dict[str, SendOrder] = {}
+        for number, direction in enumerate(self._configuration.directions):
+            part = part_of(plan, direction.counted_share)
+            own[direction.name] = SendOrder(part, tag + number, ramp_tag + number, is_patient)
+            if plan.latency:
+                # The load's tags, which count up one by one, are far away from all of these.
+                self._probe_tag = (self._probe_tag + MOST_FRAMES) & _TAG_MASK
+                probe_tag = (tag ^ FAR) & FAR | self._probe_tag & ~FAR
+                self._probe_tags = [*self._probe_tags, probe_tag][-2 * len(self._configuration.directions) :]
+                probes = latency_frames(part.load, part.duration)
+                own[direction.name] = replace(own[direction.name], probe_tag=probe_tag, probes=probes)
 
         # Otherwise, the first sender that starts could keep this process from starting the others.
         raise_priority(SENDING + 1)
@@ -162,10 +209,16 @@ class AfPacketGenerator(FlowGenerator[ActiveDirection]):
             family = ~(DIRECTIONS | FAR) & _TAG_MASK
             tags = {family: [tag, ramp_tag, tag_before, *self._earlier_tags]}
             self._earlier_tags = [tag, ramp_tag, *self._earlier_tags][: 2 * MOST_EARLIER]
-            self._probe_tags = [*self._probe_tags, *(probe.tag for probe in probes)][-2 * len(self._directions) :]
             tags[~NUMBERS & _TAG_MASK] = self._probe_tags
-            for direction, part in parts:
-                direction.watch(part, tags)
+            if self._conversation is not None:
+                self._conversation.end()
+            for receiving in self._receiving:
+                receiving.watch(own[receiving.name], tags)
+            if self._conversation is not None and plan.exchange is not None:
+                self._conversation.begin(tag, plan.connections, plan.exchange)
+            orders: dict[Sender, SendOrder] = {}
+            for sending in self._sending:
+                orders.update(sending.orders(own[sending.name], plan))
             self._meeting.ready(tag)
             self._start(orders)
         except OSError as error:
@@ -191,8 +244,7 @@ class AfPacketGenerator(FlowGenerator[ActiveDirection]):
     def _renew(self) -> None:
         for sender in self._pending.values():
             sender.renew()
-        for direction in self._directions:
-            direction.note_arrivals()
+        self._note_arrivals()
 
     def _stop(self) -> None:
         for sender in self._pending.values():
@@ -206,26 +258,31 @@ class AfPacketGenerator(FlowGenerator[ActiveDirection]):
 
     def _settle(self, control: Control) -> None:
         # Frames in flight need this time anyway, so it costs nothing.
-        for direction in self._directions:
-            direction.note_arrivals(least=1)
+        self._note_arrivals(least=1)
         super()._settle(control)
 
-    def _counters(self, ended_after: float | None) -> list[Message]:
-        received = [direction.count() for direction in self._directions]
-        after = self._ports.after(may_go_down=self._links_may_change)
-        return [direction.counters(self._reports, count, after) for direction, count in zip(self._directions, received)]
+    def _note_arrivals(self, least: int = AT_ONCE) -> None:
+        """Examines arrived frames, if there are enough, and makes room if losses are located in time."""
+        firsts = {end.name: end.first() for end in self._sending}
+        for end in self._receiving:
+            end.note_arrivals(firsts.get(end.name, -1), least)
+        if self._conversation is not None:
+            self._conversation.note()
 
-    def _open_probes(self, plan: Plan) -> list[Probe]:
-        probes = []
-        try:
-            for direction in self._directions:
-                # The load's tags, which count up one by one, are far away from all of these.
-                self._probe_tag = (self._probe_tag + MOST_FRAMES) & _TAG_MASK
-                tag = (self._tags.last ^ FAR) & FAR | self._probe_tag & ~FAR
-                probes.append(direction.open_probe(plan.load, plan.duration, tag))
-        except OSError as error:
-            raise _socket_error(error) from error
-        return probes
+    def _counters(self, ended_after: float | None) -> list[Message]:
+        received = [end.count() for end in self._receiving]
+        after = self._ports.after(may_go_down=self._links_may_change)
+        counters: dict[str, Message] = {
+            one.name: {"name": one.name, "load_ratio": one.counted_share} for one in self._configuration.directions
+        }
+        arrivals = {end.name: end.arrivals for end in self._receiving}
+        for sending in self._sending:
+            counters[sending.name].update(sending.counters(self._reports, after))
+        for receiving, count in zip(self._receiving, received):
+            counters[receiving.name].update(receiving.counters(self._sent[receiving.name], count, after))
+        for sending in self._sending:
+            counters[sending.name].update(sending.course(self._reports, arrivals.get(sending.name)))
+        return list(counters.values())
 
 
 def _with_latency_frames(counters: Message, latency: Message | None) -> Message:

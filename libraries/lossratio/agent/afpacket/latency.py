@@ -5,19 +5,19 @@ from __future__ import annotations
 
 import random
 import time
-from contextlib import ExitStack
 from dataclasses import asdict, dataclass, field, replace
-from typing import Iterator
 
 from ..core.arrays import NDArray, np
-from ..core.frames_spec import TAG_BYTES, StreamOrder, TagPlace
+from ..core.configuration import Direction
+from ..core.frames_spec import TAG_BYTES, TagPlace
 from ..core.generator import unknown_latency
 from ..core.links import Link
 from ..core.pacing import MICROSECOND_NS, frames_within
-from ..core.protocol import AgentError, Message
+from ..core.protocol import Message
 from .clocks import ClockState, clock_state, clocks_error
 from .filters import let_probes_through
-from .receive import ReceiveRing, overtaken_in, ring_slot_bytes, words_at
+from .receive import CapturedFrames, ReceiveRing, overtaken_in, ring_slot_bytes, words_at
+from .sender import SendOrder
 
 _ROOM = 2
 _SPARE = 64
@@ -53,106 +53,18 @@ def latency_frames(load: float, duration: float) -> tuple[int, ...]:
     return tuple(sorted(random.sample(range(frames_within(duration, load)), frames_within(duration, rate))))
 
 
-class Probe:
-    """Measures the latency of one direction once, with some `frames` of the load, whose tags count up from `tag`.
-
-    It sees late frames until it is closed. `source` or `sink` is None if another agent has that end; that agent then
-    says what it saw.
-
-    Attributes:
-        name: The direction.
-    """
-
-    def __init__(
-        self,
-        name: str,
-        source: tuple[Link, TagPlace] | None,
-        sink: tuple[Link, TagPlace] | None,
-        *,
-        tag: int,
-        frames: tuple[int, ...],
-        order: StreamOrder | None = None,
-    ) -> None:
-        self.tag = tag
-        self._order = order
-        self.frames = frames
-        self.name = name
-        self._is_whole = None not in (source, sink)
-        self._counted = 0
-        self._clock = ClockWatch()
-        room = len(frames) + _SPARE
-
-        with ExitStack() as opened:
-            self._left = self._arrived = None
-            if source is not None:
-                self._left = StampRing(*source, tag, room, outgoing=True)
-                opened.callback(self._left.close)
-            if sink is not None:
-                self._arrived = StampRing(*sink, tag, _ROOM * room, outgoing=False)
-                opened.callback(self._arrived.close)
-            self._opened = opened.pop_all()
-
-    def left(self) -> Stamps | None:
-        """When its frames left; None: they leave from another node."""
-        if self._left is None:
-            return None
-        return self._by_this_clock(self._left.read())
-
-    def latency(self, elsewhere: Stamps | None = None) -> Message:
-        """The latency that was measured; see `lossratio.agent.core.plan.Answer.latency`.
-
-        `elsewhere`: when its frames left, by the agent of the node that they left from.
-
-        Raises:
-            AgentError: If it is not known when they left, or they come back to another node.
-        """
-        arrived = self._by_this_clock(self._arrivals())
-        left = self.left() or elsewhere
-        if left is None:
-            raise AgentError(
-                "out_of_step",
-                f"The node that sends direction {self.name} did not say when its frames left. Configure the "
-                "generator again.",
-            )
-        answer = summarize(self.name, left, arrived)
-        self._counted = answer["received_frames"]
-        return {**answer, "by_stream": list(self._by_stream(left, arrived))}
-
-    def late(self) -> int:
-        """Latency frames that came back here since the count."""
-        if self._arrived is None:
-            return 0
-        before = self._counted
-        self._counted = len(np.unique(self._arrived.read().numbers))
-        return self._counted - before
-
-    def close(self) -> None:
-        """Closes its sockets."""
-        self._opened.close()
-
-    def _by_stream(self, left: Stamps, arrived: Stamps) -> Iterator[Message]:
-        """The latency of each of the traffic's streams; latency frames have the same order of streams as all frames."""
-        if self._order is None:
-            return
-        streams = np.array(self._order.streams)
-        for number, name in enumerate(self._order.names):
-            own_left, own_arrived = (
-                stamps.of_frames(streams[stamps.numbers % len(streams)] == number) for stamps in (left, arrived)
-            )
-            yield {**summarize(self.name, own_left, own_arrived), "stream": name}
-
-    def _by_this_clock(self, stamps: Stamps) -> Stamps:
-        """The stamps with what is known about the clock; if both ends are here, its error does not matter."""
-        clock = ClockState() if self._is_whole else clock_state()
-        return replace(stamps, clock_was_set=self._clock.was_set(), clock=clock)
-
-    def _arrivals(self) -> Stamps:
-        if self._arrived is None:
-            raise AgentError(
-                "out_of_step",
-                f"Frames of direction {self.name} come back to another node. Configure the generator again.",
-            )
-        return self._arrived.read()
+def latency_of(direction: Direction, left: Stamps, arrived: Stamps) -> Message:
+    """The latency of a direction's frames; see `lossratio.agent.core.plan.Answer.latency`."""
+    answer = {**summarize(direction.name, left, arrived), "by_stream": []}
+    order = direction.frames.order
+    if order is None:
+        return answer
+    # Latency frames have the same order of streams as all frames.
+    streams = np.array(order.streams)
+    for number, name in enumerate(order.names):
+        own = [stamps.of_frames(streams[stamps.numbers % len(streams)] == number) for stamps in (left, arrived)]
+        answer["by_stream"].append({**summarize(direction.name, *own), "stream": name})
+    return answer
 
 
 @dataclass(frozen=True)
@@ -189,23 +101,34 @@ def stamps_of(message: Message) -> Stamps:
 
 
 class StampRing(ReceiveRing):
-    """Keeps the times at which latency frames leave an interface, or arrive there.
+    """Keeps the times at which the latency frames of an order leave an interface, or arrive there.
 
     The kernel stamps a leaving frame when it hands it to the interface's driver, and an arriving frame when it takes it
-    from there. `tag` is the tag of the first frame; see `NUMBERS`.
+    from there. It sees late frames until it is closed.
     """
 
-    def __init__(self, link: Link, tag_place: TagPlace, tag: int, frames: int, *, outgoing: bool) -> None:
-        self._tag_place = tag_place
-        super().__init__(link, max(_LEAST_SLOT, ring_slot_bytes(tag_place.offset + TAG_BYTES)), frames)
-        let_probes_through(self.socket, tag_place, tag, ~NUMBERS & 0xFFFFFFFF, outgoing=outgoing)
+    def __init__(self, link: Link, place: TagPlace, order: SendOrder, direction: Direction, *, outgoing: bool) -> None:
+        self._place = place
+        # If both ends are here, the error of the clock does not matter.
+        self._has_other_end = bool(direction.elsewhere)
+        self._clock = ClockWatch()
+        slots = (len(order.probes) + _SPARE) * (1 if outgoing else _ROOM)
+        super().__init__(link, max(_LEAST_SLOT, ring_slot_bytes(place.offset + TAG_BYTES)), slots)
+        let_probes_through(self.socket, place, order.probe_tag, ~NUMBERS & 0xFFFFFFFF, outgoing=outgoing)
 
     def read(self) -> Stamps:
         """Times at which the kernel saw frames since the ring was made; `overlooked` counts since the last call."""
         overlooked, captured = self.overlooked(), self.captured()
-        start = self._tag_place.offset
-        numbers = words_at(captured.contents(start + 4), start) & NUMBERS
-        return Stamps(numbers, captured.times, overlooked, started_as())
+        clock = clock_state() if self._has_other_end else ClockState()
+        return Stamps(self._numbers(captured), captured.times, overlooked, started_as(), self._clock.was_set(), clock)
+
+    def seen(self) -> int:
+        """How many frames it has seen, without copies."""
+        return len(np.unique(self._numbers(self.captured())))
+
+    def _numbers(self, captured: CapturedFrames) -> NDArray[np.int64]:
+        start = self._place.offset
+        return words_at(captured.contents(start + 4), start) & NUMBERS
 
 
 def started_as() -> str:

@@ -55,6 +55,11 @@ class Direction:
         return self.elsewhere != "receive"
 
     @property
+    def counted_share(self) -> float:
+        """Its share of a trial's load without broadcast frames."""
+        return self.load_share * (1.0 - self.broadcast_share)
+
+    @property
     def local_ports(self) -> tuple[str, ...]:
         """Its interfaces on this node."""
         both = ((self.transmit, self.sends_here), (self.receive, self.receives_here))

@@ -6,7 +6,7 @@ from __future__ import annotations
 import time
 from abc import ABC, abstractmethod
 from functools import partial
-from typing import Callable, Generic, Mapping, Tuple, TypeVar
+from typing import Callable, Generic, Mapping, Protocol, Tuple, TypeVar
 
 from .configuration import Configuration, Direction
 from .early_verdict import LOOK_SECONDS, Lookout, ReceivedSoFar, SentSoFar, wait_for_held_frames
@@ -16,62 +16,52 @@ from .meeting import Alone, Meeting, Sight
 from .pacing import pause
 from .plan import Answer, Control, Plan
 from .ports import Ports
-from .protocol import Message
+from .protocol import Message, unsupported
 from .returns import Returns
 
 
-class OwnDirection(ABC):
-    """A direction whose frames are sent and counted here, at one end or at both.
+class SendingEnd(Protocol):
+    """The end of a direction that its frames leave from, on this node."""
 
-    Its counters of arriving frames are made later, or not at all if they come back to another node.
+    name: str
+    """The direction."""
+
+    def so_far(self, now: Mapping[str, Link]) -> SentSoFar:
+        """What has left of running traffic; `now` are all interfaces."""
+
+
+class ReceivingEnd:
+    """The end of a direction that its frames come back to, on this node. Their counter is made later.
+
+    Attributes:
+        name: The direction.
+        port: Name of its interface.
+        returns: Counts its frames.
     """
 
-    _returns: Returns
+    returns: Returns
 
     def __init__(self, direction: Direction, ports: Ports) -> None:
-        self.name = direction.name
-        self.sends_here, self.receives_here = direction.sends_here, direction.receives_here
+        self.name, self.port = direction.name, direction.receive
         self._direction, self._ports = direction, ports
-        # For an end that is elsewhere, the direction states the MAC address.
-        macs = {port: ports.before[port].mac for port in direction.local_ports}
-        self._macs = direction.macs(macs.get(direction.transmit, b""), macs.get(direction.receive, b""))
 
-    def load(self, load: float) -> float:
-        """Its share of a trial's load, without broadcast frames, in frames per second."""
-        return load * self._direction.load_share * (1.0 - self._direction.broadcast_share)
-
-    @abstractmethod
-    def sent_so_far(self, now: Mapping[str, Link]) -> SentSoFar:
-        """What has left this node of running traffic; `now` are all interfaces."""
-
-    def received_so_far(self, now: Mapping[str, Link]) -> ReceivedSoFar:
-        """What has come back to this node of running traffic; `now` are all interfaces."""
-        return ReceivedSoFar(self._returns.arrived(), self._dropped(now))
-
-    @abstractmethod
-    def take_in(self, departures: Message) -> None:
-        """Notes what left from another node."""
-
-    def arrived(self) -> int:
-        """How many of its frames have come back to this node so far."""
-        return self._returns.arrived() if self.receives_here else 0
+    def so_far(self, now: Mapping[str, Link]) -> ReceivedSoFar:
+        """What has come back of running traffic; `now` are all interfaces."""
+        return ReceivedSoFar(self.returns.arrived(), self.dropped(now))
 
     def late(self) -> int:
         """Frames of the latest traffic that came back too late, and were not counted before."""
-        return self._returns.late() if self.receives_here else 0
+        return self.returns.late()
 
-    def late_of_earlier(self) -> list[int]:
-        """Late frames since the last call of this or of the counters, by traffic: the previous one, then earlier."""
-        return self._returns.late_of_earlier()[0] if self.receives_here else []
-
-    def _dropped(self, now: Mapping[str, Link]) -> int:
+    def dropped(self, now: Mapping[str, Link]) -> int:
         """Frames that came back, and that the interface dropped."""
-        sink = self._direction.receive
-        return now[sink].receive_drops - self._ports.before[sink].receive_drops
+        return now[self.port].receive_drops - self._ports.before[self.port].receive_drops
 
 
-DirectionT = TypeVar("DirectionT", bound=OwnDirection)
-"""A kind of direction."""
+SendingT = TypeVar("SendingT", bound=SendingEnd)
+"""A kind of sending end."""
+ReceivingT = TypeVar("ReceivingT", bound=ReceivingEnd)
+"""A kind of receiving end."""
 Watch = Callable[[Mapping[str, Link], bool], Tuple[bool, bool]]
 """Looks at running traffic: takes all interfaces, and whether everything has left this node. It returns whether
 everything has left, and whether the traffic must end."""
@@ -172,8 +162,8 @@ class OwnGenerator(ABC):
         """Makes sure that nothing is sent any more."""
 
 
-class FlowGenerator(OwnGenerator, Generic[DirectionT]):
-    """A generator of flows in one or more directions.
+class FlowGenerator(OwnGenerator, Generic[SendingT, ReceivingT]):
+    """A generator of flows in one or more directions, with their ends on this node.
 
     Its kinds differ in how these begin (`_begin`), in what they count (`_counters`), and in what they observe besides
     (`_observed`).
@@ -181,16 +171,17 @@ class FlowGenerator(OwnGenerator, Generic[DirectionT]):
 
     def __init__(self, configuration: Configuration) -> None:
         super().__init__(configuration)
-        self._directions: list[DirectionT] = []
+        self._sending: list[SendingT] = []
+        self._receiving: list[ReceivingT] = []
 
     def _late(self) -> dict[str, list[int]]:
-        return {direction.name: [direction.late(), *direction.late_of_earlier()] for direction in self._directions}
+        return {end.name: [end.late(), *end.returns.late_of_earlier()[0]] for end in self._receiving}
 
     def _perform(self, plan: Plan, control: Control) -> Answer:
         if not plan.is_watched:
             return self._observed(plan, self._counters(self._send(plan, control)))
 
-        rates = {direction.name: direction.load(plan.load) for direction in self._directions}
+        rates = {one.name: plan.load * one.counted_share for one in self._configuration.directions}
         lookout = Lookout(plan, rates, control.note)
         ended_after = self._send(plan, control, lookout)
         if ended_after is not None:
@@ -227,17 +218,22 @@ class FlowGenerator(OwnGenerator, Generic[DirectionT]):
 
     def _sees_end(self, lookout: Lookout, now: Mapping[str, Link], has_ended: bool) -> tuple[bool, bool]:
         """Looks at running traffic, together with the other end; see `Watch`."""
-        sent = {way.name: way.sent_so_far(now) for way in self._directions if way.sends_here}
-        received = {way.name: way.received_so_far(now) for way in self._directions if way.receives_here}
+        sent = {end.name: end.so_far(now) for end in self._sending}
+        received = {end.name: end.so_far(now) for end in self._receiving}
         seen = self._meeting.look(Sight(sent, received, has_ended))
         return seen.has_ended, lookout.sees(seen.sent, seen.received)
 
-    def _exchange(self, point: str, own: Mapping[str, Message]) -> None:
-        """Tells the other end at a point what left this node by direction, and notes what left the other one."""
-        theirs = self._meeting.tell(point, own)
-        for direction in self._directions:
-            if direction.name in theirs:
-                direction.take_in(theirs[direction.name])
+    def _need_both_ends(self, purpose: str) -> None:
+        """Makes sure that both ends of all directions are here, for a purpose that needs that.
+
+        Raises:
+            AgentError: If one of them is elsewhere.
+        """
+        if self._configuration.has_other_end:
+            raise unsupported(
+                f"{purpose} needs both ends of a path on one node, but this TG has its ends on two nodes. Give both "
+                "ports to the TG's first node, or measure something else."
+            )
 
     def _arrived(self) -> int:
-        return sum(direction.arrived() for direction in self._directions)
+        return sum(end.returns.arrived() for end in self._receiving)

@@ -14,7 +14,7 @@ from typing import Iterable, Mapping, Sequence
 
 from lossratio.bpf import default_networks
 
-from .configuration import BENCHMARK_NETWORKS, Configuration
+from .configuration import BENCHMARK_NETWORKS, Configuration, Direction
 from .ethtool import without_buffer
 from .links import Link, Route, address_links, read_links, read_routes, route_links
 from .protocol import AgentError, Message, unsupported
@@ -238,6 +238,11 @@ class Ports:
                 )
 
         return links
+
+    def macs(self, direction: Direction) -> tuple[bytes, bytes]:
+        """Source and destination MAC addresses of a direction's frames; it states those of an end that is elsewhere."""
+        macs = {port: self.before[port].mac for port in direction.local_ports}
+        return direction.macs(macs.get(direction.transmit, b""), macs.get(direction.receive, b""))
 
     def facts(self) -> Message:
         """MAC address and kind of each port, for `Generator.facts`."""

@@ -1,29 +1,26 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One direction of the traffic: its streams, and the counters of what left and what came back."""
+"""The end of a direction that its streams come back to: what came back of what left."""
 
 from __future__ import annotations
 
 from functools import partial
 from typing import TYPE_CHECKING, Any, Iterator, Mapping, Sequence
 
+from ..core import own_generator
 from ..core.arrays import HAS_NUMPY
 from ..core.configuration import Direction
-from ..core.early_verdict import SentSoFar
 from ..core.generator import counted_course
 from ..core.links import Link
-from ..core.own_generator import OwnDirection
 from ..core.pacing import MICROSECOND_NS, NANOSECONDS
 from ..core.plan import Plan
 from ..core.ports import Ports
 from ..core.protocol import Message
 from ..core.returns import Returns
 from . import latency_answers
-from .departures import SendingEnd
+from .departures import Departures, SendingEnd
 from .frames import FramePlan, Share
-from .plan import intended, schedule_course, segments
+from .plan import intended, schedule_course
 from .receive_program import MOST_TRAFFIC, ReceiveWay, Reception
-from .send_program import Segment
-from .sender import Senders
 
 if TYPE_CHECKING:
     from .fates import FateLog
@@ -35,23 +32,24 @@ _NO_TIMES = (
 )
 
 
-class ActiveDirection(OwnDirection):
-    """A direction that is sent in streams, by some of the senders. The senders may be made later.
+class ReceivingEnd(own_generator.ReceivingEnd):
+    """The end of a direction that its streams come back to: counters for the frames of this trial and of earlier ones.
+
+    The receiving programs are made later.
 
     Attributes:
-        sending: What leaves.
-        receive: The interface that it comes back to.
+        streams: The direction's streams.
     """
 
     def __init__(
-        self, direction: Direction, streams: Sequence[Share], ports: Ports, senders: Senders, *, examines: bool
+        self, direction: Direction, plan: FramePlan, streams: Sequence[Share], ports: Ports, *, examines: bool
     ) -> None:
         super().__init__(direction, ports)
-        self.streams, self.receive = streams, direction.receive
+        self.streams = streams
         self._numbers = [stream.number for stream in streams]
         self._examines = examines
-        self._plan = FramePlan(direction.frames, *self._macs)
-        self.sending = SendingEnd(direction, streams, ports, senders)
+        self._plan = plan
+        self._trial: Plan
         self._order = direction.frames.order
         self._reception: Reception
         self._latencies = range(0)
@@ -63,8 +61,8 @@ class ActiveDirection(OwnDirection):
         """How many of the profile's streams have separate latencies in it."""
         return 0 if self._order is None else len(self._order.names)
 
-    def way(self, reception: Reception, first_latencies: int) -> ReceiveWay | None:
-        """How it comes back; None: to another node.
+    def way(self, reception: Reception, first_latencies: int) -> ReceiveWay:
+        """How it comes back.
 
         Args:
             reception: Where it is counted.
@@ -73,10 +71,8 @@ class ActiveDirection(OwnDirection):
         self._latencies = range(first_latencies, first_latencies + self.latencies)
         self._reception = reception
         # A counter of frames with a tag is the function with this tag.
-        counter_of = partial(partial, reception.arrived_of, self._numbers)
-        self._returns = Returns(counter_of, MOST_TRAFFIC - 1)
-        if not self.receives_here:
-            return None
+        self.returns = Returns(partial(partial, reception.arrived_of, self._numbers), MOST_TRAFFIC - 1)
+        is_elsewhere = not self._direction.sends_here
         # This generator only needs numpy for the places of losses.
         if HAS_NUMPY:
             from ..core.losses import LossTables
@@ -84,8 +80,8 @@ class ActiveDirection(OwnDirection):
 
             self._loss_tables = LossTables(self._direction.frames)
             rings = (partial(reception.ring, number) for number in self._numbers)
-            self._logs = [FateLog(ring, is_elsewhere=not self.sends_here) for ring in rings]
-        plan = FramePlan(self._direction.returned, *self._macs)
+            self._logs = [FateLog(ring, is_elsewhere=is_elsewhere) for ring in rings]
+        plan = FramePlan(self._direction.returned, self._plan.source_mac, self._plan.destination_mac)
         mac = self._ports.before[self._direction.receive].mac
         # Record: how it comes back.
         return ReceiveWay(
@@ -93,68 +89,51 @@ class ActiveDirection(OwnDirection):
             mac,
             self.streams[0],
             len(self.streams),
-            is_elsewhere=not self.sends_here,
+            is_elsewhere=is_elsewhere,
             streams_of_flows=() if self._order is None else self._order.streams,
             first_latencies=first_latencies,
         )
 
-    def sent_as(self, stream: Share) -> tuple[FramePlan, int, Share]:
-        """What its sender sends for a stream: see `SendProgram`."""
-        return self._plan, self._ports.before[self._direction.transmit].index, stream
-
-    def segments(self, stream: Share, tags: tuple[int, int], catch_up: float) -> list[Segment]:
-        """The schedule of a stream; `tags` are the first ones of the ramp and of frames that count."""
-        ramp_tag, tag = (first + stream.number for first in tags)
-        return segments(self.sending.trial, self._direction, stream.share, (ramp_tag, tag), catch_up)
-
     def begin(self, trial: Plan, tag: int) -> None:
         """Notes all counters before new traffic with a tag."""
-        self.sending.begin(trial)
-        if self.receives_here:
-            self._returns.watch(tag)
+        self._trial = trial
+        self.returns.watch(tag)
         for log in self._logs:
             log.begin()
 
-    def sent_so_far(self, now: Mapping[str, Link]) -> SentSoFar:
-        """See `OwnDirection.sent_so_far`."""
-        return self.sending.so_far(now)
-
-    def take_in(self, departures: Message) -> None:
-        """See `OwnDirection.take_in`."""
-        self.sending.take_in(departures)
-
     def count(self) -> None:
-        """Counts what came back to this node; `counters` reports it."""
-        if not self.receives_here:
-            return
-        self._returns.count()
+        """Counts what came back; `counters` reports it."""
+        self.returns.count()
         self._received = self._reception.received(*self._numbers, latencies=self._latencies)
 
-    def counters(self, ended_after: float | None, after: Mapping[str, Link]) -> Message:
-        """Its counters; `after` are all interfaces, and its traffic may have been cut short after some seconds.
+    def counters(self, left: Departures, ended_after: float | None, after: Mapping[str, Link]) -> Message:
+        """The direction's counters.
 
-        The node to which its frames come back has all counters.
+        Args:
+            left: What left.
+            ended_after: Seconds after which its traffic was cut short; None: it was not.
+            after: All interfaces.
+
+        Raises:
+            AgentError: If it is not known how many frames left.
         """
         direction = self._direction
-        if not self.receives_here:
-            return {"name": self.name}
         received = self._received
-        trial = self.sending.trial
-        parts = self.sending.parts()
+        parts = left.parts
         sent = sum(part.sent for part in parts)
         # Frames of the ramp may be among the refused frames, but no frame that arrived is.
-        refused = min(max(0, sent - received.intact), self.sending.refused(after))
+        refused = min(max(0, sent - received.intact), left.refused)
         sent -= refused
         if sent > received.arrived:
-            self.sending.check_refused(self.sending.uncounted(after), sent)
+            left.check_refused(direction.transmit, sent)
         strayed, foreign = self._reception.others(*self._numbers)
         due = sum(part.sent + part.unsent for part in parts)
-        wanted = intended(trial, direction)
-        dropped = self._dropped(after)
-        flowed = ended_after or max(trial.duration, *(part.last for part in parts))
+        wanted = intended(self._trial, direction)
+        dropped = self.dropped(after)
+        flowed = ended_after or max(self._trial.duration, *(part.last for part in parts))
         losses = None
         if not refused and not dropped and sent > received.intact and direction.frames.is_numbered:
-            losses = self._losses(sent - received.intact, flowed)
+            losses = self._losses(left, sent - received.intact, flowed)
 
         # Record: the counters as the library reads them.
         return {
@@ -165,12 +144,12 @@ class ActiveDirection(OwnDirection):
             "unsent_frames": max(0, due - sent),
             "refused_frames": refused,
             "generator_drop_frames": dropped,
-            **self._returns.counted(sent, received.arrived, foreign),
+            **self.returns.counted(sent, received.arrived, foreign),
             "elapsed_s": flowed,
             "lateness_s": max(part.lateness for part in parts),
             "load_ratio": direction.load_share,
             "losses": losses,
-            "by_stream": self._by_stream(sent + refused),
+            "by_stream": self._by_stream(left, sent + refused),
             "examination": self._examination(strayed) if self._examines else None,
             **(self._of_every_frame() if direction.frames.is_numbered else {}),
         }
@@ -184,7 +163,7 @@ class ActiveDirection(OwnDirection):
             "out_of_order_frames": received.reordered,
             "duplicate_frames": received.duplicated,
         }
-        if not self.sends_here:
+        if not self._direction.sends_here:
             return latency_answers.unknown(self.name, frames, _NO_TIMES)
         if not self._direction.frames.is_numbered:
             return latency_answers.unknown(
@@ -210,46 +189,46 @@ class ActiveDirection(OwnDirection):
             }
             yield latency_answers.known(self.name, frames, latencies)
 
-    def course(self, start: int, counters: Message) -> Message:
-        """Where losses are in time, after a start in nanoseconds; see `Answer`."""
-        sending = self.sending
-        counters = {**counters, "last": max(part.last for part in sending.parts())}
-        if sending.trial.is_burst:
-            return counted_course(sending.began(start) / NANOSECONDS, counters)
+    def course(self, left: Departures, sending: SendingEnd | None, counters: Message) -> Message:
+        """Where losses are in time; see `Answer`. A schedule needs both ends here."""
+        counters = {**counters, "last": max(part.last for part in left.parts)}
+        if sending is None or self._trial.is_burst:
+            return counted_course(left.start / NANOSECONDS, counters)
         streams = [
-            (self._reception.ring(stream.number), sending.sender_of(stream).program, stream.place)
-            for stream in self.streams
+            (self._reception.ring(stream.number), sending.program_of(stream), stream.place) for stream in self.streams
         ]
-        return schedule_course(sending.trial, counters, start, streams, self._received.intact)
+        return schedule_course(self._trial, counters, left.start, streams, self._received.intact)
 
-    def note(self) -> None:
-        """Notes which frames were lost before later ones take their places; called several times a second."""
-        if self.sends_here:
-            sent = self.sending.by_stream()
-        else:
-            # The sender is elsewhere: this is how far its frames are known here.
+    def note(self, sent: Sequence[int] | None) -> None:
+        """Notes which frames were lost before later ones take their places; called several times a second.
+
+        Args:
+            sent: How many frames of each stream were sent; None: the sender is elsewhere.
+        """
+        if sent is None:
+            # This is how far its frames are known here.
             sent = [self._reception.highest(number) for number in self._numbers]
         for log, count in zip(self._logs, sent):
             log.note(count)
 
-    def _losses(self, lost: int, duration: float) -> Message | None:
+    def _losses(self, left: Departures, lost: int, duration: float) -> Message | None:
         """Where lost frames are, if this node has numpy: see `lossratio.trials.Losses`."""
         if not self._logs:
             return None
         from .fates import fates_of
 
-        fates = fates_of(self._logs, self.sending.by_stream(), lost)
+        fates = fates_of(self._logs, left.by_stream(len(self.streams)), lost)
         if fates is None:
             return None
         return self._loss_tables.of(fates, 0, duration)
 
-    def _by_stream(self, sent: int) -> list[Message]:
+    def _by_stream(self, left: Departures, sent: int) -> list[Message]:
         """How many frames of each of the profile's streams left, of this many, and came back."""
         if self._order is None:
             return []
         # The shares of refused frames are not known.
-        of_shares = [sent] if len(self.streams) == 1 else self.sending.by_stream()
-        counts = [self._order.count(one.share[0], left, one.share[1]) for one, left in zip(self.streams, of_shares)]
+        of_shares = [sent] if len(self.streams) == 1 else left.by_stream(len(self.streams))
+        counts = [self._order.count(one.share[0], count, one.share[1]) for one, count in zip(self.streams, of_shares)]
         received = (sum(latencies.histogram) for latencies in self._received.by_stream)
         return self._order.counted(map(sum, zip(*counts)), received)
 

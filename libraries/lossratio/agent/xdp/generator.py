@@ -6,6 +6,7 @@ from __future__ import annotations
 import os
 import time
 from contextlib import suppress
+from dataclasses import asdict
 from typing import Any, Sequence
 
 from lossratio.bpf import possible_cpus
@@ -15,19 +16,20 @@ from ..core.early_verdict import Lookout
 from ..core.own_generator import FlowGenerator
 from ..core.pacing import CATCH_UP
 from ..core.plan import ABILITIES, CONNECTIONS, PLACES, Answer, Plan
-from ..core.protocol import Message, unsupported
+from ..core.protocol import Message, read_record
 from .attachment import attach, check_can_send
 from .cards import batch_at, described
-from .direction import ActiveDirection
-from .frames import Share
+from .departures import Departures, SendingEnd
+from .direction import ReceivingEnd
+from .frames import FramePlan, Share
 from .kernel_generator import KernelGenerator
 from .plan import check_schedule
 from .receive_program import ReceiveProgram, ReceiveWay, Reception
-from .send_program import SendProgram
+from .send_program import SendProgram, SentSegment
 from .sender import CPU_SHARE, Sender, share_out
 
 
-class XdpGenerator(KernelGenerator, FlowGenerator[ActiveDirection]):
+class XdpGenerator(KernelGenerator, FlowGenerator[SendingEnd, ReceivingEnd]):
     """Sends live frames of XDP programs; its options are `lossratio.topology.XdpGenerator`'s.
 
     `batch` is how many runs of a sender's program pass before frames are handed over; None: it depends on the load.
@@ -48,6 +50,8 @@ class XdpGenerator(KernelGenerator, FlowGenerator[ActiveDirection]):
         directions = configuration.directions
         super().__init__(configuration, (one.receive for one in directions if one.receives_here), catch_up, cpu_share)
         self._batch = batch
+        self._streams: list[list[tuple[SendingEnd, Share]]] = []
+        self._left: dict[str, Departures] = {}
         with self._opening():
             self._open(cpus, device_cpus, cpus_per_direction)
             used = dict.fromkeys(one.transmit for one in directions if one.sends_here)
@@ -59,18 +63,24 @@ class XdpGenerator(KernelGenerator, FlowGenerator[ActiveDirection]):
         return {"not_checked": ["whether frames came back without their VLAN's tag"] if has_vlan else []}
 
     def _observed(self, plan: Plan, counters: list[Message]) -> Answer:
-        # Every frame measures its latency.
-        here = [(counted, way) for counted, way in zip(counters, self._directions) if way.receives_here]
-        if plan.locates:
-            courses = {way.name: way.course(self._start, counted) for counted, way in here}
-            ways = [(each, courses.get(each["name"])) for each in counters]
-            return Answer([each if course is None else {**each, "course": course} for each, course in ways])
-        return Answer(counters, [way.latency(counted) for counted, way in here] if plan.latency else None)
+        if not plan.locates:
+            # Every frame measures its latency.
+            counted = {each["name"]: each for each in counters}
+            latency = [end.latency(counted[end.name]) for end in self._receiving]
+            return Answer(counters, latency if plan.latency else None)
+        sending = {end.name: end for end in self._sending}
+        receiving = {end.name: end for end in self._receiving}
+        for each in counters:
+            name = each["name"]
+            if name in receiving:
+                each["course"] = receiving[name].course(self._left[name], sending.get(name), each)
+        return Answer(counters)
 
     def _renew(self) -> None:
         super()._renew()
-        for direction in self._directions:
-            direction.note()
+        sent = {end.name: end.by_stream() for end in self._sending}
+        for end in self._receiving:
+            end.note(sent.get(end.name))
 
     def close(self) -> None:
         """See `Generator.close`."""
@@ -87,21 +97,24 @@ class XdpGenerator(KernelGenerator, FlowGenerator[ActiveDirection]):
 
         for number, direction in enumerate(directions):
             own = [stream for stream in streams if stream.direction == number]
-            examines = self._configuration.examines
-            self._directions.append(ActiveDirection(direction, own, self._ports, self._senders, examines=examines))
-        ends = [active.sending for active in self._directions]
-        for end in ends:
-            end.sharing = [other for other in ends if other.port == end.port]
+            plan = FramePlan(direction.frames, *self._ports.macs(direction))
+            if direction.sends_here:
+                self._sending.append(SendingEnd(direction, plan, own, self._ports, self._senders))
+            if direction.receives_here:
+                examines = self._configuration.examines
+                self._receiving.append(ReceivingEnd(direction, plan, own, self._ports, examines=examines))
+        for end in self._sending:
+            end.sharing = [other for other in self._sending if other.port == end.port]
 
         self._open_receivers(streams)
-        for name in {direction.transmit for direction in directions if direction.sends_here}:
+        for name in {end.port for end in self._sending}:
             # This comes late because a veth only sends once its other end has a program, maybe one of these.
             check_can_send(self._ports.before[name])
-        self._open_senders(streams)
+        self._open_senders()
 
     def _open_receivers(self, streams: Sequence[Share]) -> None:
         """Makes the memory in which the programs on the receiving ports count, and attaches these programs."""
-        latencies = [direction.latencies for direction in self._directions]
+        latencies = [end.latencies for end in self._receiving]
         processors = os.cpu_count() or 1
         with suppress(OSError):
             processors = possible_cpus()
@@ -110,49 +123,43 @@ class XdpGenerator(KernelGenerator, FlowGenerator[ActiveDirection]):
         self._opened.callback(self._reception.close)
 
         ways_to: dict[str, list[ReceiveWay]] = {}
-        for number, direction in enumerate(self._directions):
-            way = direction.way(self._reception, sum(latencies[:number]))
-            if way is not None:
-                ways_to.setdefault(direction.receive, []).append(way)
+        for number, end in enumerate(self._receiving):
+            way = end.way(self._reception, sum(latencies[:number]))
+            ways_to.setdefault(end.port, []).append(way)
         for name, ways in ways_to.items():
             program = ReceiveProgram(self._reception, ways)
             self._opened.callback(program.close)
             attachment, self._modes[name] = attach(program.program, self._ports.before[name])
             self._opened.callback(attachment.close)
 
-    def _open_senders(self, streams: Sequence[Share]) -> None:
+    def _open_senders(self) -> None:
         """Starts a sender on each processor, with its share of the directions."""
-        self._streams = []
         for number, cpu in enumerate(self._cpus):
-            own = [stream for stream in streams if stream.sender == number]
+            own = [(end, stream) for end in self._sending for stream in end.streams if stream.sender == number]
             self._streams.append(own)
-            sent = [self._directions[stream.direction].sent_as(stream) for stream in own]
+            sent = [end.sent_as(stream) for end, stream in own]
             self._senders.append(Sender(SendProgram(sent, self._reception.times), cpu, self._cpu_share))
 
     def _begin(self, plan: Plan) -> None:
         # Arriving frames leave no times, so courses have no outages and silences.
         if plan.notes_places:
-            if self._configuration.has_other_end:
-                raise unsupported(
-                    "The generator xdp can only tell when frames are lost if both ends of a path "
-                    "are on one node, but this TG has its ends on two. Give both ports to the TG's "
-                    "first node."
-                )
-            check_schedule(plan, self._configuration.directions, len(self._directions[0].streams))
+            self._need_both_ends("Locating losses in time")
+            check_schedule(plan, self._configuration.directions, len(self._sending[0].streams))
 
         self._ports.mark()
         ramp_tag, tag = self._tags.next(), self._tags.next()
-        for direction in self._directions:
-            direction.begin(plan, tag)
+        for sending in self._sending:
+            sending.begin(plan)
+        for receiving in self._receiving:
+            receiving.begin(plan, tag)
         self._plan = plan
         self._reception.watch(tag)
         self._meeting.ready(tag)
         schedules = []
 
         for sender, streams in zip(self._senders, self._streams):
-            own = [(self._directions[stream.direction], stream) for stream in streams]
-            schedules.append([direction.segments(one, (ramp_tag, tag), self._catch_up) for direction, one in own])
-            rate = sum(direction.load(plan.load) / len(direction.streams) for direction, _ in own)
+            schedules.append([end.segments(stream, (ramp_tag, tag), self._catch_up) for end, stream in streams])
+            rate = sum(end.rate(plan.load) for end, _ in streams)
             sender.wake(self._batch or batch_at(rate, self._cards["transmit_rings"].values()))
         self._schedule(schedules)
 
@@ -166,10 +173,16 @@ class XdpGenerator(KernelGenerator, FlowGenerator[ActiveDirection]):
         return ended_after
 
     def _counters(self, ended_after: float | None) -> list[Message]:
-        for direction in self._directions:
-            direction.count()
+        for end in self._receiving:
+            end.count()
         after = self._ports.after()
+        self._left = {end.name: end.departures(self._start, after) for end in self._sending}
         if self._configuration.has_other_end:
-            own = {way.name: way.sending.departures(self._start, after) for way in self._directions if way.sends_here}
-            self._exchange("counted", own)
-        return [direction.counters(ended_after, after) for direction in self._directions]
+            theirs = self._meeting.tell("counted", {name: asdict(left) for name, left in self._left.items()})
+            for name, left in theirs.items():
+                self._left[name] = read_record(Departures, left, {"parts": SentSegment})
+
+        counters: dict[str, Message] = {one.name: {"name": one.name} for one in self._configuration.directions}
+        for end in self._receiving:
+            counters[end.name] = end.counters(self._left[end.name], ended_after, after)
+        return list(counters.values())
