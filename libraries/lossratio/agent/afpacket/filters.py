@@ -7,30 +7,7 @@ import socket
 from dataclasses import dataclass
 from typing import Any, List, Mapping, Sequence
 
-from ..core.classic_bpf import (
-    A_TO_X,
-    ADD_X,
-    AND,
-    JUMP_IF_AT_LEAST,
-    JUMP_IF_EQUAL,
-    LOAD_BYTE_BEHIND_X,
-    LOAD_HALF,
-    LOAD_HALF_BEHIND_X,
-    LOAD_LENGTH,
-    LOAD_STORED,
-    LOAD_WORD,
-    LOAD_WORD_BEHIND_X,
-    MULTIPLY,
-    RETURN,
-    RETURN_A,
-    SHIFT_LEFT,
-    SHIFT_RIGHT,
-    STORE,
-    SUBTRACT_X,
-    WHOLE_FRAME,
-    XOR,
-    Instruction,
-)
+from ..core.classic_bpf import WHOLE_FRAME, Instruction
 from ..core.frames_spec import DIRECTIONS, MOST_STREAMS, FramesSpec, TagPlace, stream_tag
 from ..core.headers import IPV4, IPV6, TCP
 from ..core.packets import attach_filter
@@ -40,19 +17,19 @@ _ANCILLARY_PACKET_TYPE, _ANCILLARY_VLAN_PRESENT = 0xFFFFF004, 0xFFFFF030
 _VLAN_TAG_BITS = 2
 # X, zero at the beginning, becomes 4 in a frame that still has its VLAN tag; most arriving frames have lost it.
 _FIND_BEHIND_VLAN_TAG = (
-    (LOAD_WORD, 0, 0, _ANCILLARY_VLAN_PRESENT),
-    (XOR, 0, 0, 1),
-    (SHIFT_LEFT, 0, 0, _VLAN_TAG_BITS),
-    (A_TO_X, 0, 0, 0),
+    ("load word", 0, 0, _ANCILLARY_VLAN_PRESENT),
+    ("xor", 0, 0, 1),
+    ("shift left", 0, 0, _VLAN_TAG_BITS),
+    ("copy to X", 0, 0, 0),
 )
 _TCP_FLAGS = TCP.field("flag RST").first
 _RESET = 0x04
 _ALL_BITS = 0xFFFFFFFF
 _TAKE, _LEAVE = -2, -1
 """Jumps to the last two instructions of a program."""
-NOTHING = [(RETURN, 0, 0, 0)]
+NOTHING = [("return", 0, 0, 0)]
 """The program that takes no frame."""
-_ENDS = ((RETURN, 0, 0, WHOLE_FRAME), (RETURN, 0, 0, 0))
+_ENDS = (("return", 0, 0, WHOLE_FRAME), ("return", 0, 0, 0))
 _RUN_BITS = 4
 RUN_FRAMES = 1 << _RUN_BITS
 """Number of neighbouring frames that are chosen together."""
@@ -118,10 +95,10 @@ def let_foreign_through(packets: socket.socket, place: TagPlace, tags: Mapping[i
     """Makes a packet socket take only arriving frames that have none of these tags, by the bits that matter."""
     start = tag_start(place)
     # A word beyond the end of a frame cannot be loaded, and the kernel would skip the frame.
-    program = [*_direction(place), (LOAD_LENGTH, 0, 0, 0), (JUMP_IF_AT_LEAST, 0, _TAKE, start + 4)]
+    program = [*_direction(place), ("load length", 0, 0, 0), ("jump if at least", 0, _TAKE, start + 4)]
     for mask, known in tags.items():
-        program += [(LOAD_WORD_BEHIND_X, 0, 0, start), (AND, 0, 0, mask)]
-        program += [(JUMP_IF_EQUAL, _LEAVE, 0, tag & mask) for tag in known]
+        program += [("load word behind X", 0, 0, start), ("and", 0, 0, mask)]
+        program += [("jump if equal", _LEAVE, 0, tag & mask) for tag in known]
     attach_filter(packets, [*program, *_ENDS])
 
 
@@ -150,17 +127,17 @@ def let_rejections_through(packets: socket.socket, frames: FramesSpec) -> None:
     # Table: first IP's protocol, then what distinguishes a rejection from other TCP and ICMP frames.
     program = [
         *_direction(place),
-        (LOAD_HALF_BEHIND_X, 0, 0, start - 2),
-        (JUMP_IF_EQUAL, 0, _LEAVE, header.number),
-        (LOAD_BYTE_BEHIND_X, 0, 0, start + header.field(protocol).first),
+        ("load half behind X", 0, 0, start - 2),
+        ("jump if equal", 0, _LEAVE, header.number),
+        ("load byte behind X", 0, 0, start + header.field(protocol).first),
         # Frames that are not TCP continue after the next three instructions.
-        (JUMP_IF_EQUAL, 0, 3, socket.IPPROTO_TCP),
-        (LOAD_BYTE_BEHIND_X, 0, 0, ports + _TCP_FLAGS - ahead),
-        (AND, 0, 0, _RESET),
-        (JUMP_IF_EQUAL, _LEAVE, _TAKE, 0),
-        (JUMP_IF_EQUAL, 0, _LEAVE, icmp),
-        (LOAD_BYTE_BEHIND_X, 0, 0, ports - ahead),
-        (JUMP_IF_EQUAL, _TAKE, _LEAVE, unreachable),
+        ("jump if equal", 0, 3, socket.IPPROTO_TCP),
+        ("load byte behind X", 0, 0, ports + _TCP_FLAGS - ahead),
+        ("and", 0, 0, _RESET),
+        ("jump if equal", _LEAVE, _TAKE, 0),
+        ("jump if equal", 0, _LEAVE, icmp),
+        ("load byte behind X", 0, 0, ports - ahead),
+        ("jump if equal", _TAKE, _LEAVE, unreachable),
     ]
     attach_filter(packets, [*program, *_ENDS])
 
@@ -177,33 +154,33 @@ def let_sample_through(packets: socket.socket, place: TagPlace, sample: Sample) 
         *_unless(start, _ALL_BITS & ~DIRECTIONS, sample.tag, _LEAVE),
         *_unless(start, sample.own_bits, sample.tag, _TAKE),
     ]
-    parts = ((LOAD_WORD, 0, sample.mac[:4]), (LOAD_HALF, 4, sample.mac[4:]))
+    parts = (("load word", 0, sample.mac[:4]), ("load half", 4, sample.mac[4:]))
     for load, offset, value in parts if sample.mac else ():
-        program += [(load, 0, 0, offset), (JUMP_IF_EQUAL, 0, _TAKE, int.from_bytes(value, "big"))]
+        program += [(load, 0, 0, offset), ("jump if equal", 0, _TAKE, int.from_bytes(value, "big"))]
     if not place.behind_vlan:
-        program += [(LOAD_WORD, 0, 0, _ANCILLARY_VLAN_PRESENT), (JUMP_IF_EQUAL, 0, _TAKE, 0)]
+        program += [("load word", 0, 0, _ANCILLARY_VLAN_PRESENT), ("jump if equal", 0, _TAKE, 0)]
     # X is zero in frames that have lost their VLAN tag.
     lost = VLAN_TAG_BYTES if place.behind_vlan else 0
-    program += [(LOAD_LENGTH, 0, 0, 0), (SUBTRACT_X, 0, 0, 0)]
+    program += [("load length", 0, 0, 0), ("subtract X", 0, 0, 0)]
     *others, last = sample.lengths
-    program += [(JUMP_IF_EQUAL, len(others) - number, 0, length - lost) for number, length in enumerate(others)]
-    program.append((JUMP_IF_EQUAL, 0, _TAKE, last - lost))
+    program += [("jump if equal", len(others) - number, 0, length - lost) for number, length in enumerate(others)]
+    program.append(("jump if equal", 0, _TAKE, last - lost))
 
     # The number comes last, because it cannot be loaded from frames that are too short, and the kernel would skip these
     # frames.
     if place.is_numbered:
         # Table: the number of a frame, mixed.
         program += [
-            (LOAD_WORD_BEHIND_X, 0, 0, start + 4),
-            (SHIFT_RIGHT, 0, 0, _RUN_BITS),
-            (MULTIPLY, 0, 0, _MULTIPLIERS[0]),
-            (SHIFT_RIGHT, 0, 0, _MIXED_BITS),
-            (MULTIPLY, 0, 0, _MULTIPLIERS[1]),
-            (AND, 0, 0, sample.mask),
-            (JUMP_IF_EQUAL, _TAKE, _LEAVE, 0),
+            ("load word behind X", 0, 0, start + 4),
+            ("shift right", 0, 0, _RUN_BITS),
+            ("multiply", 0, 0, _MULTIPLIERS[0]),
+            ("shift right", 0, 0, _MIXED_BITS),
+            ("multiply", 0, 0, _MULTIPLIERS[1]),
+            ("and", 0, 0, sample.mask),
+            ("jump if equal", _TAKE, _LEAVE, 0),
         ]
     else:
-        program.append((RETURN, 0, 0, 0))
+        program.append(("return", 0, 0, 0))
 
     attach_filter(packets, [*program, *_ENDS])
 
@@ -214,34 +191,34 @@ def choose_counter(place: TagPlace, streams: int) -> _Program:
     The counters of the streams of a run of traffic follow each other.
     """
     # These programs see frames without the link's header.
-    load = (LOAD_WORD_BEHIND_X, 0, 0, tag_start(place) - ETHERNET_HEADER_BYTES)
+    load = ("load word behind X", 0, 0, tag_start(place) - ETHERNET_HEADER_BYTES)
     if streams > 1:
         number = _find_stream(streams)
     else:
-        number = [(SHIFT_RIGHT, 0, 0, TAGS_OF_TRAFFIC_BITS)]
-    return [*_behind_vlan_tag(place), load, *number, (RETURN_A, 0, 0, 0)]
+        number = [("shift right", 0, 0, TAGS_OF_TRAFFIC_BITS)]
+    return [*_behind_vlan_tag(place), load, *number, ("return A", 0, 0, 0)]
 
 
 def _find_stream(streams: int) -> _Program:
     """From a tag to the number of its counter."""
     # Table: the stream goes to X, and the traffic's first counter is added to it.
     return [
-        (STORE, 0, 0, 0),
-        (SHIFT_RIGHT, 0, 0, _STREAM_SHIFT),
-        (AND, 0, 0, MOST_STREAMS - 1),
-        (A_TO_X, 0, 0, 0),
-        (LOAD_STORED, 0, 0, 0),
-        (SHIFT_RIGHT, 0, 0, TAGS_OF_TRAFFIC_BITS),
-        (AND, 0, 0, TRAFFIC_AT_ONCE - 1),
-        (MULTIPLY, 0, 0, streams),
-        (ADD_X, 0, 0, 0),
+        ("store", 0, 0, 0),
+        ("shift right", 0, 0, _STREAM_SHIFT),
+        ("and", 0, 0, MOST_STREAMS - 1),
+        ("copy to X", 0, 0, 0),
+        ("load stored", 0, 0, 0),
+        ("shift right", 0, 0, TAGS_OF_TRAFFIC_BITS),
+        ("and", 0, 0, TRAFFIC_AT_ONCE - 1),
+        ("multiply", 0, 0, streams),
+        ("add X", 0, 0, 0),
     ]
 
 
 def _direction(place: TagPlace, outgoing: bool = False) -> _Program:
     """Skips frames that go the other way, and finds where the tags of the others are."""
     jumps = (0, _LEAVE) if outgoing else (_LEAVE, 0)
-    check = [(LOAD_WORD, 0, 0, _ANCILLARY_PACKET_TYPE), (JUMP_IF_EQUAL, *jumps, socket.PACKET_OUTGOING)]
+    check = [("load word", 0, 0, _ANCILLARY_PACKET_TYPE), ("jump if equal", *jumps, socket.PACKET_OUTGOING)]
     return [*check, *_behind_vlan_tag(place)]
 
 
@@ -262,5 +239,5 @@ def _bytes_ahead(place: TagPlace) -> int:
 
 def _unless(start: int, mask: int, value: int, jump: int) -> _Program:
     """Jumps unless some bits of a word after X have a value."""
-    load = [(LOAD_WORD_BEHIND_X, 0, 0, start)]
-    return [*load, *([] if mask == _ALL_BITS else [(AND, 0, 0, mask)]), (JUMP_IF_EQUAL, 0, jump, value & mask)]
+    load = [("load word behind X", 0, 0, start)]
+    return [*load, *([] if mask == _ALL_BITS else [("and", 0, 0, mask)]), ("jump if equal", 0, jump, value & mask)]

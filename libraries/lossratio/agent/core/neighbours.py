@@ -14,9 +14,9 @@ import time
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from ipaddress import IPv4Address, IPv6Address, ip_address
-from typing import Iterable, Mapping, Sequence, Union
+from typing import Iterable, Mapping, NamedTuple, Sequence, Union
 
-from .classic_bpf import JUMP_IF_EQUAL, LOAD_BYTE, RETURN, WHOLE_FRAME, Instruction
+from .classic_bpf import WHOLE_FRAME, Instruction
 from .configuration import Speaker
 from .links import Link
 from .packets import PacketWire, Wire, open_packets
@@ -24,6 +24,7 @@ from .processes import die_with
 from .wire import (
     ARP_ETHERTYPE,
     ICMPV6_PROTOCOL,
+    IPV4_BYTES,
     IPV6_ETHERTYPE,
     LEAST_LENGTH,
     MAC_BYTES,
@@ -37,7 +38,7 @@ from .wire import (
 Address = Union[IPv4Address, IPv6Address]
 
 _ARP_HEADER = b"\0\1\x08\0\6\4"
-_REQUEST, _REPLY = 1, 2
+_REQUEST, _REPLY = b"\0\1", b"\0\2"
 _SOLICITATION = 135
 _ADVERTISEMENT = 136
 _HOP_LIMIT = 255
@@ -49,13 +50,13 @@ _LISTEN_SECONDS = 30.0
 _SECOND_ANSWER_SECONDS = 0.1
 # Solicitations and advertisements: types 135 and 136 of ICMPv6.
 _NEIGHBOURS_ONLY: Sequence[Instruction] = (
-    (LOAD_BYTE, 0, 0, 20),
-    (JUMP_IF_EQUAL, 0, 4, ICMPV6_PROTOCOL),
-    (LOAD_BYTE, 0, 0, 54),
-    (JUMP_IF_EQUAL, 1, 0, _SOLICITATION),
-    (JUMP_IF_EQUAL, 0, 1, _ADVERTISEMENT),
-    (RETURN, 0, 0, WHOLE_FRAME),
-    (RETURN, 0, 0, 0),
+    ("load byte", 0, 0, 20),
+    ("jump if equal", 0, 4, ICMPV6_PROTOCOL),
+    ("load byte", 0, 0, 54),
+    ("jump if equal", 1, 0, _SOLICITATION),
+    ("jump if equal", 0, 1, _ADVERTISEMENT),
+    ("return", 0, 0, WHOLE_FRAME),
+    ("return", 0, 0, 0),
 )
 # By ethertypes behind the first tag. The first socket sends.
 _OF_NEIGHBOURS = ((ARP_ETHERTYPE, ()), (IPV6_ETHERTYPE, _NEIGHBOURS_ONLY), (TAG_ETHERTYPES[0], ()))
@@ -109,14 +110,15 @@ def resolve(questions: Sequence[Question], wire: Wire, seconds: float) -> list[l
                     _send(wire, question.port, asking_frame(question, wire.mac(question.port)))
 
         for port, frame in wire.receive(max(0.0, min(next_time, deadline, end) - time.monotonic())):
+            said = _read(frame)
             for question, macs in zip(questions, answers):
-                if question.port != port:
+                if question.port != port or said is None:
                     continue
 
-                mac = _answer_in(frame, ip_address(question.target))
-                if mac is not None and mac not in macs:
-                    macs.append(mac)
                 own = ip_address(question.source)
+                is_answer = not said.is_question and said.target == ip_address(question.target)
+                if is_answer and said.mac.hex(":") not in macs:
+                    macs.append(said.mac.hex(":"))
                 reply = answer_to(frame, wire.mac(port), [(own, own)])
                 if reply is not None:
                     _send(wire, port, reply)
@@ -173,53 +175,65 @@ class AnsweringWire:
         return arrived
 
 
+class _Said(NamedTuple):
+    """A question for an address, or an answer."""
+
+    is_question: bool
+    target: Address
+    source: bytes
+    """The address of the host that says it."""
+    mac: bytes
+    """Its MAC address."""
+
+
+def _read(frame: bytes) -> _Said | None:
+    """What a frame says, which has all its tags; None: something else."""
+    place = behind_tags(frame)
+    kind = frame[place - 2 : place]
+    body = frame[place:]
+    if kind == ARP_ETHERTYPE and len(body) >= 28 and body[:6] == _ARP_HEADER and body[6:8] in (_REQUEST, _REPLY):
+        is_question = body[6:8] == _REQUEST
+        target = body[24:28] if is_question else body[14:18]
+        return _Said(is_question, IPv4Address(target), body[14:18], body[8:14])
+
+    if kind == IPV6_ETHERTYPE and len(body) >= 64 and body[6:8] == bytes((ICMPV6_PROTOCOL, _HOP_LIMIT)):
+        option = body[64:72]
+        has_mac = option[:2] == _TARGET_OPTION and len(option) == 8
+        mac = option[2:8] if has_mac else frame[MAC_BYTES:MACS_BYTES]
+        if body[40] in (_SOLICITATION, _ADVERTISEMENT):
+            return _Said(body[40] == _SOLICITATION, IPv6Address(body[48:64]), body[8:24], mac)
+    return None
+
+
 def answer_to(frame: bytes, mac: bytes, ranges: Sequence[tuple[Address, Address]]) -> bytes | None:
     """The answer to a question for an address in some ranges; None: it is no question, or is for other addresses.
 
     The frame has all its tags, and `mac` is the port's own MAC address.
     """
-    place = behind_tags(frame)
-    head = frame[place - 2 : place]
-    tags = frame[MACS_BYTES : place - 2]
-    if frame[MAC_BYTES:MACS_BYTES] == mac:
+    asked = _read(frame)
+    asker = frame[MAC_BYTES:MACS_BYTES]
+    if asked is None or not asked.is_question or asker == mac or not _is_in(asked.target, ranges):
         return None
 
-    body = frame[place:]
-    if head == ARP_ETHERTYPE and len(body) >= 28 and body[:6] == _ARP_HEADER and body[6:8] == b"\0\1":
-        asker = body[8:14]
-        asker_ip = body[14:18]
-        target = IPv4Address(body[24:28])
-        if not _is_in(target, ranges):
-            return None
-        reply = _ARP_HEADER + struct.pack(">H", _REPLY) + mac + target.packed + asker + asker_ip
-        return _padded(asker + mac + tags + ARP_ETHERTYPE + reply)
-
-    if head == IPV6_ETHERTYPE and len(body) >= 64 and body[6] == ICMPV6_PROTOCOL and body[40] == _SOLICITATION:
-        wanted = IPv6Address(body[48:64])
-        source = body[8:24]
-        if not _is_in(wanted, ranges) or body[7] != _HOP_LIMIT:
-            return None
-
-        if any(source):
-            answer = _advertisement(wanted, source, mac, _OVERRIDE | _SOLICITED)
-            return frame[MAC_BYTES:MACS_BYTES] + mac + tags + answer
-        everyone = IPv6Address("ff02::1").packed
-        return bytes.fromhex("333300000001") + mac + tags + _advertisement(wanted, everyone, mac, _OVERRIDE)
-
-    return None
+    head = mac + frame[MACS_BYTES : behind_tags(frame) - 2]
+    if isinstance(asked.target, IPv4Address):
+        return _arp(asked.mac + head, _REPLY, mac + asked.target.packed, asked.mac + asked.source)
+    if any(asked.source):
+        return asker + head + _advertisement(asked.target, asked.source, mac, _OVERRIDE | _SOLICITED)
+    everyone = IPv6Address("ff02::1").packed
+    return bytes.fromhex("333300000001") + head + _advertisement(asked.target, everyone, mac, _OVERRIDE)
 
 
 def asking_frame(question: Question, mac: bytes) -> bytes:
     """The frame that asks for a next hop, which learns the port's address from it; `mac` is the port's own address."""
-    source = ip_address(question.source)
-    target = ip_address(question.target)
-    tags = bytes.fromhex(question.tags)
-    if isinstance(target, IPv4Address):
-        request = _ARP_HEADER + struct.pack(">H", _REQUEST) + mac + source.packed + bytes(6) + target.packed
-        return _padded(b"\xff" * 6 + mac + tags + ARP_ETHERTYPE + request)
-    group = IPv6Address("ff02::1:ff00:0").packed[:13] + target.packed[13:]
-    message = struct.pack(">BB6x", _SOLICITATION, 0) + target.packed + _SOURCE_OPTION + mac
-    return b"\x33\x33" + group[12:] + mac + tags + IPV6_ETHERTYPE + _icmpv6(source.packed, group, message)
+    source = ip_address(question.source).packed
+    target = ip_address(question.target).packed
+    head = mac + bytes.fromhex(question.tags)
+    if len(target) == IPV4_BYTES:
+        return _arp(b"\xff" * 6 + head, _REQUEST, mac + source, bytes(6) + target)
+    group = IPv6Address("ff02::1:ff00:0").packed[:13] + target[13:]
+    message = struct.pack(">BB6x", _SOLICITATION, 0) + target + _SOURCE_OPTION + mac
+    return b"\x33\x33" + group[12:] + head + IPV6_ETHERTYPE + _icmpv6(source, group, message)
 
 
 def reminding_frame(question: Question, mac: bytes, gateway: bytes) -> bytes:
@@ -228,32 +242,16 @@ def reminding_frame(question: Question, mac: bytes, gateway: bytes) -> bytes:
     `mac` is the port's own MAC address, and `gateway` that of the next hop.
     """
     source = ip_address(question.source)
-    target = ip_address(question.target)
-    tags = bytes.fromhex(question.tags)
-    if isinstance(target, IPv4Address):
-        reply = _ARP_HEADER + struct.pack(">H", _REPLY) + mac + source.packed + gateway + target.packed
-        return _padded(gateway + mac + tags + ARP_ETHERTYPE + reply)
-    return gateway + mac + tags + _advertisement(source, target.packed, mac, _OVERRIDE | _SOLICITED)
+    target = ip_address(question.target).packed
+    head = gateway + mac + bytes.fromhex(question.tags)
+    if len(target) == IPV4_BYTES:
+        return _arp(head, _REPLY, mac + source.packed, gateway + target)
+    return head + _advertisement(source, target, mac, _OVERRIDE | _SOLICITED)
 
 
-def _answer_in(frame: bytes, target: Address) -> str | None:
-    """The MAC address that a frame gives for an address."""
-    place = behind_tags(frame)
-    head = frame[place - 2 : place]
-    body = frame[place:]
-    if head == ARP_ETHERTYPE and len(body) >= 28 and body[:6] == _ARP_HEADER and body[6:8] == b"\0\2":
-        if body[14:18] == target.packed:
-            return body[8:14].hex(":")
-        return None
-
-    if head == IPV6_ETHERTYPE and len(body) >= 64 and body[6] == ICMPV6_PROTOCOL and body[40] == _ADVERTISEMENT:
-        if body[48:64] != target.packed or body[7] != _HOP_LIMIT:
-            return None
-        option = body[64:72]
-        has_mac = option[:2] == _TARGET_OPTION and len(option) == 8
-        mac = option[2:8] if has_mac else frame[MAC_BYTES:MACS_BYTES]
-        return mac.hex(":")
-    return None
+def _arp(head: bytes, operation: bytes, own: bytes, other: bytes) -> bytes:
+    """A frame with ARP, after its MAC addresses and tags; each host is a MAC address and an IP address."""
+    return (head + ARP_ETHERTYPE + _ARP_HEADER + operation + own + other).ljust(LEAST_LENGTH, b"\0")
 
 
 def _advertisement(own: Address, destination: bytes, mac: bytes, flags: int) -> bytes:
@@ -271,10 +269,6 @@ def _icmpv6(source: bytes, destination: bytes, message: bytes) -> bytes:
 
 def _is_in(address: Address, ranges: Sequence[tuple[Address, Address]]) -> bool:
     return any(first.version == address.version and int(first) <= int(address) <= int(last) for first, last in ranges)
-
-
-def _padded(frame: bytes) -> bytes:
-    return frame.ljust(LEAST_LENGTH, b"\0")
 
 
 def _send(wire: Wire, port: str, frame: bytes) -> None:

@@ -12,7 +12,7 @@ import time
 from contextlib import ExitStack
 from typing import Mapping, NamedTuple, Protocol, Sequence
 
-from .classic_bpf import Instruction
+from .classic_bpf import CODES, Instruction
 from .headers import VLAN
 from .links import Link
 from .protocol import AgentError, Message
@@ -73,7 +73,7 @@ def _give_program(packets: socket.socket, level: int, option: int, program: Sequ
     for index, (what, *jumps, value) in enumerate(program):
         # A jump below 0 counts from the end of the program.
         forward = (jump if jump >= 0 else size + jump - index - 1 for jump in jumps)
-        code += struct.pack("=HBBI", what, *forward, value)
+        code += struct.pack("=HBBI", CODES[what], *forward, value)
     buffer = ctypes.create_string_buffer(code, len(code))
     packets.setsockopt(level, option, struct.pack("@HP", size, ctypes.addressof(buffer)))
 
