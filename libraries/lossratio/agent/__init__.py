@@ -44,7 +44,7 @@ from .core.passes import passes_of, why_not_in_kernel
 from .core.plan import FRAMES, HOLDS, LATENCY, Answer, Control, Exchange, Plan
 from .core.ports import links_in_use
 from .core.protocol import PROTOCOL, AgentError, Check, Message, unsupported
-from .core.requests import Clock, Configure, Hello, Perform, Probe, Resolve, Stop, Through
+from .core.requests import AgentFacts, Clock, Configure, Hello, Perform, Probe, Resolve, Stop, Through
 from .core.wire import (
     ARP_ETHERTYPE,
     ETHERNET_HEADER_BYTES,

@@ -26,6 +26,7 @@ from .core.protocol import PROTOCOL, AgentError, Channel, ControllerGoneError, M
 from .core.requests import (
     PARTS_OF_REQUESTS,
     REQUESTS,
+    AgentFacts,
     Clock,
     Configure,
     Hello,
@@ -143,16 +144,17 @@ class Agent(Control):
         with open("/proc/cpuinfo", encoding="utf-8", errors="replace") as file:
             models = [line.partition(":")[2].strip() for line in file if line.startswith("model name")]
         # Record: what the node has.
-        return {
-            "protocol": PROTOCOL,
-            "python": platform.python_version(),
-            "numpy": str(np.__version__) if HAS_NUMPY else None,
-            "kernel": f"{platform.system()} {platform.release()}",
-            "machine": platform.machine(),
-            "cpu": models[0] if models else platform.processor(),
-            "cpus": len(os.sched_getaffinity(0)),
-            "interfaces": {link.name: link.mac.hex(":") for link in read_links().values()},
-        }
+        facts = AgentFacts(
+            protocol=PROTOCOL,
+            python=platform.python_version(),
+            numpy=str(np.__version__) if HAS_NUMPY else None,
+            kernel=f"{platform.system()} {platform.release()}",
+            machine=platform.machine(),
+            cpu=models[0] if models else platform.processor(),
+            cpus=len(os.sched_getaffinity(0)),
+            interfaces={link.name: link.mac.hex(":") for link in read_links().values()},
+        )
+        return asdict(facts)
 
     def _configure(self, asked: Configure) -> Message:
         self.close()

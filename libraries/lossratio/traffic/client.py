@@ -4,13 +4,14 @@ import json
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import asdict, replace
 from functools import partial
 from operator import attrgetter
 from typing import Any, TypeVar
 
 from lossratio.agent import (
     PROTOCOL,
+    AgentFacts,
     Clock,
     Configuration,
     Configure,
@@ -66,28 +67,6 @@ class AgentRefusalError(TrafficError):
     def __init__(self, message: str, kind: str) -> None:
         super().__init__(message)
         self.kind = kind
-
-
-@dataclass(frozen=True)
-class AgentFacts:
-    """Facts that the agent reports about itself and its node."""
-
-    protocol: int
-    """Version of the protocol that it speaks."""
-    python: str
-    """Version of its Python."""
-    numpy: str | None
-    """Version of its numpy; None if it has none."""
-    kernel: str
-    """Name and version of the node's operating system kernel."""
-    machine: str
-    """Kind of processor, e.g. ``x86_64``."""
-    cpu: str
-    """The processor's model."""
-    cpus: int
-    """How many processors the agent may use."""
-    interfaces: Mapping[str, str]
-    """MAC addresses of the node's network interfaces, by name."""
 
 
 class Conversation:
@@ -433,10 +412,7 @@ class AgentClient(AbstractContextManager["AgentClient"]):
                 f"Node {self.node_name}: the traffic agent speaks protocol {answer.get('protocol')!r}, but this "
                 f"lossratio speaks protocol {PROTOCOL}. Use the same version of lossratio everywhere."
             )
-        names = [field.name for field in fields(AgentFacts)]
-        return self._read(
-            lambda answer: AgentFacts(**{name: answer[name] for name in names}), answer
-        )
+        return self._read(lambda answer: AgentFacts(**answer), answer)
 
 
 def _note_in(line: str) -> tuple[int, int] | None:

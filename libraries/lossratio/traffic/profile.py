@@ -379,7 +379,7 @@ class TrafficProfile(ProfileFile):
 
 def frame_format(profile: TrafficProfile) -> str:
     """Protocols of the frames from the outside in, e.g. ``Ethernet II, IPv4, UDP``; each direction's if they differ."""
-    return _in_words(profile, _format_of)
+    return _in_words(profile, lambda direction: _format(direction.headers))
 
 
 def ip_versions(profile: TrafficProfile) -> dict[str, float]:
@@ -446,10 +446,6 @@ def _in_words(profile: TrafficProfile, describe: Callable[[TrafficDirection], st
     if len(set(descriptions)) == 1:
         return descriptions[0]
     return "; back: ".join(descriptions)
-
-
-def _format_of(direction: TrafficDirection) -> str:
-    return _format(direction.headers)
 
 
 def _format(headers: InnerHeaders) -> str:

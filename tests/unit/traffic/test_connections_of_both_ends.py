@@ -205,7 +205,7 @@ pair = PortPair(TrafficPort("west", "tg0"), TrafficPort("east", "tg1"))
 made = generator.AfPacketGenerator(make_configuration(profile, [pair], settle_time=0.2), catch_up=10.0)
 try:
     (way,) = made.run(connecting(20_000.0, 4000, Exchange()), Control()).directions
-    slots = made._conversation._responder._ring.slots
+    slots = made._conversations[0]._responder._ring.slots
 finally:
     made.close()
 print([way[name] for name in ("sent_frames", "received_frames", "unsent_frames", "unanswered_frames")], slots)

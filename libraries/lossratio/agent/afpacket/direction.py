@@ -207,7 +207,6 @@ class ReceivingEnd(own_generator.ReceivingEnd):
         self._stamps: StampRing | None = None
         self._stamped = self._late_stamped = 0
         self._is_examined = True
-        self._is_endless = False
 
     @cached_property
     def _loss_tables(self) -> LossTables:
@@ -223,7 +222,6 @@ class ReceivingEnd(own_generator.ReceivingEnd):
         plan = order.plan
         place = self._direction.arriving_tag
         self._is_examined = plan.exchange is None
-        self._is_endless = plan.is_endless
         if self._examiner is not None and self._is_examined:
             self._examiner.watch(order.tag, plan.load, plan.duration)
         if plan.notes_places:
@@ -233,13 +231,8 @@ class ReceivingEnd(own_generator.ReceivingEnd):
             self._stamps = StampRing(self.sink, place, order, self._direction, outgoing=False)
 
     def note_arrivals(self, first: int, least: int = AT_ONCE) -> None:
-        """Examines this many arrived frames, once `first` is known, and makes room if losses are located.
-
-        Frames of endless traffic are examined at its end; until then, some of them are kept.
-        """
-        if self._examiner is not None and self._is_endless:
-            self._examiner.make_room()
-        elif self._examiner is not None and first >= 0 and self._is_examined:
+        """Examines this many arrived frames, once `first` is known, and makes room if losses are located."""
+        if self._examiner is not None and first >= 0 and self._is_examined:
             self._examiner.look(first, least)
         if self.arrivals is not None:
             self.arrivals.note()

@@ -24,6 +24,7 @@ MOST_EXAMINED = 1 << 14
 milliseconds. Their copies, and odd frames, are also examined, so there is room for twice as many."""
 _RING_BYTES = 1 << 24
 _ROOM = 2
+_FULL = 0.75
 AT_ONCE = 1024
 """Number of frames that are examined at once while traffic flows, which takes some hundred microseconds."""
 _LONG = 60.0
@@ -60,7 +61,6 @@ class Examiner:
         self._place = direction.arriving_tag
         lengths = tuple(sorted(length + direction.growth for length in direction.arriving_lengths))
         self._sample = Sample(0, 1, b"" if frames.has_macs else sink.mac, lengths, tag_bits(frames))
-        self._kept: CapturedFrames | None = None
         self._looked: list[_Seen] = []
         self._intact: Numbers | None = None
 
@@ -86,32 +86,25 @@ class Examiner:
         self._sample = replace(self._sample, tag=tag, one_in=one_in)
         let_sample_through(self._ring.socket, self._place, self._sample)
 
-    def make_room(self) -> None:
-        """Halves the sample if the ring is half full; call it now and then while endless traffic flows.
+    def look(self, first: int, least: int) -> None:
+        """Examines arrived frames if there are at least `least`; call it now and then while traffic flows.
 
-        Odd frames are kept as long as there is room for all of them.
+        `first` is as for `examine`. If more frames come than were expected, the sample is halved; odd frames are kept
+        as long as there is room for all of them.
         """
-        is_half_full = self._ring.has(self._ring.slots // 2 + 1)
-        if not is_half_full or (self._kept is not None and len(self._kept) >= self._ring.slots):
+        kept = sum(len(seen.numbers) for seen in self._looked)
+        if kept > self._ring.slots or not self._ring.has(least):
             return
 
-        self._choose(self._sample.tag, 2 * self._sample.one_in)
         captured = self._ring.captured()
-        all_kept = captured if self._kept is None else self._kept.followed_by(captured)
-        # The rest of these frames is not compared yet.
-        seen = _look_at_all(all_kept, self._sample, self._expected, None)
-        self._kept = all_kept[seen.is_chosen | (seen.faults != NOT_COMPARED)]
+        self._looked.append(_look_at_all(captured, self._sample, self._expected, first))
         self._ring.release(len(captured))
-
-    def look(self, first: int, least: int) -> None:
-        """Examines arrived frames if there are at least `least`; call it now and then while a trial's traffic flows.
-
-        `first` is as for `examine`. The sample does not change while this is used.
-        """
-        if self._ring.has(least):
-            captured = self._ring.captured()
-            self._looked.append(_look_at_all(captured, self._sample, self._expected, first))
-            self._ring.release(len(captured))
+        if kept + len(captured) > _FULL * self._ring.slots:
+            self._choose(self._sample.tag, 2 * self._sample.one_in)
+            seen = _joined(self._looked)
+            chosen = seen.is_chosen & self._sample.chooses(seen.numbers)
+            kept_rows = chosen | np.isin(seen.faults, list(_OF_ALL.values()))
+            self._looked = [_Seen(seen.numbers[kept_rows], seen.faults[kept_rows], chosen[kept_rows], seen.changes)]
 
     def examine(self, first: int, sent: int) -> Message:
         """Counts of faults in the sample; call it when the frames have had their time to come back.
@@ -119,10 +112,7 @@ class Examiner:
         `first` is the number of the frame with sequence number 0, in the order of all frames.
         """
         overlooked = self._ring.overlooked()
-        parts = [part for part in (self._kept, self._ring.captured()) if part is not None]
-        looked = [_look_at_all(part, self._sample, self._expected, first) for part in parts]
-        # The kept frames came first.
-        seen = _joined([*looked[:-1], *self._looked, looked[-1]])
+        seen = _joined([*self._looked, _look_at_all(self._ring.captured(), self._sample, self._expected, first)])
         # No frame with such a number was sent.
         seen.faults[np.isin(seen.faults, (INTACT, READDRESSED)) & (seen.numbers >= sent)] = CORRUPTED
         in_order = seen.numbers[seen.faults == INTACT]
@@ -163,7 +153,6 @@ class Examiner:
     def _forget(self) -> None:
         self._ring.overlooked()
         self._ring.release(self._ring.filled())
-        self._kept = None
         self._looked = []
 
 
@@ -263,14 +252,14 @@ def _joined(parts: Sequence[_Seen]) -> _Seen:
     return _Seen(np.concatenate(numbers), np.concatenate(faults), np.concatenate(is_chosen), first_changes)
 
 
-def _look_at_all(captured: CapturedFrames, sample: Sample, expected: _ExpectedFrames, first: int | None) -> _Seen:
-    """Compares frames in portions that fit into a processor's cache; without `first`, contents are not compared."""
+def _look_at_all(captured: CapturedFrames, sample: Sample, expected: _ExpectedFrames, first: int) -> _Seen:
+    """Compares frames in portions that fit into a processor's cache."""
     count = max(1, _CACHED_BYTES // expected.end)
     starts = range(0, max(1, len(captured)), count)
     return _joined([_look(captured[start : start + count], sample, expected, first) for start in starts])
 
 
-def _look(captured: CapturedFrames, sample: Sample, expected: _ExpectedFrames, first: int | None) -> _Seen:
+def _look(captured: CapturedFrames, sample: Sample, expected: _ExpectedFrames, first: int) -> _Seen:
     # A frame that was sent without a VLAN, and comes back with one, is too long.
     has_vlan = expected.place.behind_vlan
     lengths = captured.lengths - expected.growth
@@ -292,9 +281,6 @@ def _look(captured: CapturedFrames, sample: Sample, expected: _ExpectedFrames, f
     faults[ours & ~has_length] = WRONG_LENGTH
     is_chosen = ours & sample.chooses(numbers) & (lengths >= offset + TAG_BYTES)
     is_chosen &= expected.place.is_numbered
-    if first is None:
-        return _Seen(numbers, faults, is_chosen, ())
-
     rows = np.flatnonzero(is_chosen & (faults == NOT_COMPARED))
     faults[rows] = INTACT
     wanted, sizes = expected.frames(sample.tag, numbers[rows], first)

@@ -50,7 +50,8 @@ class AfPacketGenerator(FlowGenerator[SendingEnd, ReceivingEnd]):
         self._reports: dict[Sender, SenderReport] = {}
         self._sent: dict[str, Sent] = {}
         self._left_elsewhere: dict[str, Stamps] = {}
-        self._conversation: Conversation | None = None
+        # At most one: the connections that are opened.
+        self._conversations: list[Conversation] = []
 
         with ExitStack() as undo:
             undo.callback(self.close)
@@ -98,20 +99,20 @@ class AfPacketGenerator(FlowGenerator[SendingEnd, ReceivingEnd]):
     def _ended_after(self, plan: Plan, lookout: Lookout | None) -> float | None:
         self._sent = {end.name: end.sent(self._reports) for end in self._sending}
         if self._configuration.has_other_end:
-            theirs = self._meeting.tell("sent", {end.name: self._departures(end) for end in self._sending})
-            self._sent.update((name, read_record(Sent, left["sent"])) for name, left in theirs.items())
-            stamps = {name: left["stamps"] for name, left in theirs.items()}
-            self._left_elsewhere = {name: stamps_of(one) for name, one in stamps.items() if one is not None}
+            own = {}
+            for end in self._sending:
+                stamps = None if end.stamps is None else end.stamps.read().as_message()
+                own[end.name] = {"sent": asdict(self._sent[end.name]), "stamps": stamps}
+            self._left_elsewhere = {}
+            for name, left in self._meeting.tell("sent", own).items():
+                self._sent[name] = read_record(Sent, left["sent"])
+                if left["stamps"] is not None:
+                    self._left_elsewhere[name] = stamps_of(left["stamps"])
             self._stopped = time.monotonic()
         elapsed = max(sent.elapsed for sent in self._sent.values())
         # All due frames may have been sent before the senders noticed the end.
         ended = lookout is not None and plan.ends and plan.above is not None and elapsed < plan.duration
         return elapsed if ended else None
-
-    def _departures(self, end: SendingEnd) -> Message:
-        """What left this node, with the times of latency frames, for the other end."""
-        stamps = None if end.stamps is None else end.stamps.read().as_message()
-        return {"sent": asdict(self._sent[end.name]), "stamps": stamps}
 
     def _observed(self, plan: Plan, counters: list[Message]) -> Answer:
         if not plan.latency:
@@ -131,21 +132,16 @@ class AfPacketGenerator(FlowGenerator[SendingEnd, ReceivingEnd]):
         """Opens connections in the only direction, and answers over each connection that arrives."""
         check_openable(self._configuration, exchange)
         (direction,) = self._configuration.directions
-        if direction.arriving_frames is not None:
-            raise unsupported(
-                "Connections can only be opened through devices that do not change tags, labels, "
-                "tunnels or marks. Use a traffic profile whose frames come back with the same "
-                "headers."
-            )
         self._need_both_ends("Opening connections")
         try:
-            if self._conversation is None:
+            if not self._conversations:
                 sending = self._sending[0]
                 ports = (sending.source, self._receiving[0].sink)
                 do = (self._open_first, self._transmit, self._tags.next)
-                self._conversation = Conversation(ports, direction.frames, sending.setup, *do)
-                sending.opener = self._conversation.opener
-            return connect(direction, self._conversation, plan, exchange, control)
+                conversation = Conversation(ports, direction.frames, sending.setup, *do)
+                sending.opener = conversation.opener
+                self._conversations.append(conversation)
+            return connect(direction, self._conversations[0], plan, exchange, control)
         except (OSError, MemoryError) as error:
             raise _socket_error(error) from error
 
@@ -162,19 +158,17 @@ class AfPacketGenerator(FlowGenerator[SendingEnd, ReceivingEnd]):
 
     def close(self) -> None:
         """See `Generator.close`."""
-        ends: list[SendingEnd | ReceivingEnd | Conversation] = [*self._sending, *self._receiving]
-        if self._conversation is not None:
-            ends.append(self._conversation)
+        ends: list[SendingEnd | ReceivingEnd | Conversation] = [*self._sending, *self._receiving, *self._conversations]
         for end in ends:
             end.close()
         self._sending = []
         self._receiving = []
-        self._conversation = None
+        self._conversations = []
 
     def _late(self) -> dict[str, list[int]]:
         late = super()._late()
-        if self._conversation is not None:
-            late[self._configuration.directions[0].name][0] += self._conversation.late()
+        for conversation in self._conversations:
+            late[self._configuration.directions[0].name][0] += conversation.late()
         return late
 
     def _begin(self, plan: Plan) -> None:
@@ -207,15 +201,15 @@ class AfPacketGenerator(FlowGenerator[SendingEnd, ReceivingEnd]):
         try:
             # Broadcast frames have the same tags except for the highest bit.
             family = ~(DIRECTIONS | FAR) & _TAG_MASK
-            tags = {family: [tag, ramp_tag, tag_before, *self._earlier_tags]}
+            tags = {family: [tag, ramp_tag, tag_before, *self._earlier_tags], ~NUMBERS & _TAG_MASK: self._probe_tags}
             self._earlier_tags = [tag, ramp_tag, *self._earlier_tags][: 2 * MOST_EARLIER]
-            tags[~NUMBERS & _TAG_MASK] = self._probe_tags
-            if self._conversation is not None:
-                self._conversation.end()
+            for conversation in self._conversations:
+                conversation.end()
             for receiving in self._receiving:
                 receiving.watch(own[receiving.name], tags)
-            if self._conversation is not None and plan.exchange is not None:
-                self._conversation.begin(tag, plan.connections, plan.exchange)
+            for conversation in self._conversations:
+                if plan.exchange is not None:
+                    conversation.begin(tag, plan.connections, plan.exchange)
             orders: dict[Sender, SendOrder] = {}
             for sending in self._sending:
                 orders.update(sending.orders(own[sending.name], plan))
@@ -266,8 +260,8 @@ class AfPacketGenerator(FlowGenerator[SendingEnd, ReceivingEnd]):
         firsts = {end.name: end.first() for end in self._sending}
         for end in self._receiving:
             end.note_arrivals(firsts.get(end.name, -1), least)
-        if self._conversation is not None:
-            self._conversation.note()
+        for conversation in self._conversations:
+            conversation.note()
 
     def _counters(self, ended_after: float | None) -> list[Message]:
         received = [end.count() for end in self._receiving]

@@ -141,10 +141,6 @@ class CapturedFrames:
         words = self._slots.view(np.uint32)
         return words[:, 4].astype(np.int64) * 1_000_000_000 + words[:, 5]
 
-    def followed_by(self, others: CapturedFrames) -> CapturedFrames:
-        """A copy of these frames, followed by others."""
-        return CapturedFrames(np.concatenate((self._slots, others._slots)))
-
     def __getitem__(self, those: slice | NDArray[np.bool_]) -> CapturedFrames:
         return CapturedFrames(self._slots[those])
 

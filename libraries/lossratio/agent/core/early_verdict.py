@@ -73,7 +73,6 @@ class Lookout:
 
     Attributes:
         rates: Frames per second of each direction.
-        in_flight: Seconds of traffic that may be in flight, and do not count as lost yet.
         whole: Frames that the whole trial requires in each direction.
         most_missing: The maximum number of frames of each direction that were in flight or lost at one of the checks.
         certain_after: Seconds of traffic until the verdict was certain; None: it is not certain.
@@ -81,7 +80,6 @@ class Lookout:
 
     def __init__(self, plan: Plan, rates: Mapping[str, float], note: Callable[[int, int], None]) -> None:
         self._plan = plan
-        self.in_flight = plan.in_flight
         self._note = note
         self.rates = rates
         self.whole = {name: frames_within(plan.duration, rate) for name, rate in rates.items()}
@@ -115,7 +113,7 @@ class Lookout:
         for name, back in received.items():
             left = sent[name]
             of_generator = left.kept + back.dropped
-            in_flight = self.in_flight * self.rates[name]
+            in_flight = self._plan.in_flight * self.rates[name]
             lost += max(0.0, left.sent - back.received - of_generator - in_flight)
         return lost > above * sum(self.whole.values())
 

@@ -12,7 +12,7 @@ import struct
 from dataclasses import dataclass
 from functools import partial
 from ipaddress import ip_address, ip_network
-from typing import Iterator
+from typing import Iterator, Mapping
 
 from lossratio.bpf import Network, ask_netlink, netlink_attributes
 
@@ -20,15 +20,18 @@ _RTM_GETLINK = 18
 _RTM_GETADDR = 22
 _RTM_GETROUTE = 26
 _IFF_UP, _IFF_LOWER_UP = 0x1, 0x10000
-_IFLA_ADDRESS = 1
-_IFLA_IFNAME = 3
-_IFLA_MTU = 4
-_IFLA_LINK = 5
-_IFLA_MASTER = 10
-_IFLA_LINKINFO = 18
-_IFLA_STATS64 = 23
-_IFLA_CARRIER_CHANGES = 35
-_IFLA_LINK_NETNSID = 37
+# Table: the attributes of a link that are read (IFLA).
+_OF_LINK: Mapping[str, int] = {
+    "address": 1,
+    "name": 3,
+    "mtu": 4,
+    "link": 5,
+    "master": 10,
+    "info": 18,
+    "stats64": 23,
+    "carrier changes": 35,
+    "link's namespace": 37,
+}
 _IFLA_INFO_KIND = 1
 _IFA_ADDRESS, _IFA_LOCAL = 1, 2
 _RTA_DST = 1
@@ -128,32 +131,32 @@ def address_links(address: str) -> set[int]:
 
 def _link(body: bytes) -> Link:
     _, _, index, flags, _ = struct.unpack_from("=BxHiII", body)
-    attributes = netlink_attributes(body[16:])
-    kind = netlink_attributes(attributes.get(_IFLA_LINKINFO, b"")).get(_IFLA_INFO_KIND, b"").rstrip(b"\0").decode()
-    # A veth's IFLA_LINK is its other end, not an interface that it is based on.
-    stacked = kind != "veth" and _IFLA_LINK_NETNSID not in attributes
-    lower = _number(attributes, _IFLA_LINK) if stacked else None
-    stats = struct.unpack_from("=16Q", attributes[_IFLA_STATS64])
+    numbered = netlink_attributes(body[16:])
+    attributes = {name: numbered[number] for name, number in _OF_LINK.items() if number in numbered}
+    kind = netlink_attributes(attributes.get("info", b"")).get(_IFLA_INFO_KIND, b"").rstrip(b"\0").decode()
+    # A veth's link is its other end, not an interface that it is based on.
+    stacked = kind != "veth" and "link's namespace" not in attributes
+    lower = _number(attributes.get("link")) if stacked else None
+    stats = struct.unpack_from("=16Q", attributes["stats64"])
 
     # Record: a link as the kernel shows it.
     return Link(
         index=index,
-        name=attributes[_IFLA_IFNAME].rstrip(b"\0").decode(),
-        mac=attributes.get(_IFLA_ADDRESS, b""),
-        mtu=_number(attributes, _IFLA_MTU) or 0,
+        name=attributes["name"].rstrip(b"\0").decode(),
+        mac=attributes.get("address", b""),
+        mtu=_number(attributes.get("mtu")) or 0,
         kind=kind,
         is_up=bool(flags & _IFF_UP and flags & _IFF_LOWER_UP),
-        master=_number(attributes, _IFLA_MASTER),
+        master=_number(attributes.get("master")),
         lower=None if lower == index else lower,
-        carrier_changes=_number(attributes, _IFLA_CARRIER_CHANGES) or 0,
+        carrier_changes=_number(attributes.get("carrier changes")) or 0,
         receive_drops=stats[_RX_FIFO_ERRORS] + stats[_RX_MISSED_ERRORS],
         transmit_drops=stats[_TX_DROPPED],
         transmitted=stats[_TX_PACKETS],
     )
 
 
-def _number(attributes: dict[int, bytes], kind: int) -> int | None:
-    value = attributes.get(kind)
+def _number(value: bytes | None) -> int | None:
     if not value:
         return None
     (number,) = struct.unpack("=I", value)

@@ -21,6 +21,28 @@ class Hello:
 
 
 @dataclass(frozen=True)
+class AgentFacts:
+    """The answer to `Hello`: facts about the agent and its node."""
+
+    protocol: int
+    """Version of the protocol that it speaks."""
+    python: str
+    """Version of its Python."""
+    numpy: str | None
+    """Version of its numpy; None if it has none."""
+    kernel: str
+    """Name and version of the node's operating system kernel."""
+    machine: str
+    """Kind of processor, e.g. ``x86_64``."""
+    cpu: str
+    """The processor's model."""
+    cpus: int
+    """How many processors the agent may use."""
+    interfaces: Mapping[str, str]
+    """MAC addresses of the node's network interfaces, by name."""
+
+
+@dataclass(frozen=True)
 class Configure:
     """Makes a generator."""
 

@@ -12,7 +12,6 @@ from typing import Any
 
 from lossratio.bpf import Array
 
-from ..core.frames_spec import FramesSpec
 from ..core.headers import IPV4
 from ..core.passes import OTHER_PORT
 from ..core.protocol import unsupported
@@ -161,7 +160,10 @@ class ArriveProgram:
 
     def __init__(self, memory: ExchangeMemory, plan: FramePlan, *, is_forward: bool) -> None:
         start, end = plan.spec.addresses[0]
-        seen = plan if is_forward else FramePlan(answers_to(plan.spec), plan.destination_mac, plan.source_mac)
+        seen = plan
+        if not is_forward:
+            answers = plan.spec.swapped((start, IPV4_BYTES), (end, PORT_BYTES))
+            seen = FramePlan(answers, plan.destination_mac, plan.source_mac)
         (frames,), contents = constants_of([seen])
         ends = bytes.fromhex(seen.spec.header)[start : end + 2 * PORT_BYTES]
         masks = bytearray(b"\xff" * len(ends))
@@ -190,9 +192,3 @@ class ArriveProgram:
         """Frees the program and the memory."""
         self.program.close()
         self._contents.close()
-
-
-def answers_to(frames: FramesSpec) -> FramesSpec:
-    """Frames with swapped addresses and ports."""
-    start, end = frames.addresses[0]
-    return frames.swapped((start, IPV4_BYTES), (end, PORT_BYTES))

@@ -50,9 +50,10 @@ class Departures:
     def by_stream(self, streams: int) -> list[int]:
         """How many frames of each of this many streams were sent."""
         steps = len(self.parts) // streams
-        return [
-            sum(part.sent for part in self.parts[first : first + steps]) for first in range(0, len(self.parts), steps)
-        ]
+        sent = [0] * streams
+        for number, part in enumerate(self.parts):
+            sent[number // steps] += part.sent
+        return sent
 
 
 class SendingEnd:
