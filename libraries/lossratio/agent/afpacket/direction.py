@@ -219,6 +219,7 @@ class ReceivingEnd(own_generator.ReceivingEnd):
         self._stack.watch(order.tag)
         let_foreign_through(self._foreign.socket, self._direction.arriving_tag, tags)
         self._foreign.begin()
+
         plan = order.plan
         place = self._direction.arriving_tag
         self._is_examined = plan.exchange is None

@@ -109,6 +109,7 @@ class AfPacketGenerator(FlowGenerator[SendingEnd, ReceivingEnd]):
                 if left["stamps"] is not None:
                     self._left_elsewhere[name] = stamps_of(left["stamps"])
             self._stopped = time.monotonic()
+
         elapsed = max(sent.elapsed for sent in self._sent.values())
         # All due frames may have been sent before the senders noticed the end.
         ended = lookout is not None and plan.ends and plan.above is not None and elapsed < plan.duration
