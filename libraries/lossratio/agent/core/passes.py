@@ -68,12 +68,13 @@ def check_openable(configuration: Configuration, exchange: Exchange) -> None:
             "Connections can only be opened in one direction, on one link, but this traffic has "
             f"{len(configuration.directions)} directions. Measure one link, with bidirectional=False."
         )
-        if configuration.directions[0].arriving_frames is not None:
-            raise unsupported(
-                "Connections can only be opened through devices that do not change tags, labels, "
-                "tunnels or marks. Use a traffic profile whose frames come back with the same "
-                "headers."
-            )
+
+    if configuration.directions[0].arriving_frames is not None:
+        raise unsupported(
+            "Connections can only be opened through devices that do not change tags, labels, "
+            "tunnels or marks. Use a traffic profile whose frames come back with the same "
+            "headers."
+        )
     if exchange.established:
         raise unsupported(
             "This generator uses connections in one direction at a time, but their throughput needs "
