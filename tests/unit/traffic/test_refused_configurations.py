@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from types import SimpleNamespace
 from typing import ClassVar
 
@@ -12,6 +12,8 @@ from lossratio import traffic
 from lossratio.agent import server
 from lossratio.agent.afpacket import generator
 from lossratio.agent.core import own_generator
+from lossratio.agent.core.passes import check_openable
+from lossratio.agent.core.plan import Exchange
 from lossratio.agent.core.protocol import AgentError, Channel
 
 
@@ -61,6 +63,14 @@ def test_if_an_end_is_refused_all_others_are_closed(monkeypatch, opened, refused
     with pytest.raises(AgentError, match="Too many flows"):
         generator.AfPacketGenerator(configuration())
     assert [one.is_closed for one in opened] == [True] * made
+
+
+def test_connections_need_frames_that_come_back_with_the_same_headers():
+    made = configuration()
+    sent = made.directions[0]
+    changed = replace(made, directions=(replace(sent, arriving_frames=sent.frames),))
+    with pytest.raises(AgentError, match="do not change tags"):
+        check_openable(changed, Exchange(1.0, 0, None, established=False, is_complete=True, answers="opened"))
 
 
 def test_nobody_answers_for_the_addresses_of_a_refused_configuration(monkeypatch, opened):
