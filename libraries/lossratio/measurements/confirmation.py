@@ -6,9 +6,9 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-import numpy as np
 from pydantic import Field
 
+from lossratio import plrsearch
 from lossratio.errors import SearchError
 from lossratio.measurements import (
     NOT_IN_FILES,
@@ -21,7 +21,7 @@ from lossratio.measurements import (
 )
 from lossratio.measurements.soak import TARGET_LOSS_RATIO, batch_seen, timed
 from lossratio.measurements.trusted_trials import OnTrustedTrials
-from lossratio.plrsearch import CountedStatement, LossBounds, Verdict, why_set_aside
+from lossratio.plrsearch import CountedStatement, Verdict
 from lossratio.quantities import Duration, FrameRate, Share
 from lossratio.results import (
     USUAL,
@@ -239,7 +239,7 @@ def lost_at_a_time(batch: float) -> str:
 
 def bounds_of(
     trials: Sequence[TrialResult], looks: int = 1, batch: float = 1.0, *, counts_late: bool = True
-) -> LossBounds:
+) -> plrsearch.LossBounds:
     """The loss ratio of the trials that are evidence, all at one load.
 
     Once enough trials have lost frames, the scatter of their counts shows how many are lost at once.
@@ -250,7 +250,7 @@ def bounds_of(
         batch: How many frames are lost at once, until the trials show it.
         counts_late: Whether late frames count as lost, as in every trial.
     """
-    known = [trial.output for trial in trials if why_set_aside(trial) is None]
+    known = [trial.output for trial in trials if plrsearch.why_set_aside(trial) is None]
     missing = [missing_frames(output) or MissingFrames() for output in known]
     # Frames that came back but were dropped by the generator count as forwarded.
     if counts_late:
@@ -260,10 +260,12 @@ def bounds_of(
     counts = [
         (float(output.sent_frames or 0), lost) for output, lost in zip(known, lost_in, strict=True)
     ]
+    import numpy as np
+
     sent, lost = np.array(counts).reshape(-1, 2).T
     if np.count_nonzero(lost) >= _SHOW_BATCH:
         batch = 1.0
-    return LossBounds.of(sent, lost, looks, batch, known=batch > 1.0)
+    return plrsearch.LossBounds.of(sent, lost, looks, batch, known=batch > 1.0)
 
 
 def confirmed(
@@ -295,7 +297,7 @@ def _reason(statement: CountedStatement, trials: Sequence[TrialResult], batch: f
     if statement.verdict is Verdict.VERIFIED:
         return None
     reason = f"{statement}{_larger_bursts(statement, batch)}"
-    known = (trial.output for trial in trials if why_set_aside(trial) is None)
+    known = (trial.output for trial in trials if plrsearch.why_set_aside(trial) is None)
     late = sum((missing_frames(output) or MissingFrames()).late for output in known)
     if not late or statement.verdict is Verdict.CONTRADICTED:
         return reason

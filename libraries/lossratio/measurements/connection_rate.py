@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 from pydantic import BeforeValidator
 
+from lossratio import mlrsearch
 from lossratio.errors import SearchError
 from lossratio.measurements import NOT_IN_FILES, Suite, connections
 from lossratio.measurements.connection_tables import OfConnectionRates
@@ -24,7 +25,7 @@ from lossratio.measurements.throughput import (
 from lossratio.measurements.throughput.lines import search_lines
 from lossratio.measurements.throughput.sentence import sentences
 from lossratio.measurements.throughput.view import ThroughputView
-from lossratio.mlrsearch import MLRsearch, SearchGoal
+from lossratio.mlrsearch import SearchGoal
 from lossratio.results import Finding, number_of, numbers, value_line
 from lossratio.trials import Exchange
 from lossratio.units import FRAMES_PER_SECOND, Unit
@@ -125,7 +126,7 @@ class ConnectionRate(OfConnectionRates, GoalSearch[ConnectionRateRequest, Connec
             require_lower_bounds(result)
 
     def inputs(
-        self, request: ConnectionRateRequest, loads: LoadRange, controller: MLRsearch
+        self, request: ConnectionRateRequest, loads: LoadRange, controller: mlrsearch.MLRsearch
     ) -> Mapping[str, Any]:
         """The goals, loads and settings, with the unit of the loads."""
         return {

@@ -10,7 +10,6 @@ from dataclasses import replace
 from math import ceil, floor, lcm
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
-import numpy as np
 from pydantic import Field
 
 from lossratio.errors import DutError, SearchError, TrafficError
@@ -300,6 +299,8 @@ def lines_of_losses(result: TestResult) -> Iterator[str]:
 
 def percentiles(values: Iterable[float]) -> tuple[float, float, float]:
     """1st percentile, median and 99th percentile, interpolated between neighbouring values."""
+    import numpy as np
+
     low, middle, high = (float(value) for value in np.percentile([*values], (1.0, 50.0, 99.0)))
     return low, middle, high
 

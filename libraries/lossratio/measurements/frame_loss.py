@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple
 
 from pydantic import Field
 
-from lossratio.drawing import BOTTOM, LEFT, TOP, Axis, Curve, Mark, Plot, right_end, series_colour
+from lossratio import drawing
 from lossratio.measurements import FoundResult, PlannedKind, PlannedTrials, Request, measure
 from lossratio.mlrsearch import Forecast
 from lossratio.quantities import Duration, Share
@@ -286,15 +286,20 @@ def draw_losses(
         about: What the picture shows.
     """
     most = max((len(result.trials) for result in results.values()), default=0)
-    right = right_end(LEFT, most, _POINT)
-    plot = Plot(Axis(0.0, 100.0, LEFT, right), Axis(0.0, 100.0 * highest, BOTTOM, TOP))
+    right = drawing.right_end(drawing.LEFT, most, _POINT)
+    plot = drawing.Plot(
+        drawing.Axis(0.0, 100.0, drawing.LEFT, right),
+        drawing.Axis(0.0, 100.0 * highest, drawing.BOTTOM, drawing.TOP),
+    )
     plot.frame(plot.x.ticks(10), plot.y.ticks(10), "{:.4g}".format, "{:.4g}".format)
-    curves: list[Curve] = []
+    curves: list[drawing.Curve] = []
     for name, result in results.items():
         points = list(_points(result, what))
         number = len(curves)
-        plot.marks(Mark("measured", "measured", "circle", series_colour(number)), points)
-        curves.append(Curve(name, [(x, y) for x, y, _ in points], number, number))
+        plot.marks(
+            drawing.Mark("measured", "measured", "circle", drawing.series_colour(number)), points
+        )
+        curves.append(drawing.Curve(name, [(x, y) for x, y, _ in points], number, number))
     if not any(curve.points for curve in curves):
         return ""
     return plot.finished((f"load, % of the {what}", "frame loss rate, %"), about, curves)

@@ -6,8 +6,8 @@ from collections import deque
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from lossratio import plrsearch
 from lossratio.errors import TesterError
-from lossratio.plrsearch import sent_too_few, why_set_aside
 from lossratio.trials import TrialResult
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ class OnTrustedTrials:
 
     def why_set_aside(self, trial: TrialResult) -> str | None:
         """Why a trial is no evidence about the SUT; None: it is evidence."""
-        return why_set_aside(trial)
+        return plrsearch.why_set_aside(trial)
 
     def watch(self, request: Any, loads: LoadRange) -> Callable[[TrialResult], None]:
         """Ends a measurement whose trials show the generator rather than the SUT.
@@ -45,7 +45,7 @@ class OnTrustedTrials:
 
         def check(trial: TrialResult) -> None:
             reason = self.why_set_aside(trial)
-            unsent.append(reason if sent_too_few(trial) else None)
+            unsent.append(reason if plrsearch.sent_too_few(trial) else None)
             if reason is None:
                 in_a_row.clear()
             else:

@@ -6,15 +6,20 @@ only sometimes lossy, and because expected bounds move. How much more was measur
 figures are below.
 """
 
+from __future__ import annotations
+
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
+from typing import TYPE_CHECKING
 
 from lossratio.mlrsearch.bursts import bounds_of_bursts, trials_foreseen, trials_left
 from lossratio.mlrsearch.classification import Bound
-from lossratio.mlrsearch.rules import GoalView
 from lossratio.trials import TrialResult
+
+if TYPE_CHECKING:
+    from lossratio.mlrsearch.rules import GoalView
 
 # Table: three figures for each kind of search.
 BANDS: Mapping[tuple[bool, bool, bool], tuple[float, float, float]] = MappingProxyType(

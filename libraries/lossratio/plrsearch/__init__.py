@@ -17,32 +17,7 @@ about trials that something else chose. Both give a `CountedLoad`:
 `why_set_aside` says why a trial whose generator did not offer the load is no evidence.
 """
 
-from lossratio.plrsearch.bounds import LossBounds as LossBounds
-from lossratio.plrsearch.by_counts import (
-    TIME_FOR_RARE as TIME_FOR_RARE,
-    TIMEOUT as TIMEOUT,
-    SearchByCounts as SearchByCounts,
-)
-from lossratio.plrsearch.counted_load import (
-    CountedLoad as CountedLoad,
-    LimitReached as LimitReached,
-)
-from lossratio.plrsearch.counting import FINE as FINE
-from lossratio.plrsearch.counts import sent_too_few as sent_too_few, why_set_aside as why_set_aside
-from lossratio.plrsearch.csit import CsitSearch as CsitSearch, csit_estimates as csit_estimates
-from lossratio.plrsearch.csit_estimate import CsitEstimate as CsitEstimate
-from lossratio.plrsearch.given_trials import load_by_counts as load_by_counts
-from lossratio.plrsearch.options import (
-    LikelihoodName as LikelihoodName,
-    SelectionName as SelectionName,
-    StopReason as StopReason,
-)
-from lossratio.plrsearch.poisson import (
-    FunctionEstimate as FunctionEstimate,
-    PoissonEstimate as PoissonEstimate,
-)
-from lossratio.plrsearch.statement import (
-    CountedStatement as CountedStatement,
-    Verdict as Verdict,
-    target_in_words as target_in_words,
-)
+import lazy_loader
+
+# Imported when somebody asks for a name: a run needs a part of the room only.
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

@@ -19,18 +19,13 @@ from lossratio.plrsearch.counting import NEAR, Evidence
 from lossratio.plrsearch.counts import Row, count, why_set_aside
 from lossratio.plrsearch.held_load import HeldLoad
 from lossratio.plrsearch.losses import batch, changed, crossing
-from lossratio.plrsearch.options import CriticalLoadQuestion, LikelihoodName, StopReason
+from lossratio.plrsearch.options import TIMEOUT, CriticalLoadQuestion, LikelihoodName, StopReason
 from lossratio.plrsearch.poisson import poisson_estimate
 from lossratio.plrsearch.statement import LEAST_TRIALS
 from lossratio.trials import TrialInput, TrialResult, sendable
 
 _DURATION = 2.0
 """Seconds of a trial, if the user does not say."""
-TIMEOUT = 1800.0
-"""Seconds of a soak test, as in FD.io CSIT."""
-TIME_FOR_RARE = 7.5
-"""Seconds of a search per second between the losses that it has to see: about half of its time is at the stated load,
-and 3.7 of them have to be expected there, so that one is seen with a probability of 97.5 %."""
 _LONG = 20.0
 """Seconds of a long trial. If the usual trials are as long, there are no others."""
 _LONG_SHARE = 1.0 / 12.0

@@ -6,13 +6,16 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from enum import Enum
+from typing import TYPE_CHECKING
 
-from lossratio.plrsearch.csit_estimate import CsitEstimate
-from lossratio.plrsearch.losses import FixedPause, SeenBucketRate
-from lossratio.plrsearch.options import StopReason
-from lossratio.plrsearch.poisson import PoissonEstimate
 from lossratio.plrsearch.statement import CountedStatement, Verdict
 from lossratio.units import counted, format_about, format_frame_rate, format_ratio
+
+if TYPE_CHECKING:
+    from lossratio.plrsearch.csit_estimate import CsitEstimate
+    from lossratio.plrsearch.losses import FixedPause, SeenBucketRate
+    from lossratio.plrsearch.options import StopReason
+    from lossratio.plrsearch.poisson import PoissonEstimate
 
 
 class LimitReached(str, Enum):

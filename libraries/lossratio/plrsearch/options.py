@@ -1,12 +1,17 @@
 """What a search for the critical load is asked, its options by name, and reasons to stop."""
 
+import math
 from dataclasses import dataclass
 from enum import Enum
 
-import numpy as np
-
 from lossratio.checked_arguments import checked
 from lossratio.errors import SearchError
+
+TIMEOUT = 1800.0
+"""Seconds of a soak test, as in FD.io CSIT."""
+TIME_FOR_RARE = 7.5
+"""Seconds of a search per second between the losses that it has to see: about half of its time is at the stated load,
+and 3.7 of them have to be expected there, so that one is seen with a probability of 97.5 %."""
 
 
 @checked(SearchError)
@@ -30,7 +35,7 @@ class CriticalLoadQuestion:
             raise SearchError(
                 f"The target loss ratio must be between 0 and 1, exclusive, not {self.target_loss_ratio!r}."
             )
-        if not (0.0 < self.min_load < self.max_load < np.inf):
+        if not (0.0 < self.min_load < self.max_load < math.inf):
             raise SearchError(
                 f"The minimum load must be above 0 and below the maximum load, and both must be finite, not "
                 f"{self.min_load!r} and {self.max_load!r}."

@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 from enum import Enum
+from typing import TYPE_CHECKING
 
-from lossratio.plrsearch.bounds import TAIL, LossBounds
 from lossratio.trials import Frames, Observed, Seconds
 from lossratio.units import (
     format_about,
@@ -17,6 +17,9 @@ from lossratio.units import (
     format_target,
     range_in_words,
 )
+
+if TYPE_CHECKING:
+    from lossratio.plrsearch.bounds import LossBounds
 
 LEAST_TRIALS = 10
 """Minimum number of trials that verify a load. Bursts that occur in one trial out of three may be missing in fewer
@@ -93,6 +96,8 @@ class CountedStatement(Observed):
             loads: Lowest and highest load of the trials, in frames per second.
             bounds: Their loss ratio.
         """
+        from lossratio.plrsearch.bounds import TAIL
+
         unseen = 1.0 / (1.0 - TAIL ** (1.0 / bounds.trials)) if bounds.trials else None
         missing_trials, missing = 0, None
         if verdict is Verdict.EXTRAPOLATED:

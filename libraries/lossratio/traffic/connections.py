@@ -1,17 +1,25 @@
 """The connections that traffic makes: a frame and its answer, which goes back, belong to the same connection."""
 
-import numpy as np
-from numpy.typing import NDArray
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, TypeAlias
 
 from lossratio.agent import PORT_BYTES, Configuration, FramesSpec
 from lossratio.errors import TrafficError
 
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    Bytes: TypeAlias = NDArray[np.uint8]
+
 _MAC = bytes(6)
-Bytes = NDArray[np.uint8]
 
 
 def connections_of(configuration: Configuration) -> tuple[int, int]:
     """The number of connections that all directions' flows make, and the maximum to one address and port."""
+    import numpy as np
+
     ends = [_ends(direction.frames) for direction in configuration.directions]
     # The lower end comes first, so that both directions of a connection look the same.
     ways = [
@@ -24,7 +32,7 @@ def connections_of(configuration: Configuration) -> tuple[int, int]:
 
 def _texts(rows: Bytes) -> NDArray[np.bytes_]:
     """Rows of bytes as a column of texts."""
-    texts: NDArray[np.bytes_] = np.ascontiguousarray(rows).view(f"S{rows.shape[1]}")
+    texts: NDArray[np.bytes_] = rows.copy().view(f"S{rows.shape[1]}")
     return texts
 
 
@@ -37,6 +45,8 @@ def _ends(frames: FramesSpec) -> tuple[Bytes, Bytes]:
         )
 
     # The generator's modules are only needed here.
+    import numpy as np
+
     from lossratio.agent.afpacket import FrameBuilder
 
     start, end = frames.addresses[0]

@@ -7,7 +7,6 @@ from functools import cached_property
 from itertools import accumulate
 from typing import Any, NamedTuple
 
-import numpy as np
 from hdrh.histogram import HdrHistogram
 
 from lossratio.errors import ReportError
@@ -119,6 +118,8 @@ class Histogram:
 
         The package's own iterators also visit the empty ones, which are nearly all.
         """
+        import numpy as np
+
         counts = np.ctypeslib.as_array(self._recorded.counts)
         intervals = []
         for index in np.flatnonzero(counts).tolist():

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from operator import mul
 from typing import Any
 
-from lossratio.drawing import BOTTOM, LEFT, RIGHT, TOP, Axis, Curve, Plot, html_fragment
+from lossratio import drawing
 from lossratio.measurements import CsitExportError
 from lossratio.measurements.latency.delays import delays_of
 from lossratio.measurements.latency.histogram import Histogram
@@ -120,29 +120,31 @@ class LatencyView(View[LatencyResult]):
 def latency_picture(latency: Sequence[LatencyAtLoad], test_name: str) -> Picture:
     """Latency over percentile, of all loads, with its table; the drawing is empty if there is nothing to draw."""
     filters: dict[str, Any] = {"microseconds": format_microseconds, "name_load": name_load}
-    table = html_fragment(__package__, "table.html.jinja", filters=filters, latency=latency)
+    table = drawing.html_fragment(__package__, "table.html.jinja", filters=filters, latency=latency)
     curves = []
     for index, at_load in enumerate(latency):
         for way, direction in enumerate(at_load.directions):
             points = _points(direction)
             if points:
                 name = f"{name_load(at_load)}, {direction.direction}"
-                curves.append(Curve(name, points, index, way))
+                curves.append(drawing.Curve(name, points, index, way))
 
     if not curves:
         return Picture("Latency", "", _ABOUT, table)
 
     heights = [height for curve in curves for _, height in curve.points]
-    x = Axis(
+    x = drawing.Axis(
         1.0,
         max(place for curve in curves for place, _ in curve.points),
-        LEFT,
-        RIGHT,
+        drawing.LEFT,
+        drawing.RIGHT,
         is_logarithmic=True,
     )
     low = max(min(heights), 1e-3) / _ROOM
     high = max(heights) * _ROOM
-    plot = Plot(x, Axis(low, high, BOTTOM, TOP, is_logarithmic=True))
+    plot = drawing.Plot(
+        x, drawing.Axis(low, high, drawing.BOTTOM, drawing.TOP, is_logarithmic=True)
+    )
     ticks = [
         place for place in (1.0, 2.0, *(10.0**power for power in range(1, 8))) if x.holds(place)
     ]

@@ -1,10 +1,11 @@
 """The critical load in the form of result files: loads with units, and the points of curves."""
 
+from __future__ import annotations
+
 import math
 from dataclasses import replace
 
-import numpy as np
-
+from lossratio import plrsearch
 from lossratio.measurements.soak.result import (
     CriticalLoad,
     CurvePoint,
@@ -13,7 +14,7 @@ from lossratio.measurements.soak.result import (
     SeenBucket,
     SeenPauses,
 )
-from lossratio.plrsearch import CountedLoad, CountedStatement, FunctionEstimate, PoissonEstimate
+from lossratio.plrsearch import CountedStatement
 from lossratio.results import Conditions
 
 _CURVE_POINTS = 161
@@ -21,7 +22,7 @@ _BELOW_TARGET = 0.01
 """Smallest loss ratio that curves show, as a share of the target loss ratio."""
 
 
-def describe_critical_load(found: CountedLoad, conditions: Conditions) -> CriticalLoad:
+def describe_critical_load(found: plrsearch.CountedLoad, conditions: Conditions) -> CriticalLoad:
     """What was found, in the form of result files."""
     rate = conditions.rate
     statement = timed(found.statement, conditions)
@@ -54,7 +55,7 @@ def describe_critical_load(found: CountedLoad, conditions: Conditions) -> Critic
     )
 
 
-def _bucket(found: CountedLoad, conditions: Conditions) -> SeenBucket | None:
+def _bucket(found: plrsearch.CountedLoad, conditions: Conditions) -> SeenBucket | None:
     if found.bucket is None:
         return None
     return SeenBucket(
@@ -62,14 +63,14 @@ def _bucket(found: CountedLoad, conditions: Conditions) -> SeenBucket | None:
     )
 
 
-def _pauses(found: CountedLoad) -> SeenPauses | None:
+def _pauses(found: plrsearch.CountedLoad) -> SeenPauses | None:
     pause = found.single_pause
     if pause is None:
         return None
     return SeenPauses(length_s=pause.length_s, ring_frames=pause.ring_frames)
 
 
-def _plrsearch(model: PoissonEstimate, conditions: Conditions) -> PlrsearchEstimate:
+def _plrsearch(model: plrsearch.PoissonEstimate, conditions: Conditions) -> PlrsearchEstimate:
     low, high = model.interval(0.95)
 
     # Record: the model's estimate, as it stands in a result.
@@ -83,7 +84,7 @@ def _plrsearch(model: PoissonEstimate, conditions: Conditions) -> PlrsearchEstim
     )
 
 
-def _fitted(function: FunctionEstimate, conditions: Conditions) -> FittedFunction:
+def _fitted(function: plrsearch.FunctionEstimate, conditions: Conditions) -> FittedFunction:
     return FittedFunction(
         name=function.function.name,
         mean=conditions.rate(function.mean),
@@ -94,8 +95,10 @@ def _fitted(function: FunctionEstimate, conditions: Conditions) -> FittedFunctio
     )
 
 
-def _curve(function: FunctionEstimate) -> tuple[CurvePoint, ...]:
+def _curve(function: plrsearch.FunctionEstimate) -> tuple[CurvePoint, ...]:
     """Points of the likeliest curve; they are denser around the critical load, where curves bend."""
+    import numpy as np
+
     question, centre = function.question, function.mean
     reach = np.geomspace(1e-5, 1.0, _CURVE_POINTS // 2)
     below = centre - (centre - question.min_load) * reach

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 from pydantic import Field
 
+from lossratio import plrsearch
 from lossratio.errors import SearchError
 from lossratio.measurements import (
     NOT_IN_FILES,
@@ -25,15 +26,7 @@ from lossratio.measurements import (
 from lossratio.measurements.soak.description import describe_critical_load
 from lossratio.measurements.soak.result import SoakResult, critical_load_contradictions
 from lossratio.measurements.trusted_trials import OnTrustedTrials
-from lossratio.plrsearch import (
-    TIME_FOR_RARE,
-    TIMEOUT,
-    CsitSearch,
-    LikelihoodName,
-    SearchByCounts,
-    SelectionName,
-    why_set_aside,
-)
+from lossratio.plrsearch import TIME_FOR_RARE, TIMEOUT, LikelihoodName, SelectionName
 from lossratio.quantities import Choice, Duration, FrameRate, Share
 from lossratio.results import MaxLoad, TestResult, kind_of
 from lossratio.trials import TrialResult
@@ -157,7 +150,7 @@ class SoakProgress:
         return f"{line}  (set aside: {self.set_aside})"
 
 
-_Search: TypeAlias = SearchByCounts | CsitSearch
+_Search: TypeAlias = "plrsearch.SearchByCounts | plrsearch.CsitSearch"
 
 
 class Soak(OnTrustedTrials, MeasuredKind[SoakRequest, _Search, SoakProgress, SoakResult]):
@@ -189,8 +182,8 @@ class Soak(OnTrustedTrials, MeasuredKind[SoakRequest, _Search, SoakProgress, Soa
         """The search by counts, or CSIT's."""
         limits = request.target_loss_ratio, loads.min_load, loads.max_load
         if request.selection is SelectionName.CSIT:
-            return CsitSearch(*limits, timeout=request.seconds)
-        return SearchByCounts(
+            return plrsearch.CsitSearch(*limits, timeout=request.seconds)
+        return plrsearch.SearchByCounts(
             *limits,
             timeout=request.seconds,
             precision=request.precision,
@@ -217,7 +210,9 @@ class Soak(OnTrustedTrials, MeasuredKind[SoakRequest, _Search, SoakProgress, Soa
         """The bracket so far, and the time that is left."""
         between = controller.passed_and_failed
         time_left = max(0.0, request.seconds - controller.elapsed)
-        return SoakProgress(controller.trials, trial, between, time_left, why_set_aside(trial))
+        return SoakProgress(
+            controller.trials, trial, between, time_left, plrsearch.why_set_aside(trial)
+        )
 
     def build(
         self,

@@ -51,7 +51,7 @@ def memory_of_search(result: GoalsResult) -> Iterator[str]:
         yield _memory(found)
 
 
-def _inconstancy(result: GoalsResult) -> mlrsearch.Inconstancy | None:
+def _inconstancy(result: GoalsResult) -> "mlrsearch.Inconstancy | None":
     """How the SUT changed during the search, or remembers a loss; None: neither was seen."""
     warm_ups = {number for number, trial in enumerate(result.trials) if not trial.is_evidence}
     return mlrsearch.inconstancy_in([trial.as_result() for trial in result.trials], warm_ups)
@@ -129,7 +129,7 @@ def stalls(result: GoalsResult) -> Iterator[str]:
         yield from stalls_that_decided(result.evidence, allowed)
 
 
-def _memory(found: mlrsearch.Inconstancy) -> str:
+def _memory(found: "mlrsearch.Inconstancy") -> str:
     """How trials after a loss differ from others, in words."""
     if found.after == 0.0:
         weak = "right after a loss"
@@ -149,12 +149,12 @@ def _memory(found: mlrsearch.Inconstancy) -> str:
     )
 
 
-def _warms_up(found: mlrsearch.Inconstancy, elapsed: float) -> bool:
+def _warms_up(found: "mlrsearch.Inconstancy", elapsed: float) -> bool:
     """Whether the SUT is slower only in the first half of a search, so that a warm-up would help."""
     return found.change is mlrsearch.Change.FASTER and found.after <= elapsed / 2.0
 
 
-def _trend(found: mlrsearch.Inconstancy, elapsed: float) -> str:
+def _trend(found: "mlrsearch.Inconstancy", elapsed: float) -> str:
     """How earlier and later trials differ, in words. `elapsed` is the time that the search took, in seconds."""
     less = f"forward up to {format_ratio(found.less)} less than {found.strong}"
     if found.change is mlrsearch.Change.SLOWER:

@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 
 from pydantic import ValidationError
 
-from lossratio import results
+from lossratio import mlrsearch, results
 from lossratio.errors import SearchError
 from lossratio.measurements.latency.result import latency_contradictions
 from lossratio.measurements.throughput.bounds import BoundsSoFar
@@ -24,15 +24,7 @@ from lossratio.measurements.throughput.result import (
     search_goal,
 )
 from lossratio.measurements.throughput.settings import ALGORITHM, EARLY_VERDICT, warm_ups_in
-from lossratio.mlrsearch import (
-    GoalBounds,
-    GoalResult,
-    IrregularReason,
-    SearchGoal,
-    Zone,
-    goal_result,
-    zone_in,
-)
+from lossratio.mlrsearch import GoalBounds, GoalResult, IrregularReason, SearchGoal, goal_result
 from lossratio.records import Rate
 from lossratio.trials import JournalContents, JournalEntry, TrialResult
 
@@ -100,7 +92,7 @@ def _outcome(
         return conditions.rate(load)
 
     reason = judge(result, evidence, max_load_origin=max_load.origin)
-    zone = zone_in(result.goal, evidence, least, max_load.rate.per_interface_fps)
+    zone = mlrsearch.zone_in(result.goal, evidence, least, max_load.rate.per_interface_fps)
     if zone is None or not zone.shares:
         described = None
     else:
@@ -188,14 +180,14 @@ def _contradictions_of_goal(
             yield f"goal {name}: {field}.per_interface_fps is {given!r}, but its trials give {load!r}"
 
     if said.zone is not None:
-        zone = zone_in(searched, evidence, least, most)
+        zone = mlrsearch.zone_in(searched, evidence, least, most)
         if _shares_of(said.zone) != _shares_of(zone):
             yield f"goal {name}: its zone of chance does not follow from the trials"
 
     yield from _contradictions_of_reason(name, said, made, evidence, result.max_load.origin)
 
 
-def _shares_of(zone: ZoneOfChance | Zone | None) -> list[tuple[int, int, int]]:
+def _shares_of(zone: "ZoneOfChance | mlrsearch.Zone | None") -> list[tuple[int, int, int]]:
     """The counts of each load of a zone of chance; none without a zone."""
     if zone is None:
         return []

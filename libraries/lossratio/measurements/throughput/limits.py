@@ -6,15 +6,13 @@ but were dropped by the generator. So before a goal result is reported, its boun
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
-from lossratio import results
+from lossratio import mlrsearch, results
 from lossratio.errors import StarvedGeneratorError
 from lossratio.measurements.throughput.result import Goal, GoalsResult, search_goal
 from lossratio.mlrsearch import (
     Bound,
     GoalResult,
     IrregularReason,
-    LevelLoss,
-    LossUnit,
     SearchGoal,
     evidence_of,
     is_of_sut,
@@ -278,17 +276,17 @@ def _faults(output: TrialOutput) -> Iterator[str]:
         yield f"a delay of up to {late * 1e3:.3g} ms"
 
 
-def level_in_words(level: LevelLoss, written: Callable[..., str]) -> str:
+def level_in_words(level: "mlrsearch.LevelLoss", written: Callable[..., str]) -> str:
     """A loss that is the same at any load, in a sentence without a full stop.
 
     Args:
         level: The loss.
         written: Writes loads.
     """
-    if level.unit is LossUnit.SHARE:
+    if level.unit is mlrsearch.LossUnit.SHARE:
         what = "share of the frames"
         lost = format_ratio(level.lost)
-    elif level.unit is LossUnit.SECONDS:
+    elif level.unit is mlrsearch.LossUnit.SECONDS:
         what = "loss in time"
         lost = f"the frames of {level.lost * 1e3:.3g} ms"
     else:

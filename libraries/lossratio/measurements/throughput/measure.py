@@ -9,6 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
+from lossratio import mlrsearch
 from lossratio.errors import DutError, SearchError
 from lossratio.measurements import (
     Additions,
@@ -35,7 +36,6 @@ from lossratio.measurements.throughput.result import (
     describe_goal,
 )
 from lossratio.measurements.throughput.settings import ALGORITHM, END_AT_COIN, NIGHTLY
-from lossratio.mlrsearch import Answer, MLRsearch, Question
 from lossratio.results import Device, MaxLoad
 from lossratio.trials import TrialResult
 from lossratio.units import format_frame_rate
@@ -49,7 +49,7 @@ RequestT = TypeVar("RequestT", bound=SearchRequest)
 
 class GoalSearch(
     SearchKind[ResultT],
-    MeasuredKind[RequestT, MLRsearch, Progress, ResultT],
+    MeasuredKind[RequestT, "mlrsearch.MLRsearch", Progress, ResultT],
     Generic[RequestT, ResultT],
 ):
     """Searches with MLRsearch; each search has an object of its own, with its hints."""
@@ -59,9 +59,9 @@ class GoalSearch(
     def __init__(self) -> None:
         self._earlier: Sequence[EarlierSearch] = ()
         self._topology: dict[str, Any] = {}
-        self._question: Question | None = None
+        self._question: mlrsearch.Question | None = None
         self._asked: QuestionAsked | None = None
-        self._controller: MLRsearch | None = None
+        self._controller: mlrsearch.MLRsearch | None = None
 
     def prepare(self, testbed: Testbed, request: RequestT, place: TestPlace) -> None:
         """Reads the hints, and checks that the generator can end trials early.
@@ -84,7 +84,7 @@ class GoalSearch(
                 )
             self._topology = testbed.request.topology.model_dump(mode="json")
 
-    def controller(self, request: RequestT, loads: LoadRange) -> MLRsearch:
+    def controller(self, request: RequestT, loads: LoadRange) -> mlrsearch.MLRsearch:
         """MLRsearch.
 
         Raises:
@@ -99,7 +99,7 @@ class GoalSearch(
             )
         self._ask(request, loads)
         # Record: the search as the request asks for it.
-        controller = MLRsearch(
+        controller = mlrsearch.MLRsearch(
             # Goals give their warnings when they are made, perhaps long before anybody can see a warning.
             [replace(goal) for goal in request.goals],
             loads.min_load,
@@ -136,7 +136,7 @@ class GoalSearch(
         self._question, self._asked = ask(results, tonight)
 
     def inputs(
-        self, request: RequestT, loads: LoadRange, controller: MLRsearch
+        self, request: RequestT, loads: LoadRange, controller: mlrsearch.MLRsearch
     ) -> Mapping[str, Any]:
         """Goals, loads and settings."""
         stated = request.inputs()
@@ -148,7 +148,9 @@ class GoalSearch(
             **stated,
         }
 
-    def _settings(self, request: RequestT, controller: MLRsearch) -> Iterator[tuple[str, Any]]:
+    def _settings(
+        self, request: RequestT, controller: mlrsearch.MLRsearch
+    ) -> Iterator[tuple[str, Any]]:
         """The settings that are recorded only by searches that use them, by name."""
         if request.end_at_coin:
             yield END_AT_COIN, True
@@ -162,7 +164,7 @@ class GoalSearch(
             starts = {str(goal): load for goal, load in controller.hinted_loads.items()}
             yield "hints", {"searches": searches, "start_fps": starts}
 
-    def remarks(self, request: RequestT, controller: MLRsearch) -> Iterator[str]:
+    def remarks(self, request: RequestT, controller: mlrsearch.MLRsearch) -> Iterator[str]:
         """The loads where the search started because of hints."""
         if self._question is not None:
             return
@@ -214,7 +216,7 @@ class GoalSearch(
         """A question with its answer, if it was asked."""
         if self._question is None or self._controller is None:
             return asked
-        answer = self._controller.answer or Answer.UNSURE
+        answer = self._controller.answer or mlrsearch.Answer.UNSURE
         trials = self._question.trials
         return asked.model_copy(update={"answer": str(answer), "trials": trials})
 

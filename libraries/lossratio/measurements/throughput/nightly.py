@@ -12,7 +12,6 @@ from enum import Enum
 from itertools import product
 from typing import TYPE_CHECKING
 
-import numpy as np
 from pydantic import JsonValue
 
 from lossratio.measurements.throughput.result import (
@@ -203,6 +202,8 @@ def replayed_changes(
         tonight: The question.
     """
     # Imported here, because few searches ask this question.
+    import numpy as np
+
     from lossratio.simulation import Replay, counted, record_of
 
     record = record_of(counted(trial) for night in nights for trial in night)

@@ -5,10 +5,10 @@ from typing import Any
 
 from pydantic import BaseModel, ValidationError
 
+from lossratio import mlrsearch
 from lossratio.errors import SearchError
 from lossratio.measurements.throughput.result import Goal, search_goal
 from lossratio.measurements.throughput.settings import EARLY_VERDICT, END_AT_COIN
-from lossratio.mlrsearch import MLRsearch
 from lossratio.trials import JournalContents
 from lossratio.wrong_values import in_words
 
@@ -23,7 +23,7 @@ class _Searched(BaseModel):
     warm_up_duration_s: float | None = None
 
 
-def replayed(journal: JournalContents, name: str = "The journal") -> MLRsearch:
+def replayed(journal: JournalContents, name: str = "The journal") -> "mlrsearch.MLRsearch":
     """The search of a journal in its state after all trials.
 
     Raises:
@@ -41,7 +41,7 @@ def replayed(journal: JournalContents, name: str = "The journal") -> MLRsearch:
         ) from error
 
     # Record: the search as described by the header of its journal.
-    controller = MLRsearch(
+    controller = mlrsearch.MLRsearch(
         [search_goal(goal) for goal in searched.goals],
         searched.min_load_fps,
         searched.max_load_fps,

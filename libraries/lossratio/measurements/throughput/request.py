@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Annotated
 
 from pydantic import BeforeValidator, Field, model_validator
 
+from lossratio import mlrsearch
 from lossratio.measurements import NOT_IN_FILES, Request
 from lossratio.measurements.throughput.goals import NdrPdrGoals, goals_from
 from lossratio.measurements.throughput.nightly import SEARCH_EVERY, Nightly
-from lossratio.mlrsearch import Forecast, MLRsearch, SearchGoal
+from lossratio.mlrsearch import Forecast, SearchGoal
 from lossratio.quantities import Choice, Duration
 from lossratio.units import LONGEST_TRIAL
 
@@ -81,7 +82,7 @@ class SearchRequest(Request):
             loads: The range of the loads of its trials.
             waits: Seconds that each full-length trial takes besides its traffic.
         """
-        search = MLRsearch(
+        search = mlrsearch.MLRsearch(
             [replace(goal) for goal in self.goals], loads.min_load, loads.max_load, timeout=None
         )
         longer = 1.0 + waits / self.goals[0].final_trial_duration

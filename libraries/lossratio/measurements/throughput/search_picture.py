@@ -5,6 +5,8 @@ far suggest, and a dark band between proved bounds. Over load, trials without lo
 axis.
 """
 
+from __future__ import annotations
+
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass

@@ -1,21 +1,12 @@
 """Graphs of throughput over frame size (RFC 2544, section 26.1) or cores, from tests that differ in nothing else."""
 
+from __future__ import annotations
+
 import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
-from lossratio.drawing import (
-    BOTTOM,
-    LEFT,
-    TOP,
-    Axis,
-    Mark,
-    Plot,
-    in_unit,
-    rates_axis,
-    right_end,
-    series_colour,
-)
+from lossratio import drawing
 from lossratio.measurements.throughput.result import GoalReport, GoalsResult
 from lossratio.records import Rate
 from lossratio.units import L1_OVERHEAD, format_frame_rate
@@ -159,8 +150,8 @@ def draw_frame_sizes(sweeps: Sequence[Sweep]) -> str:
         row.at: row.theoretical_maximum.per_interface_fps for row in rows if row.theoretical_maximum
     }
     highest = max((*_rates(sweeps), *limits.values()), default=1.0)
-    right = right_end(LEFT, len(set(sizes)), _VALUE)
-    x = Axis(min(sizes) - room, max(sizes) + room, LEFT, right)
+    right = drawing.right_end(drawing.LEFT, len(set(sizes)), _VALUE)
+    x = drawing.Axis(min(sizes) - room, max(sizes) + room, drawing.LEFT, right)
     plot, about = _framed(x, x.ticks(8), highest, 1.08)
 
     if limits:
@@ -184,7 +175,9 @@ def draw_cores(sweeps: Sequence[Sweep]) -> str:
     """Draws rate over cores for the goals of the same tests; dashed lines continue the rate of the fewest cores."""
     cores = sorted({row.at for sweep in sweeps for row in sweep.rows})
     highest = max(_rates(sweeps), default=1.0) or 1.0
-    x = Axis(0.0, 1.05 * cores[-1], LEFT, right_end(LEFT, len(cores), _VALUE))
+    x = drawing.Axis(
+        0.0, 1.05 * cores[-1], drawing.LEFT, drawing.right_end(drawing.LEFT, len(cores), _VALUE)
+    )
     plot, about = _framed(x, cores, highest, 1.15)
     for sweep in sweeps:
         if sweep.per_core is not None:
@@ -206,21 +199,23 @@ def _rates(sweeps: Iterable[Sweep]) -> list[float]:
     ]
 
 
-def _framed(x: Axis, x_ticks: Sequence[float], highest: float, room: float) -> tuple[Plot, str]:
+def _framed(
+    x: drawing.Axis, x_ticks: Sequence[float], highest: float, room: float
+) -> tuple[drawing.Plot, str]:
     """A plot of rates, and the title of their axis."""
-    plot = Plot(x, Axis(0.0, room * highest, BOTTOM, TOP))
-    about, in_words = rates_axis("rate per interface", highest)
-    plot.frame(x_ticks, plot.y.ticks(6), in_unit(1.0), in_words)
+    plot = drawing.Plot(x, drawing.Axis(0.0, room * highest, drawing.BOTTOM, drawing.TOP))
+    about, in_words = drawing.rates_axis("rate per interface", highest)
+    plot.frame(x_ticks, plot.y.ticks(6), drawing.in_unit(1.0), in_words)
     return plot, about
 
 
 def _goals(sweeps: Sequence[Sweep]) -> list[tuple[str, str, float]]:
-    return [(sweep.goal, series_colour(index), 1.0) for index, sweep in enumerate(sweeps)]
+    return [(sweep.goal, drawing.series_colour(index), 1.0) for index, sweep in enumerate(sweeps)]
 
 
-def _draw_goals(plot: Plot, sweeps: Sequence[Sweep], unit: str) -> None:
+def _draw_goals(plot: drawing.Plot, sweeps: Sequence[Sweep], unit: str) -> None:
     for index, sweep in enumerate(sweeps):
-        colour = series_colour(index)
+        colour = drawing.series_colour(index)
         points = [
             (row.at, row.throughput.per_interface_fps) for row in sweep.rows if row.throughput
         ]
@@ -230,4 +225,4 @@ def _draw_goals(plot: Plot, sweeps: Sequence[Sweep], unit: str) -> None:
             (at, rate, f"{sweep.goal}, {at:g} {unit}: {format_frame_rate(rate)}")
             for at, rate in points
         ]
-        plot.marks(Mark(sweep.goal, sweep.goal, "circle", colour), hints)
+        plot.marks(drawing.Mark(sweep.goal, sweep.goal, "circle", colour), hints)

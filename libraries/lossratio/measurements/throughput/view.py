@@ -5,8 +5,7 @@ from typing import Any, ClassVar
 
 from pydantic import JsonValue
 
-from lossratio import mlrsearch
-from lossratio.drawing import html_fragment
+from lossratio import drawing, mlrsearch
 from lossratio.measurements import CsitExportError, csit_rate
 from lossratio.measurements.latency.result import latency_points
 from lossratio.measurements.latency.view import csit_latencies, latency_picture
@@ -103,13 +102,13 @@ class ThroughputView(View[GoalsResult]):
             (core_sweeps(results), "core_counts.html.jinja", draw_cores),
         ):
             for tests in sweeps:
-                yield html_fragment(
+                yield drawing.html_fragment(
                     __package__, template, filters=filters, tests=tests, picture=draw(tests)
                 )
 
     def conditions(self, result: GoalsResult) -> str:
         """The goals."""
-        return html_fragment(__package__, "goals.html.jinja", result=result)
+        return drawing.html_fragment(__package__, "goals.html.jinja", result=result)
 
     def findings(self, result: GoalsResult) -> Iterator[Finding]:
         """A finding for each goal."""

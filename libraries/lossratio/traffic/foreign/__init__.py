@@ -4,24 +4,36 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import yaml
 
 from lossratio.errors import ProfileError
 from lossratio.input_file import read_input_file
-from lossratio.traffic.foreign.captures import read_capture
-from lossratio.traffic.foreign.conversion import ConvertedProfile, convert
-from lossratio.traffic.foreign.packets import ForeignFieldError, ForeignProfile
-from lossratio.traffic.foreign.trex import read_trex
+
+if TYPE_CHECKING:
+    from lossratio.traffic.foreign.conversion import ConvertedProfile
+    from lossratio.traffic.foreign.packets import ForeignProfile
 
 _MOST_BYTES = 1 << 24
 
 
-def _decoded(content: bytes) -> str:
+# The readers are imported when a profile is imported: they take a while, and a run needs none of them.
+def _from_trex(content: bytes, folder: Path) -> ForeignProfile:
+    from lossratio.traffic.foreign.packets import ForeignFieldError
+    from lossratio.traffic.foreign.trex import read_trex
+
     try:
-        return content.decode()
+        text = content.decode()
     except UnicodeDecodeError as error:
         raise ForeignFieldError("the file", "it is not text in UTF-8") from error
+    return read_trex(text, folder)
+
+
+def _from_pcap(content: bytes, _: Path) -> ForeignProfile:
+    from lossratio.traffic.foreign.captures import read_capture
+
+    return read_capture(content)
 
 
 _HELPS: Mapping[str, str] = {
@@ -31,8 +43,8 @@ _HELPS: Mapping[str, str] = {
 """The remedy for any field that is not available, by the name of the reader."""
 
 PROFILE_READERS: Mapping[str, Callable[[bytes, Path], ForeignProfile]] = {
-    "trex": lambda content, folder: read_trex(_decoded(content), folder),
-    "pcap": lambda content, _: read_capture(content),
+    "trex": _from_trex,
+    "pcap": _from_pcap,
 }
 """The readers by the name of the tool or format: from a file's content, and its folder."""
 
@@ -49,6 +61,9 @@ def convert_profile(tool: str, path: Path, name: str | None = None) -> Converted
         ProfileError: If the file cannot be read, or something in it cannot be used here; the message has the file, the
             line (or the frame of a capture), the field and a remedy.
     """
+    from lossratio.traffic.foreign.conversion import convert
+    from lossratio.traffic.foreign.packets import ForeignFieldError
+
     content = read_input_file(path, ProfileError, _MOST_BYTES)
     try:
         read = PROFILE_READERS[tool](content, path.parent)
