@@ -102,6 +102,24 @@ def test_a_keeper_that_was_killed_is_replaced_at_the_next_confirmation(lab):
     wait_until(lambda: not any(is_running(pid) for pid in pids))
 
 
+def test_a_heartbeat_whose_keeper_does_not_answer_starts_another_one_on_the_same_session(lab, monkeypatch):
+    session = lab.session()
+    lease = lab.take("alice@ci3", session=session, seconds=60.0)
+    pids = started(session)
+    silent, frozen = lease._keeper._process, keeper_of(lab)
+    os.kill(frozen, signal.SIGSTOP)
+    # Only the silent keeper is given up so early: a busy machine takes a while to start another one.
+    monkeypatch.setattr(silent, "read_line", lambda _: type(silent).read_line(silent, 0.2))
+    lease._pulse._beat()
+    assert lease._keeper._process is not silent
+    os.kill(frozen, signal.SIGCONT)
+    wait_until(lambda: not is_running(frozen))
+    lease.confirm()
+    assert all(is_running(pid) for pid in pids)
+    with pytest.raises(TestbedReservedError, match="alice@ci3"):
+        lab.take("bob@desk")
+
+
 def ends_slowly(file, other):
     file.lock(7)
     other.send(file.is_only({"ticket": 7}))
