@@ -9,6 +9,7 @@ measurement.
 import math
 from collections import Counter
 from collections.abc import Callable, Sequence
+from copy import deepcopy
 from dataclasses import dataclass, replace
 from enum import Enum
 
@@ -98,15 +99,6 @@ class Bisection:
         self._measured: list[tuple[int, float]] = []
         self._skipped: set[int] = set()
         self._ends = (0, len(revisions) - 1)
-
-    def another(self) -> "Bisection":
-        """Another search among the same revisions, without a measurement."""
-        return Bisection(
-            self._revisions,
-            least_change=self._least_change,
-            certainty=self._certainty,
-            limit=self._limit,
-        )
 
     def next_revision(self) -> str | None:
         """The revision to measure; None if the answer is clear, or the limit is reached."""
@@ -268,7 +260,7 @@ def bisect(
     If frames are missing that no build lost, both the values as they are and their upper ends must give the answer.
 
     Args:
-        search: The search.
+        search: The search, without a measurement.
         record: The measurements so far.
         measure: Measures a revision.
         show: Called with a line of text for each measurement.
@@ -278,7 +270,7 @@ def bisect(
     """
     step = 0
     share = 0.0
-    at_their_most = search.another()
+    at_their_most = deepcopy(search)
 
     while (revision := search.next_revision() or at_their_most.next_revision()) is not None:
         measured = record.measurement(step, revision, measure).measured

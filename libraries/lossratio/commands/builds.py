@@ -120,22 +120,22 @@ class _Measured:
             if wrong:
                 raise click.UsageError(f"--option {wrong[0]}: write it as NAME=VALUE.")
 
-            given = dict(text.split("=", 1) for text in self.options)
-            asked = (
-                self.in_place,
-                self.profile,
-                self.dut,
-                given,
-                self.max_load,
-                self.trial_duration,
+            request = builds.InPlace(
+                topology=self.topology,
+                frame_size=self.in_place,
+                profile=self.profile,
+                dut=self.dut,
+                options=dict(text.split("=", 1) for text in self.options),
+                max_load=self.max_load,
+                duration=self.trial_duration,
             )
-            return builds.TrialBench(builds.InPlace(self.topology, *asked), self._note)
+            return builds.TrialBench(request, self._note)
 
         options = tuple(part for name in self.tests for part in ("--test", name))
-        request = RunRequest(
+        run = RunRequest(
             (self.topology,), self.suites, self.include, options, purpose="builds compared"
         )
-        return builds.BuildBench(request, self.quantity, self._note)
+        return builds.BuildBench(run, self.quantity, self._note)
 
     def _note(self, caveat: str) -> None:
         click.echo(f"Note: {caveat}", err=True)
