@@ -31,7 +31,6 @@ from typing import (
 )
 
 from lossratio.errors import LossRatioError
-from lossratio.input_file import way_to_read
 
 CheckedT = TypeVar("CheckedT", bound=Callable[..., Any])
 
@@ -338,29 +337,6 @@ def require_types(
             raise error(f"{name} must be {what}, not {shown_value(value)}.")
         if isinstance(value, str) and not value.strip():
             raise error(f"{name} must be {what}, but is empty.")
-
-
-def as_path(error: type[Exception], what: str, value: object) -> Path:
-    """A path that a script gives as a path or a text.
-
-    Args:
-        error: The class of the error.
-        what: A description of the path, such as ``the directory of a run``.
-        value: The path.
-
-    Raises:
-        Exception: Of the class `error`, if the value is something else, is empty, or is too long for a path.
-    """
-    if not isinstance(value, str | PathLike) or not str(value).strip():
-        raise error(f"{what} must be given by its path, not by {shown_value(value)}.")
-    path = Path(value)
-    try:
-        path.exists()
-    except (OSError, ValueError) as cause:
-        reason = getattr(cause, "strerror", None) or str(cause)
-        way = way_to_read(path, cause)
-        raise error(f"Cannot read {shown_value(str(value))}: {reason}.{way}") from None
-    return path
 
 
 def shown_value(value: Any) -> str:

@@ -13,6 +13,7 @@ from os import PathLike
 from pathlib import Path
 from typing import Any, NoReturn
 
+from lossratio.checked_arguments import shown_value
 from lossratio.errors import LossRatioError
 from lossratio.version import __version__
 
@@ -122,6 +123,29 @@ def require_writable(directory: Path) -> None:
         os.lstat(directory)
     there = next(place for place in (directory, *directory.parents) if os.path.lexists(place))
     tempfile.TemporaryFile(dir=there).close()
+
+
+def as_path(error: type[Exception], what: str, value: object) -> Path:
+    """A path that a script gives as a path or a text.
+
+    Args:
+        error: The class of the error.
+        what: A description of the path, such as ``the directory of a run``.
+        value: The path.
+
+    Raises:
+        Exception: Of the class `error`, if the value is something else, is empty, or is too long for a path.
+    """
+    if not isinstance(value, str | PathLike) or not str(value).strip():
+        raise error(f"{what} must be given by its path, not by {shown_value(value)}.")
+    path = Path(value)
+    try:
+        path.exists()
+    except (OSError, ValueError) as cause:
+        reason = getattr(cause, "strerror", None) or str(cause)
+        way = way_to_read(path, cause)
+        raise error(f"Cannot read {shown_value(str(value))}: {reason}.{way}") from None
+    return path
 
 
 def is_url(path: str | PathLike[str]) -> bool:

@@ -138,12 +138,13 @@ def is_past_a_face(module: str, name: str | None) -> bool:
 
 def across() -> Iterator[tuple[str, str, str, str | None]]:
     """Place, own room, module and name of every import of another room's; the name is None for a face as a whole."""
+    known = rooms()
     for path, tree in sources().items():
         for line, module, name in imports(tree):
-            if (module == "lossratio" and name in rooms()) or (name and offered(f"{module}.{name}") is not None):
+            if (module == "lossratio" and name in known) or (name and offered(f"{module}.{name}") is not None):
                 module, name = f"{module}.{name}", None
             parts = module.split(".")
-            if parts[0] == "lossratio" and len(parts) > 1 and path.parent != PACKAGE and parts[1] != room(path):
+            if parts[0] == "lossratio" and len(parts) > 1 and room(path) in known and parts[1] != room(path):
                 yield f"{path.relative_to(PACKAGE)}:{line}", room(path), module, name
 
 

@@ -20,13 +20,12 @@ from typing import Any
 from urllib.parse import quote, unquote
 
 from lossratio.callouts import without_secrets
-from lossratio.checked_arguments import as_path
 from lossratio.errors import FREE_SPACE, ArchiveError, ReportError, remedy_for, storing
 from lossratio.history.annotations import ANNOTATIONS_NAME
 from lossratio.history.entries import entries_of
 from lossratio.history.store import History
 from lossratio.history.unmeasured import left_out_of, nothing_measured
-from lossratio.input_file import shell_word
+from lossratio.input_file import as_path, shell_word
 from lossratio.plugins import how_to_install
 from lossratio.report import Run, read_run
 from lossratio.results import write_whole

@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, Any, TypeVar, Union, get_args, get_origin, get
 from robot.api.deco import keyword
 from robot.api.types import Secret
 
-from lossratio.checked_arguments import as_path, in_python, shown_value
+from lossratio.checked_arguments import in_python, shown_value
 from lossratio.dut import types_of_options
 from lossratio.errors import SearchError
-from lossratio.input_file import is_url
+from lossratio.input_file import as_path, is_url
 from lossratio.measurements.throughput import GoalSet, goal_from, goal_set_from
 from lossratio.mlrsearch import SearchGoal, SearchGoalWarning
 from lossratio.results import TestResult

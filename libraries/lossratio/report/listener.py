@@ -11,9 +11,9 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from lossratio.checked_arguments import as_path, shown_value
+from lossratio.checked_arguments import shown_value
 from lossratio.errors import ReportError, StorageError, storing
-from lossratio.input_file import kind_of_contents, shell_word
+from lossratio.input_file import as_path, kind_of_contents, shell_word
 from lossratio.report.failures import (
     Misfits,
     begin_failures,

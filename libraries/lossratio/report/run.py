@@ -12,9 +12,9 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
-from lossratio.checked_arguments import as_path
 from lossratio.errors import ReportError, SearchError
 from lossratio.exit_status import FAILURES
+from lossratio.input_file import as_path
 from lossratio.report.failures import Skipped, SkippedTest, Unmeasured, failures_of, skips_of
 from lossratio.results import (
     Finding,

@@ -16,7 +16,6 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
-from lossratio.checked_arguments import as_path
 from lossratio.errors import (
     DamagedFileError,
     NewerFileError,
@@ -27,6 +26,7 @@ from lossratio.errors import (
 )
 from lossratio.input_file import (
     MOST_RECORDED_BYTES,
+    as_path,
     parse_json,
     read_input_file,
     said_if_newer,
