@@ -29,3 +29,4 @@ ${FRAME_SIZE}-${CORES}c-ethip4udp-ip4base-${SCALE}-cps-ndrpdr
 ${FRAME_SIZE}-${CORES}c-ethip4tcp-ip4base-${SCALE}-cps-ndrpdr
     [Tags]    tcp    tcp_cps    ethip4tcp-ip4base-${SCALE}-cps
     frame_size=${HANDSHAKE}    profile=ethip4-tcp-${SCALE.rpartition('-')[0]}    stateless=True    goals=${GOALS}
+    ...    closing=fin

@@ -24,7 +24,7 @@ ${FRAME_SIZE}-${CORES}c-ethip4udp-nat44ed-${SCALE}-cps-ndrpdr
     frame_size=${FRAME_SIZE}    profile=ethip4-udp-${SCALE.rpartition('-')[0]}    goals=${GOALS}
 ${FRAME_SIZE}-${CORES}c-ethip4tcp-nat44ed-${SCALE}-cps-ndrpdr
     [Tags]    ndrpdr    tcp    tcp_cps    ethip4tcp-nat44ed-${SCALE}-cps
-    frame_size=74B    profile=ethip4-tcp-${SCALE.rpartition('-')[0]}    goals=${GOALS}    # CSIT's 64B
+    frame_size=74B    profile=ethip4-tcp-${SCALE.rpartition('-')[0]}    goals=${GOALS}    closing=fin    # CSIT's 64B
 ${FRAME_SIZE}-${CORES}c-ethip4udp-nat44ed-${SCALE}-udir-ndrpdr
     [Tags]    ndrpdr    udp    udp_udir    ethip4udp-nat44ed-${SCALE}-udir
     [Template]    Find NDR And PDR

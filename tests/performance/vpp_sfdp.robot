@@ -30,4 +30,4 @@ ${FRAME_SIZE}-${CORES}c-ethip4udp-sfdp-${SESSIONS}-cps-ndrpdr
     frame_size=${FRAME_SIZE}    profile=ethip4-udp-${SESSIONS.split('-')[1]}-p63    goals=${GOALS}
 ${FRAME_SIZE}-${CORES}c-ethip4tcp-sfdp-${SESSIONS}-cps-ndrpdr
     [Tags]    tcp    tcp_cps    ethip4tcp-sfdp-${SESSIONS}-cps
-    frame_size=${HANDSHAKE}    profile=ethip4-tcp-${SESSIONS.split('-')[1]}-p63    goals=${GOALS}
+    frame_size=${HANDSHAKE}    profile=ethip4-tcp-${SESSIONS.split('-')[1]}-p63    goals=${GOALS}    closing=fin

@@ -6,6 +6,7 @@ import re
 import pytest
 from hypothesis import given, strategies as st
 
+from lossratio.agent.core.passes import passes_of
 from lossratio.errors import SearchError
 from lossratio.trials import Exchange, Step, TrialInput, TrialOutput, TrialResult, run_search
 from lossratio.trials.journal import Journal
@@ -192,3 +193,19 @@ def test_an_exchange_that_makes_no_sense_is_refused_by_the_name_of_its_field(fie
     with pytest.raises(SearchError, match=re.escape(repr(value))) as refused:
         Exchange(**{field: value})
     assert field.partition("_")[0] in str(refused.value).lower() or field == "closing"
+
+
+@pytest.mark.parametrize(
+    ("exchange", "is_tcp", "frames"),
+    [
+        # FD.io CSIT's connections per second, and its throughput of established connections.
+        (Exchange(), False, 2),
+        (Exchange(closing="fin"), True, 7),
+        (Exchange(data_frames=4), False, 10),
+        (Exchange(data_frames=5, closing="fin"), True, 16),
+        (Exchange(), True, 3),
+        (Exchange(closing="rst"), True, 4),
+    ],
+)
+def test_a_connection_has_as_many_frames_as_the_generator_sends_over_it(exchange, is_tcp, frames):
+    assert exchange.passes(is_tcp=is_tcp) == len(passes_of(exchange, is_tcp=is_tcp)) == frames

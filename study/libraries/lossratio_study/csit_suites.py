@@ -22,6 +22,7 @@ from lossratio.keywords import twin_tags
 from lossratio.records import FileModel
 from lossratio.runs import words_of
 from lossratio.traffic import Headers, ProfileFile, read_profile
+from lossratio.trials import Exchange
 from lossratio.yaml_file import load_yaml_file
 
 _AGAIN = "Get the file from CSIT's repository again."
@@ -141,7 +142,11 @@ class CsitSuites:
             setup = self._said(self._words.options, cores_aside, nodes)
             setup["overhead"] = str(_overhead(options) + profile.headroom)
             setup["nodes"] = str(nodes_of(test) or nodes)
-            opens = test.template == "Find Connection Rate" and "established" not in arguments
+            connects = test.template == "Find Connection Rate"
+            if connects:
+                exchange = Exchange(data_frames=int(arguments.get("data_frames", 0)), closing=arguments.get("closing"))
+                setup["frames of a connection"] = str(exchange.passes(is_tcp=profile.tcp is not None))
+            opens = connects and "established" not in arguments
             if _KEEPS_SESSIONS & options.keys() and not opens:
                 setup["before the first trial"] = "all connections are open"
 

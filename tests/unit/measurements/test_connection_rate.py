@@ -106,6 +106,16 @@ def test_more_connections_than_trex_has_room_for_are_refused_before_anything_is_
     checked_before_traffic([], most_connections=1_073_685)
 
 
+@pytest.mark.parametrize(("established", "state"), [(False, "established"), (True, "time_wait")])
+def test_only_connections_that_are_used_again_are_kept_after_their_end(established, state):
+    asked = []
+    dut = SimpleNamespace(hop=SimpleNamespace(node_name="DUT1"), connections=SimpleNamespace(check=asked.append))
+    profile = load_profile("ethip4-tcp-h64-p63", frame_size=100)
+    request = request_for(profile=profile, established=established, closing="fin")
+    request.check_tables(SimpleNamespace(duts=[dut]), 1000, 1000.0)
+    assert [(wanted.tcp_state, wanted.idle_s) for wanted in asked] == [(state, 7.0)]
+
+
 def test_the_unit_is_in_journal_report_and_demands(tmp_path):
     result, finding = found_by(simulated(tmp_path, rate=20_000.0), tmp_path)
     assert finding.unit.name == "connections/s"
