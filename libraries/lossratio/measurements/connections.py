@@ -227,13 +227,13 @@ class OpeningRequest(Request):
             *(values.count for name, values in ranges if name.startswith("destination"))
         )
         to_one = ceil(connections / destinations)
-        state: TcpState | None = None
-        if self.profile.is_tcp:
+        exchange = self.exchange
+        if not (self.counts or exchange.established):
             # A connection that is neither counted nor used again may be forgotten after its last frame.
-            is_kept = self.counts or self.exchange.established
-            state = self.exchange.end_of_tcp if is_kept else "established"
+            exchange = replace(exchange, closing=None)
         for dut in testbed.duts:
             if dut.connections is not None:
+                state = exchange.end_of_tcp if self.profile.is_tcp else None
                 dut.connections.check(Established(connections, to_one, seconds, state))
 
 

@@ -81,7 +81,7 @@ class Exchange:
 
     def passes(self, *, is_tcp: bool) -> int:
         """How often a frame goes over each connection."""
-        fin = 3 if self.data_frames else 4
+        fin = 4 - bool(self.data_frames)
         ending = {None: 0, "rst": 1, "fin": fin}[self.closing] if is_tcp else 0
         return 2 + is_tcp + 2 * self.data_frames + ending
 

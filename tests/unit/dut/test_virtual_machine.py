@@ -171,7 +171,6 @@ class Shell:
         ({"uname": "aarch64\n"}, (), {}, "needs a node with x86_64, but this one has aarch64"),
         ({"uname": "x86_64\n"}, (), {"kernel": None}, r"no /boot/vmlinuz-\*.*linux-image-amd64.*vm_kernel"),
         ({"uname": "x86_64\n"}, ("vmlinuz",), {}, r"kernel /boot/vmlinuz-7\.1, but this user cannot read it"),
-        ({"uname": "x86_64\n"}, ("dpdk_plugin",), {"guest": "vpp"}, "/opt/vpp has no dpdk_plugin.so.*vpp-plugin-dpdk"),
         ({"uname": "x86_64\n"}, ("/dev/kvm",), {}, "group kvm, or give 'vpp: {vm_emulated: true}'"),
     ],
 )

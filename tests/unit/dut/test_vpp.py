@@ -236,9 +236,19 @@ RULES = {"acl": 5, "police": "50 Mbps"}
             {"sockets": "af_xdp"},
             r"DUT1: sockets=af_xdp needs VPP's plugin af_xdp, and \S+ has no af_xdp_plugin\.so",
         ),
+        (
+            "26.10",
+            ("memif", "vhost"),
+            {"process": "vhost", "vm": "vpp"},
+            r"DUT1: vm=vpp needs VPP's plugin dpdk, and \S+ has no dpdk_plugin\.so\. .*vpp-plugin-dpdk",
+        ),
     ],
 )
-def test_what_this_vpp_lacks_is_missed_before_the_set_up(dut_lab, tmp_path, version, plugins, options, message):
+def test_what_this_vpp_lacks_is_missed_before_the_set_up(
+    dut_lab, tmp_path, monkeypatch, version, plugins, options, message
+):
+    # QEMU need not be here.
+    monkeypatch.setattr("lossratio.dut.vpp.path.tools_of_others", lambda _: ())
     (tmp_path / "bin").mkdir()
     (tmp_path / "lib" / "vpp_plugins").mkdir(parents=True)
     (tmp_path / "bin" / "vppctl").touch()

@@ -52,10 +52,9 @@ def passes_of(exchange: Exchange, *, is_tcp: bool) -> list[Pass]:
     if not is_tcp:
         return [Pass(True), Pass(False), *back_and_forth]
     handshake = [Pass(True, SYN, False), Pass(False, SYN | _ACK, False), Pass(True, _ACK, False)]
-    fin = [Pass(True, FIN | _ACK, False), Pass(False, FIN | _ACK, False), Pass(True, _ACK, False)]
-    if not exchange.data_frames:
-        # A Responder that only waits for the end acknowledges it first (RFC 9293, figure 12).
-        fin.insert(1, Pass(False, _ACK, False))
+    # A Responder that only waits for the end acknowledges it first (RFC 9293, figure 12).
+    first = [Pass(False, _ACK, False)] * (not exchange.data_frames)
+    fin = [Pass(True, FIN | _ACK, False), *first, Pass(False, FIN | _ACK, False), Pass(True, _ACK, False)]
     endings: dict[str | None, list[Pass]] = {None: [], "fin": fin, "rst": [Pass(True, _RST | _ACK, False)]}
     return [*handshake, *back_and_forth, *endings[exchange.closing]]
 

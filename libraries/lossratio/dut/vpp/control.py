@@ -223,5 +223,5 @@ def check_installed(
             if version >= since and f"/{plugin}_plugin.so" not in text:
                 raise node.error(
                     f"{option} needs VPP's plugin {plugin}, and {options.home} has no {plugin}_plugin.so. "
-                    f"Install it there (Debian: vpp-plugin-core), or build VPP with it."
+                    "Install it there (Debian: vpp-plugin-core or vpp-plugin-dpdk), or build VPP with it."
                 )

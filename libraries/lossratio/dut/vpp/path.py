@@ -19,7 +19,12 @@ from lossratio.errors import DutError, NotMeasuredHereError
 from lossratio.nodes import CommandRunner
 from lossratio.topology import Hop
 
-_PLUGINS = {"driver: dpdk": "dpdk", "driver: rdma": "rdma", "sockets=af_xdp": "af_xdp"}
+_PLUGINS = {
+    "driver: dpdk": "dpdk",
+    "driver: rdma": "rdma",
+    "sockets=af_xdp": "af_xdp",
+    "vm=vpp": "dpdk",
+}
 """The plugins that drive interfaces, by what needs them."""
 
 
@@ -94,13 +99,8 @@ class VppPath(ProgramDut[VppOptions]):
                     f"has the driver {driver}. Set 'vpp: {{driver: dpdk}}' in the topology file."
                 )
 
-            virtual = (
-                self.node.attempt(
-                    "test", "-e", f"/sys/bus/pci/devices/{address}/physfn"
-                ).exit_status
-                == 0
-            )
-            if self.hop.vpp.driver == "avf" and not virtual:
+            virtual = self.node.attempt("test", "-e", f"/sys/bus/pci/devices/{address}/physfn")
+            if self.hop.vpp.driver == "avf" and virtual.exit_status:
                 raise self.node.error(
                     f"VPP's driver avf is for virtual functions, but PCI device {address} is not one. "
                     f"Make one there (echo 1 > /sys/bus/pci/devices/{address}/sriov_numvfs; ip link set dev NAME vf 0 "
@@ -133,8 +133,9 @@ class VppPath(ProgramDut[VppOptions]):
         else:
             by = f"sockets={self.options.sockets}"
 
-        plugins = {plugin: "" for plugin in [_PLUGINS.get(by)] if plugin is not None}
-        check_installed(self.node, self.program, self.options, {by: Needs(plugins=plugins)})
+        driven = (by, f"vm={self.options.guest}")
+        drivers = {user: Needs(plugins={_PLUGINS[user]: ""}) for user in driven if user in _PLUGINS}
+        check_installed(self.node, self.program, self.options, drivers)
         self._others.check()
         ports = both_ports((self.west, self.east), ("", ""))
         if self.options.is_router:

@@ -57,9 +57,7 @@ class Policer(Feature):
     @property
     def police_kilobits(self) -> int | None:
         """The policer's rate in kbit/s."""
-        if self.police is None:
-            return None
-        return self.police // _KILO
+        return self.police and self.police // _KILO
 
     @property
     def bucket(self) -> int | None:
@@ -71,9 +69,7 @@ class Policer(Feature):
     @property
     def recovery_time(self) -> float:
         """Idle seconds after which an empty bucket is full again."""
-        if self.police is None or self.bucket is None:
-            return 0.0
-        return self.bucket * _BITS_PER_BYTE / self.police
+        return (self.bucket or 0) * _BITS_PER_BYTE / (self.police or 1)
 
 
 class Marker(Feature):
