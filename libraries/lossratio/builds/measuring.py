@@ -17,7 +17,7 @@ from lossratio.exit_status import ExitStatus
 from lossratio.runs import RunOutcome, RunRequest, run
 from lossratio.testbed import Ready, Testbed, load_limits, load_range, open_testbed
 from lossratio.traffic import load_profile
-from lossratio.trials import MissingFrames, TrialInput, TrialResult, missing_frames
+from lossratio.trials import TrialInput, TrialResult, known_missing
 from lossratio.units import FRAMES_PER_SECOND, format_frame_rate, format_ratio
 
 SKIP = 125
@@ -257,7 +257,7 @@ class TrialBench(Bench):
             output = self._ready.measurer.measure(self._trial)
             # Unsent frames change nothing if the build is at its limit anyway. If the build runs on the generator's
             # CPUs, unsent frames are its cost.
-            missing = missing_frames(output) or MissingFrames()
+            missing = known_missing(output)
             if missing.without_tester or not missing.by_tester or self._shares_cpus:
                 break
         else:

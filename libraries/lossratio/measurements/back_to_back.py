@@ -40,14 +40,7 @@ from lossratio.results import (
     value_line,
     way_in_words,
 )
-from lossratio.trials import (
-    Measurer,
-    MissingFrames,
-    TrialInput,
-    TrialOutput,
-    TrialResult,
-    missing_frames,
-)
+from lossratio.trials import Measurer, TrialInput, TrialOutput, TrialResult, known_missing
 from lossratio.units import LONGEST_WAIT, Unit, counted, format_precise_time
 
 if TYPE_CHECKING:
@@ -214,7 +207,7 @@ def back_to_back_values(
 
 
 def _spoilt_bursts(trial: TrialResult) -> str:
-    missing = missing_frames(trial.output) or MissingFrames()
+    missing = known_missing(trial.output)
     return (
         f"{MOST_UNKNOWN} bursts in a row say nothing about the SUT, because the generator left frames unsent or "
         f"dropped them when they came back ({missing.by_tester:,} in the last burst). Lower the rate (max_load)."

@@ -41,7 +41,7 @@ from lossratio.results import (
     stalls_that_decided,
     value_line,
 )
-from lossratio.trials import MissingFrames, TrialInput, TrialResult, missing_frames
+from lossratio.trials import TrialInput, TrialResult, known_missing
 from lossratio.units import Unit, counted
 
 if TYPE_CHECKING:
@@ -145,7 +145,7 @@ def _was_full(trial: Trial, search: CapacityFound) -> bool:
 
 
 def _not_opened(trial: TrialResult) -> str:
-    missing = missing_frames(trial.output) or MissingFrames()
+    missing = known_missing(trial.output)
     return (
         f"The generator could not open {missing.by_tester:,} of {trial.load * trial.duration:,.0f} connections at "
         f"{trial.load:,.0f} per second, or answer over them. Open them at a "

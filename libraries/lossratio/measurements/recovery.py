@@ -39,15 +39,7 @@ from lossratio.results import (
     numbers,
     value_line,
 )
-from lossratio.trials import (
-    MissingFrames,
-    Step,
-    Timeline,
-    TrialInput,
-    TrialOutput,
-    TrialResult,
-    missing_frames,
-)
+from lossratio.trials import Step, Timeline, TrialInput, TrialOutput, TrialResult, known_missing
 from lossratio.units import LONGEST_TRIAL, counted, format_ratio
 
 if TYPE_CHECKING:
@@ -176,7 +168,7 @@ def _of_direction(timeline: Timeline) -> RecoveryTime:
 
 
 def _repetition(output: TrialOutput) -> RecoveryTime:
-    missing = missing_frames(output) or MissingFrames()
+    missing = known_missing(output)
     counts = {"generator_drop_frames": missing.generator_drops, "late_frames": missing.late}
     return recovery_time(output.timelines).model_copy(update=counts)
 

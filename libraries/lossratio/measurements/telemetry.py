@@ -19,7 +19,7 @@ from lossratio.measurements import Request
 from lossratio.quantities import Duration, FrameRate
 from lossratio.records import FrameCount, Rate, Record, Seconds, left_out_if_empty
 from lossratio.results import LEAST_FRAMES_EACH, UNEVEN_TIMES
-from lossratio.trials import MissingFrames, TrialInput, missing_frames
+from lossratio.trials import TrialInput, known_missing
 from lossratio.units import LONGEST_TRIAL
 
 if TYPE_CHECKING:
@@ -363,7 +363,7 @@ def measure_telemetry(testbed: Testbed, request: TelemetryRequest) -> TelemetryT
             for observation in observations:
                 observation.add(answers.get(observation.dut, {}))
 
-    missing = missing_frames(output) or MissingFrames()
+    missing = known_missing(output)
     # Record: the trial as it stands in a result.
     return TelemetryTrial(
         load=rate,

@@ -10,15 +10,7 @@ from lossratio.testbed.fingerprint import ControllerPrint, Fingerprint, NodePrin
 from lossratio.testbed.rules import ERRORS, FOUND_DOWN, RULES, Rule
 from lossratio.testbed.starvation import frames_meanwhile, longest_wait
 from lossratio.topology import TrafficPath
-from lossratio.trials import (
-    BlamedSide,
-    Incident,
-    MissingFrames,
-    Reaction,
-    TrialInput,
-    TrialOutput,
-    missing_frames,
-)
+from lossratio.trials import BlamedSide, Incident, Reaction, TrialInput, TrialOutput, known_missing
 from lossratio.units import counted, format_ratio
 
 NOBODY_KNOWN = "The cause is not known"
@@ -225,7 +217,7 @@ def _explaining(
     If the trial lost more frames than came meanwhile, repeating it would not help. Nor would it if a quota made the
     program wait, because the quota is a part of the DUT.
     """
-    lost = (missing_frames(output) or MissingFrames()).without_tester
+    lost = known_missing(output).without_tester
     limited = {change.node for change in changes if change.rule.change == "quota"}
     for change in changes:
         if not change.waited:

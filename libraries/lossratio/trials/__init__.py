@@ -6,6 +6,7 @@ from lossratio.trials.causes import (
     USUAL_BATCH as USUAL_BATCH,
     CountedFrames as CountedFrames,
     MissingFrames as MissingFrames,
+    known_missing as known_missing,
     loss_ratio_without_tester as loss_ratio_without_tester,
     missing_frames as missing_frames,
     most_lost_in_bursts as most_lost_in_bursts,

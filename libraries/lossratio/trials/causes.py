@@ -106,6 +106,11 @@ def missing_frames(output: CountedFrames) -> MissingFrames | None:
     return replace(known, lost_by_sut=known.lost_by_sut - late, late=late)
 
 
+def known_missing(output: CountedFrames) -> MissingFrames:
+    """The frames of a trial that did not come back, by their cause; none if the trial counted no frames."""
+    return missing_frames(output) or MissingFrames()
+
+
 def most_lost_in_bursts(directions: Iterable[DirectionCounters], duration: float) -> float:
     """The maximum number of frames that a trial may have lost because the generator made up for stalls with bursts.
 

@@ -35,11 +35,10 @@ from lossratio.results import Conditions, Outcome, TestRun, read_result, same_va
 from lossratio.trials import (
     Integrity,
     LatencyOutput,
-    MissingFrames,
     TrialInput,
     TrialResult,
     check_integrity,
-    missing_frames,
+    known_missing,
     output_from_counters,
 )
 from lossratio.units import LONGEST_TRIAL, format_frame_rate, parse_frame_rate
@@ -307,38 +306,29 @@ class Measured:
 
     def at_load(self, conditions: Conditions, duration: float) -> LatencyAtLoad:
         """The latency in the form of result files."""
-        output = None if isinstance(self.outcome, str) else self.outcome
-        missing = self._missing()
+        asked: dict[str, Any] = {
+            "goal": self.point.goal,
+            "share_ratio": self.point.share,
+            "is_raised": self.point.is_raised,
+            "load": conditions.rate(self.point.load),
+            "duration_s": duration,
+        }
+        if self.trial is None or isinstance(self.outcome, str):
+            return LatencyAtLoad(**asked, directions=(), error=str(self.outcome))
 
+        missing = known_missing(self.trial.output)
         # Record: the latency at a load as it stands in a result.
         return LatencyAtLoad(
-            goal=self.point.goal,
-            share_ratio=self.point.share,
-            is_raised=self.point.is_raised,
-            load=conditions.rate(self.point.load),
-            duration_s=duration,
-            loss_ratio=None if self.trial is None else self.trial.loss_ratio,
-            unsent_frames=None
-            if output is None
-            else sum(direction.unsent_frames for direction in output.directions),
+            **asked,
+            loss_ratio=self.trial.loss_ratio,
+            unsent_frames=sum(way.unsent_frames for way in self.outcome.directions),
             generator_drop_frames=missing.generator_drops,
             late_frames=missing.late,
-            surplus_frames=self._surplus(),
-            directions=() if output is None else tuple(map(direction_latency, output.latency)),
-            by_stream=() if output is None else tuple(stream_latencies(output.latency)),
-            error=self.outcome if isinstance(self.outcome, str) else None,
+            # Frames that came back beyond the sent ones.
+            surplus_frames=sum(max(0, -way.lost) for way in self.trial.output.directions),
+            directions=tuple(map(direction_latency, self.outcome.latency)),
+            by_stream=tuple(stream_latencies(self.outcome.latency)),
         )
-
-    def _surplus(self) -> int:
-        """Frames that came back beyond the sent ones."""
-        if self.trial is None:
-            return 0
-        return sum(max(0, -direction.lost) for direction in self.trial.output.directions)
-
-    def _missing(self) -> MissingFrames:
-        if self.trial is None:
-            return MissingFrames()
-        return missing_frames(self.trial.output) or MissingFrames()
 
 
 def _measure_point(testbed: Testbed, request: LatencyRequest, point: LatencyPoint) -> Measured:

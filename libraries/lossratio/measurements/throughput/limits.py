@@ -27,6 +27,7 @@ from lossratio.trials import (
     MissingFrames,
     TrialOutput,
     TrialResult,
+    known_missing,
     missing_frames,
     offered_load,
     sut_loss_ratio,
@@ -166,7 +167,7 @@ def _limit_of_others(
 
 def _are_mostly_dropped(load: float, seen: Iterable[TrialResult]) -> bool:
     """Whether the generator dropped more frames at a load than it left unsent."""
-    known = [missing_frames(one.output) or MissingFrames() for one in seen if one.load == load]
+    known = [known_missing(one.output) for one in seen if one.load == load]
     missing = sum(known, MissingFrames())
     return missing.generator_drops > missing.unsent + missing.refused
 
@@ -224,11 +225,8 @@ def check_generator(
         seen = [goal.seen(each) for each in trials]
         failed.append(_is_upper_bound(trial.load, goal, seen))
 
-    if is_one_enough:
-        is_failure = any(failed)
-    else:
-        is_failure = all(failed)
-    if not is_failure:
+    is_failure = any if is_one_enough else all
+    if not is_failure(failed):
         return
 
     faults = ", ".join(_faults(trial.output))
@@ -263,7 +261,7 @@ def _help(trials: Sequence[TrialResult]) -> str:
 
 def _faults(output: TrialOutput) -> Iterator[str]:
     """The generator's counts of the frames in a trial that the SUT did not lose, and its delay."""
-    missing = missing_frames(output) or MissingFrames()
+    missing = known_missing(output)
     unsent = missing.unsent + missing.refused
     if unsent:
         wanted = (output.sent_frames or 0) + unsent
