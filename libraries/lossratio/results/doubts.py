@@ -7,6 +7,7 @@ import math
 from bisect import bisect_left, bisect_right, insort
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import groupby, pairwise, takewhile
+from operator import attrgetter
 from statistics import NormalDist, fmean, pstdev
 from typing import NamedTuple
 
@@ -41,7 +42,7 @@ class TimeDependence(NamedTuple):
 
 def stopped_forwarding_in(trials: Sequence[Trial]) -> str | None:
     """Finds that the SUT lost every frame from some trial on, although it forwarded frames at such a load before."""
-    dead = list(takewhile(_lost_everything, reversed(trials)))
+    dead = list(takewhile(attrgetter("is_all_lost"), reversed(trials)))
     if len(dead) < STOPPED_LEAST_TRIALS:
         return None
 
@@ -53,11 +54,6 @@ def stopped_forwarding_in(trials: Sequence[Trial]) -> str | None:
         f"from trial {dead[-1].number} on, all {len(dead)} trials lost every frame, although frames passed at such a "
         "load before: the SUT, or a link to it, stopped working during the measurement"
     )
-
-
-def _lost_everything(trial: Trial) -> bool:
-    """Whether the SUT lost every frame of a trial."""
-    return bool(trial.sent_frames) and trial.missing.lost_by_sut == trial.sent_frames
 
 
 def time_dependence_in(

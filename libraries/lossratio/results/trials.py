@@ -18,7 +18,7 @@ from lossratio.trials import (
     TrialInput,
     TrialOutput,
     TrialResult,
-    missing_frames,
+    known_missing,
 )
 from lossratio.units import (
     FRAMES_PER_SECOND,
@@ -99,7 +99,12 @@ class Trial(Record):
     @property
     def missing(self) -> MissingFrames:
         """The trial's frames that did not come back, by cause; none if the trial counted no frames."""
-        return missing_frames(self) or MissingFrames()
+        return known_missing(self)
+
+    @property
+    def is_all_lost(self) -> bool:
+        """Whether the SUT lost every frame."""
+        return bool(self.sent_frames) and self.missing.lost_by_sut == self.sent_frames
 
     def as_result(self) -> TrialResult:
         """Converts the trial for the search algorithms."""

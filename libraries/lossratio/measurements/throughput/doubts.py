@@ -93,7 +93,7 @@ def chance(result: GoalsResult) -> Iterator[str]:
     Where losses are erratic, chance decides at all loads.
     """
     for report in () if any(erratic_of_search(result)) else result.goals:
-        zone = None if report.result is None else report.result.zone
+        zone = report.zone
         if zone is None or zone.width <= LEAST_CHANGE:
             continue
         ends = result.written(*(end.per_interface_fps for end in zone.ends))

@@ -62,14 +62,6 @@ def longer_after(
     return None
 
 
-def _lost_everything(result: GoalsResult) -> bool:
-    """Whether the SUT lost every frame at all loads."""
-    return all(
-        trial.sent_frames and trial.missing.lost_by_sut == trial.sent_frames
-        for trial in result.evidence
-    )
-
-
 def require_lower_bounds(result: GoalsResult) -> None:
     """Checks that the search found a relevant lower bound for every goal.
 
@@ -87,7 +79,7 @@ def require_lower_bounds(result: GoalsResult) -> None:
 
     refuse_generators_limit(missing)
     goals = "; ".join(f"{report.goal.name}, {format_regularity(report)}" for report in missing)
-    if all(_ran_out_of_time(report) for report in missing):
+    if all(report.reason == IrregularReason.TIMEOUT.value for report in missing):
         # The trials show nothing about smaller loads: the search did not reach them.
         raise AssertionError(
             f"No load was found that meets the goal: {goals}. Give the search more time, e.g. timeout=1 h, choose "
@@ -98,24 +90,14 @@ def require_lower_bounds(result: GoalsResult) -> None:
     about_losses = ""
     if any(report.bounds[1] == result.min_load for report in missing):
         about_losses = _about_losses(result)
-        if not about_losses and any(map(_is_of_sut, missing)):
+        # Nothing but the SUT kept the smallest load from meeting the goal.
+        of_sut = IrregularReason.MIN_LOAD_IS_UPPER_BOUND.value
+        if not about_losses and any(report.reason == of_sut for report in missing):
             about_losses = _of_smaller_loads(result)
     raise AssertionError(
         f"No load was found that meets the goal: {goals}. The smallest load of the search was "
         f"{result.written(least)}. {about_losses}If a search may end without such a load, "
         "set must_find=False."
-    )
-
-
-def _ran_out_of_time(report: GoalReport) -> bool:
-    return report.result is not None and report.result.reason == IrregularReason.TIMEOUT.value
-
-
-def _is_of_sut(report: GoalReport) -> bool:
-    """Whether nothing but the SUT kept the smallest load from meeting a goal."""
-    return (
-        report.result is not None
-        and report.result.reason == IrregularReason.MIN_LOAD_IS_UPPER_BOUND.value
     )
 
 
@@ -127,7 +109,7 @@ def _about_losses(result: GoalsResult) -> str:
         return words
     for doubt in loss_at_any_load(result):
         return f"{words}{as_sentence(doubt)}. "
-    if result.evidence and _lost_everything(result):
+    if result.evidence and all(trial.is_all_lost for trial in result.evidence):
         words += (
             "Every frame was lost at all loads. Check the path of the frames through the device. "
         )
@@ -159,11 +141,7 @@ def refuse_generators_limit(reports: Iterable[GoalReport]) -> None:
     Raises:
         TesterError: If a goal's result was limited so: nothing is known about the SUT.
     """
-    limited = [
-        report
-        for report in reports
-        if report.result is not None and is_generators_limit(report.result.reason)
-    ]
+    limited = [report for report in reports if is_generators_limit(report.reason)]
     if limited:
         goals = "; ".join(f"{report.goal.name}, {format_regularity(report)}" for report in limited)
         raise TesterError(

@@ -283,11 +283,8 @@ class Throughput(GoalSearch[SearchRequest, ThroughputResult]):
 
     def bounds(self, result: ThroughputResult) -> tuple[float, ...]:
         """The relevant bounds of all goals, from the lowest."""
-        outcomes = [report.result for report in result.goals if report.result is not None]
-        lower = [outcome.relevant_lower_bound for outcome in outcomes]
-        upper = [outcome.relevant_upper_bound for outcome in outcomes]
-        loads = {bound.per_interface_fps for bound in (*lower, *upper) if bound is not None}
-        return tuple(sorted(loads))
+        bounds = (bound for report in result.goals for bound in report.bounds)
+        return tuple(sorted({bound.per_interface_fps for bound in bounds if bound is not None}))
 
     def rates_below(self, result: ThroughputResult) -> Iterator[tuple[str, float]]:
         """The conditional throughput of each goal that has one."""

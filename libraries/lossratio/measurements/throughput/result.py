@@ -136,14 +136,24 @@ class GoalReport(Record):
         return lower, None if upper == lower else upper
 
     @property
+    def reason(self) -> str | None:
+        """Why the goal result is irregular; None: it is regular, or there is none."""
+        return None if self.result is None else self.result.reason
+
+    @property
+    def zone(self) -> ZoneOfChance | None:
+        """Loads that another search may find as well, if there are any."""
+        return None if self.result is None else self.result.zone
+
+    @property
     def is_as_before(self) -> bool:
         """Whether there was no search, as the SUT is as before."""
-        return self.result is not None and self.result.reason == str(IrregularReason.AS_BEFORE)
+        return self.reason == str(IrregularReason.AS_BEFORE)
 
     @property
     def is_left_to_a_coin(self) -> bool:
         """Whether the search gave up the goal because only chance would decide."""
-        return self.result is not None and self.result.reason == str(IrregularReason.COIN)
+        return self.reason == str(IrregularReason.COIN)
 
 
 class OfEarlierSearch(Record):
@@ -371,5 +381,5 @@ def format_regularity(report: GoalReport) -> str:
     if report.result.regular:
         return "regular"
     if report.is_as_before:
-        return report.result.reason or ""
-    return f"irregular: {report.result.reason}"
+        return report.reason or ""
+    return f"irregular: {report.reason}"

@@ -271,9 +271,9 @@ def _draw_allowed_loss(plot: drawing.Plot, report: GoalReport, colour: str) -> N
     floor = plot.y.low
     allowed = max(report.goal.loss_ratio, floor)
     plot.line([(plot.x.low, allowed), (plot.x.high, allowed)], colour, dash="6 3")
-    zone = None if report.result is None else report.result.zone
-    if zone is not None:
-        low, high = (min(max(end.per_interface_fps, plot.x.low), plot.x.high) for end in zone.ends)
+    if report.zone is not None:
+        ends = (end.per_interface_fps for end in report.zone.ends)
+        low, high = (min(max(end, plot.x.low), plot.x.high) for end in ends)
         plot.bands([(low, high, floor, 1.0)] if low < high else [], colour, _ZONE_OPACITY)
     for bound in report.bounds:
         if bound is not None and plot.x.holds(bound.per_interface_fps):

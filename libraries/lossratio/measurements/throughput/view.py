@@ -19,9 +19,9 @@ from lossratio.measurements.throughput.limits import (
 from lossratio.measurements.throughput.lines import search_lines, terms
 from lossratio.measurements.throughput.result import (
     Goal,
-    GoalOutcome,
     GoalReport,
     GoalsResult,
+    outcome_of,
     search_goal,
 )
 from lossratio.measurements.throughput.search_picture import draw_loss, draw_search
@@ -113,17 +113,7 @@ class ThroughputView(View[GoalsResult]):
     def findings(self, result: GoalsResult) -> Iterator[Finding]:
         """A finding for each goal."""
         for report in result.goals:
-            if report.result is None:
-                yield Finding(
-                    result,
-                    report.goal.name,
-                    Outcome.FAILED,
-                    result.error,
-                    stream=report.goal.stream,
-                    resolution=report.goal.width_ratio,
-                )
-            else:
-                yield _finding(result, report, report.result)
+            yield _finding(result, report)
 
     def aspects(self, result: GoalsResult, finding: Finding) -> Mapping[str, JsonValue]:
         """The goal."""
@@ -179,17 +169,17 @@ class ThroughputView(View[GoalsResult]):
         yield Picture("Loss over load", draw_loss(result, history), _ABOUT_LOSS)
 
 
-def _finding(result: GoalsResult, report: GoalReport, found: GoalOutcome) -> Finding:
-    """The finding of a goal that has a result."""
-    reason = found.reason
-    if report.is_as_before:
+def _finding(result: GoalsResult, report: GoalReport) -> Finding:
+    """The finding of a goal."""
+    outcome = outcome_of([report.result])
+    reason = report.reason
+    if report.result is None:
+        outcome = Outcome.FAILED
+        reason = result.error
+    elif report.is_as_before:
         reason = " ".join(sentences(result)).rstrip(".")
-    if found.regular:
-        outcome = Outcome.MEASURED
-    else:
-        outcome = Outcome.IRREGULAR
 
-    value = found.conditional_throughput
+    value = report.throughput
     lower, upper = report.bounds
     is_max_load = reason == mlrsearch.IrregularReason.MAX_LOAD_IS_LOWER_BOUND.value
     is_min_load = reason == mlrsearch.IrregularReason.MIN_LOAD_IS_UPPER_BOUND.value
