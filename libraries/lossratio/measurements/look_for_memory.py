@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from lossratio.measurements.request import Request
 from lossratio.results import Note, NoteKind, Weight, noted
-from lossratio.trials import Measurer, MissingFrames, TrialInput, TrialOutput, missing_frames
+from lossratio.trials import Measurer, TrialInput, TrialOutput, known_missing
 from lossratio.units import format_frame_rate
 
 if TYPE_CHECKING:
@@ -29,10 +29,9 @@ _SHARE = 0.01
 """A smaller relative difference between forwarded frames does not count as memory."""
 _REPEATS = 2
 """How many trials show each state of the device, and how often a trial is repeated."""
-_HALVINGS = 3
-"""How often the load may be halved."""
-_STILL_OVERLOADED = 0.45
-"""A device that forwards a smaller share of a load than this loses frames at half of the load, too."""
+_SENDABLE, _LEAST_SENT = 0.9, 0.1
+"""The load that a generator certainly sends, as a share of what it has just sent, and the smallest share of the load
+that is looked at."""
 
 
 def remarks_on_memory(testbed: Testbed, request: Request, load: float) -> tuple[Note, ...]:
@@ -41,7 +40,7 @@ def remarks_on_memory(testbed: Testbed, request: Request, load: float) -> tuple[
     "Right after" means after the rest that trials of this measurement have anyway. The first and the last trial follow
     a rest, so that a device that merely changes over time does not seem to remember. A difference counts if it is
     greater than the spread of both sides, and greater than the number of missing frames that the device did not lose.
-    If the generator cannot send the load, half of the load is offered, as long as this still overloads the device.
+    If the generator cannot send the load, somewhat less than what it sent is offered.
     """
     from lossratio.dut import BLACK_BOX
 
@@ -163,19 +162,12 @@ class _Look:
         return self._counted(output)
 
     def forwarded_what_can_be_sent(self) -> int:
-        """The frames forwarded in a trial after a rest, at the load, or at a half, a quarter or an eighth of the load.
-
-        The load is halved if the generator cannot send it, as long as half of it still overloads the device.
-        """
+        """The frames forwarded in a trial after a rest, at the load, or at what the generator can send of it."""
         output = self._measured(MEMORY_REST)
         if _was_sent(output):
             return self._counted(output)
-
-        for _ in range(_HALVINGS):
-            if _was_sent(output) or not _overloads_at_half(output):
-                break
-            self.load /= 2.0
-            output = self._measured()
+        sent = 1.0 - known_missing(output).by_tester / _intended_in(output)
+        self.load *= max(_LEAST_SENT, _SENDABLE * sent)
         return self.forwarded(MEMORY_REST)
 
     def _measured(self, rest: float = 0.0) -> TrialOutput:
@@ -185,7 +177,7 @@ class _Look:
         return self._outputs[-1]
 
     def _counted(self, output: TrialOutput) -> int:
-        missing = missing_frames(output) or MissingFrames()
+        missing = known_missing(output)
         self.unknown = max(self.unknown, missing.by_tester + missing.late)
         return _received_in(output)
 
@@ -208,21 +200,13 @@ class _Look:
 
 def _lost_none(output: TrialOutput) -> bool:
     """Whether the device lost none of the frames of a trial."""
-    return not (missing_frames(output) or MissingFrames()).without_tester
+    return not known_missing(output).without_tester
 
 
 def _was_sent(output: TrialOutput) -> bool:
     """Whether the generator sent a trial's load, apart from so few frames that they make no difference."""
-    missing = missing_frames(output) or MissingFrames()
+    missing = known_missing(output)
     return missing.by_tester <= _SHARE * _intended_in(output)
-
-
-def _overloads_at_half(output: TrialOutput) -> bool:
-    """Whether the device also loses frames at half of a trial's load."""
-    missing = missing_frames(output) or MissingFrames()
-    intended = _intended_in(output)
-    is_lossy = missing.lost_by_sut > _SHARE * intended
-    return is_lossy and _received_in(output) <= _STILL_OVERLOADED * intended
 
 
 def _intended_in(output: TrialOutput) -> int:

@@ -116,10 +116,8 @@ def test_a_box_that_is_faster_without_a_rest_is_not_said_to_remember_nothing(tmp
     )
 
 
-@pytest.mark.parametrize(
-    ("passed", "rate"), [(12_000.0, "25.000 kfps"), (25_000.0, "50.000 kfps"), (40_000.0, "100.00 kfps")]
-)
-def test_a_generator_that_cannot_send_the_load_looks_for_memory_at_a_smaller_one(tmp_path, passed, rate):
+@pytest.mark.parametrize("passed", [12_000.0, 25_000.0, 40_000.0])
+def test_a_generator_that_cannot_send_the_load_looks_for_memory_at_a_smaller_one(tmp_path, passed):
     def sends_30_kfps_to_a_policer(_, counters):
         seconds = counters.elapsed_s or 1.0
         sent = min(counters.sent_frames, round(30_000 * seconds))
@@ -128,7 +126,7 @@ def test_a_generator_that_cannot_send_the_load_looks_for_memory_at_a_smaller_one
         return replace(counters, sent_frames=sent, unsent_frames=unsent_frames, received_frames=passing)
 
     (remark,) = remarks_on_a_perfect_box(tmp_path, sends_30_kfps_to_a_policer)
-    assert f"in trials of 0.5 s at {rate} per interface" in remark
+    assert "in trials of 0.5 s at 27.00" in remark
 
 
 def test_a_few_unsent_frames_are_no_reason_to_know_nothing_about_a_box_or_to_rest_again(tmp_path):
