@@ -1,8 +1,11 @@
 """The doubt about losses that the load does not explain, and neither does the time."""
 
-from collections.abc import Iterable, Iterator
-from itertools import groupby
+import math
+from collections.abc import Iterator
+from functools import partial
+from itertools import accumulate, groupby
 from operator import attrgetter
+from statistics import NormalDist
 from typing import NamedTuple
 
 from lossratio.results.doubts import TIME_SIGNIFICANCE, drift, spells
@@ -28,39 +31,35 @@ class _Fall(NamedTuple):
         """The difference of their loss ratios."""
         return _lost_share(self.weak) - _lost_share(self.strong)
 
+    @property
+    def deviations(self) -> float:
+        """The difference in standard deviations of a SUT that loses batches of `USUAL_BATCH` frames by chance."""
+        sent = [(trial.sent_frames or 0) / USUAL_BATCH for trial in self]
+        lost = sum(trial.missing.lost_by_sut for trial in self) / USUAL_BATCH
+        # Formula: the variance of a difference of two shares, if batches are lost independently and seldom.
+        return self.size / math.sqrt(lost / sum(sent) * sum(1.0 / batches for batches in sent))
+
 
 def _unexplained_loss(result: TestResult) -> str | None:
     """Finds that the load does not explain the loss: it differs at one load, or falls as the load grows.
 
-    The losses of trials of each length are compared with those that never fall as the load grows and fit best
-    (isotonic regression). The deviations must be larger than if a SUT lost batches of `USUAL_BATCH` frames by chance.
+    Each trial is compared with the trial of the same length, at the same or a smaller load, that lost most.
     """
-    squares = 0.0
-    freedom = 0
     falls: list[_Fall] = []
     whole = (
         trial for trial in result.evidence if trial.decided_after_s is None and trial.sent_frames
     )
     for _, alike in groupby(sorted(whole, key=_by_fall), attrgetter("duration_s")):
         group = list(alike)
-        shares = list(map(_lost_share, group))
-        batches = [(trial.sent_frames or 0) / USUAL_BATCH for trial in group]
-        expected = _never_falling(shares, batches)
-        freedom += len(group) - len(set(expected))
-        for share, fit, sent in zip(shares, expected, batches, strict=True):
-            squares += ((share - fit) * sent) ** 2 / max(1.0, fit * sent)
-        weak = group[0]
-        for trial in group:
-            weak = max(weak, trial, key=_lost_share)
-            falls.append(_Fall(weak, trial))
+        falls += map(_Fall, accumulate(group, partial(max, key=_lost_share)), group)
 
-    fall = max(falls, key=attrgetter("size"), default=None)
-    if fall is None or fall.size < LEAST_FALL:
+    large = [fall for fall in falls if fall.size >= LEAST_FALL]
+    fall = max(large, key=attrgetter("deviations"), default=None)
+    if fall is None:
         return None
-    # Imported here because the import is slow, and most runs do not need it.
-    from scipy.special import chdtrc
-
-    if chdtrc(freedom, squares) > TIME_SIGNIFICANCE:
+    # Any two trials could have been these.
+    chance = TIME_SIGNIFICANCE / len(falls) ** 2
+    if fall.deviations < NormalDist().inv_cdf(1.0 - chance):
         return None
     lost = format_ratio(_lost_share(fall.weak))
     less = format_ratio(_lost_share(fall.strong))
@@ -72,25 +71,12 @@ def _unexplained_loss(result: TestResult) -> str | None:
 
 
 def _by_fall(trial: Trial) -> tuple[float, float, float]:
-    """Sorts trials by length and load. At one load, the largest loss comes first, so that such losses are pooled."""
+    """Sorts trials by length and load. At one load, the largest loss comes first, because any order is as good."""
     return trial.duration_s, trial.load_per_interface_fps, -_lost_share(trial)
 
 
 def _lost_share(trial: Trial) -> float:
     return trial.missing.lost_by_sut / max(1, trial.sent_frames or 0)
-
-
-def _never_falling(values: Iterable[float], weights: Iterable[float]) -> list[float]:
-    """The values that never fall and are closest to given ones, by pooling neighbours that do."""
-    pools: list[tuple[float, float, int]] = []
-    for value, weight in zip(values, weights, strict=True):
-        pool = (value, weight, 1)
-        while pools and pools[-1][0] >= pool[0]:
-            mean, sum_of_weights, count = pools.pop()
-            whole = sum_of_weights + pool[1]
-            pool = ((mean * sum_of_weights + pool[0] * pool[1]) / whole, whole, count + pool[2])
-        pools.append(pool)
-    return [mean for mean, _, count in pools for _ in range(count)]
 
 
 @doubt(
