@@ -153,29 +153,24 @@ def _of_blocks(own: Sequence[Seen], of: str, name: str, labels: NDArray[np.int_]
 def _of_directions(trials: Sequence[Trial]) -> Table:
     """The directions: a row for each of several parts of a trial, or for each trial if losses are not located."""
     names = sorted({way.name for trial in trials for way in trial.directions})
-    lost, known, numbers = [], [], []
+    of_trials = []
+    numbers: list[int] = []
     for trial in trials:
-        ways = {way.name: way for way in trial.directions}
-        is_located = all(way.losses is not None or not way.lost for way in ways.values())
+        is_located = all(way.losses is not None or not way.lost for way in trial.directions)
         parts = _PARTS_BY_DIRECTION if is_located else 1
         rows = np.zeros((2, parts, len(names)))
-        for place, name in enumerate(names):
-            way = ways.get(name)
-            if way is None:
-                continue
-            rows[1, :, place] = way.sent_frames / parts
-            if way.losses is None:
-                rows[0, :, place] = max(0, way.lost) / parts
-            elif parts > 1:
-                seen = Seen(trial.number, trial.load_per_interface_fps, name, way.losses)
-                of_parts, frames = seen.steps(parts)
-                rows[0, :, place] = of_parts / np.maximum(frames, 1.0) * way.sent_frames / parts
-        lost.append(rows[0])
-        known.append(rows[1])
+        for way in trial.directions:
+            counts = max(0, way.lost) / parts, way.sent_frames / parts
+            rows[:, :, names.index(way.name)] = np.reshape(counts, (2, 1))
+        for one in seen_in([trial] if is_located else ()):
+            lost_of, known_of = one.steps(parts)
+            of_all = rows[1, :, names.index(one.direction)] / np.maximum(known_of, 1.0)
+            rows[0, :, names.index(one.direction)] = lost_of * of_all
+        of_trials.append(rows)
         numbers += [trial.number] * parts
-    tables = np.concatenate(lost), np.concatenate(known)
+    lost, known = np.concatenate(of_trials, axis=1)
     levels = np.arange(len(names))
-    return Table("direction", "direction", None, tables[0], tables[1], np.array(numbers), levels)
+    return Table("direction", "direction", None, lost, known, np.array(numbers), levels)
 
 
 def _of_moments(seen: Sequence[Seen]) -> Table:
