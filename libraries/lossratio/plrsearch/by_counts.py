@@ -185,7 +185,7 @@ class SearchByCounts:
             verified
             or self._held.load
             or bracket(evidence)[0]
-            or self._clamped(bracketed(evidence) or 0.0)
+            or self._clamped(self._bracketed(evidence) or 0.0)
         )
         over = (
             load
@@ -220,9 +220,12 @@ class SearchByCounts:
             return self._held.load, _LONG_RUN
         return self._held.next_load(evidence, time_left * self.trials / self.elapsed), _HOLD
 
+    def _bracketed(self, evidence: Evidence) -> float | None:
+        return bracketed(evidence, self.elapsed / self._timeout)
+
     def _bracketing(self, evidence: Evidence) -> tuple[float, str] | None:
         """The next trial of the bracket; None: it is narrow."""
-        load = bracketed(evidence)
+        load = self._bracketed(evidence)
         if load is None or self._clamped(load) in evidence.loads:
             if not self._reference and evidence.counts.is_overload.any():
                 most = float(evidence.counts.forwarding_rate[evidence.counts.is_overload].max())

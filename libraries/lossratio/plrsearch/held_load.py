@@ -9,14 +9,12 @@ from dataclasses import dataclass
 import numpy as np
 import scipy
 
-from lossratio.plrsearch.bracketing import HALF, bracket
+from lossratio.plrsearch.bracketing import FEW, HALF, bracket
 from lossratio.plrsearch.counting import FINE, NEAR, Evidence
 from lossratio.plrsearch.losses import FixedPause, SeenBucketRate, fixed_pause, seen_bucket
 
 _STEP = 0.02
 """The first step down, as a share of the load. Each further step is twice as long."""
-_FEW = 5
-"""Short trials at a load before a long one."""
 _TAIL, _DOUBT = 5.0, 0.1
 """At most this many standard deviations below the mean rate in overload is held: there, a normal capacity has a mean
 loss of about 1e-7. The deviation is a bound, from the rates that are seen, that the true one exceeds with this
@@ -74,7 +72,7 @@ class HeldLoad:
     def wants_long(self, evidence: Evidence) -> bool:
         """Whether a long trial at the load is due: after a few short ones, and again if it loses frames."""
         at_held = evidence.counts.duration[evidence.within(self.load, self.load)]
-        is_due = len(at_held) >= _FEW and np.count_nonzero(at_held >= self.lengths[1]) < 2
+        is_due = len(at_held) >= FEW and np.count_nonzero(at_held >= self.lengths[1]) < 2
         return bool(is_due) and evidence.longest_passed(self.load) < self.lengths[1]
 
     def next_load(self, evidence: Evidence, left: float) -> float:
