@@ -205,8 +205,8 @@ class GroutOptions(ProgramOptions):
     """Whether it is a bridge between two VXLAN tunnels, one on each link, instead of a router. The traffic profile
     ``ethip4vxlan-l2bdbase`` has such frames."""
     vxlan_between: Literal["bridged", "routed"] | None = None
-    """How packets pass between the two grouts of a path in a VXLAN tunnel. ``bridged``: each grout is a bridge of the
-    tunnel and its link to the TG. ``routed``: each grout routes packets between the two, with an L3VNI."""
+    """How packets pass between the two grouts of a path in a VXLAN tunnel. ``bridged``: each grout bridges the
+    tunnel and its link to the TG. ``routed``: each grout routes packets between them, with an L3VNI."""
     underlay: IpVersion = 4
     """The version of IP outside of the tunnel of ``vxlan_between``: 4 (the default) or 6."""
     srv6: Literal["encaps", "encaps_red", "end", "usid"] | None = None

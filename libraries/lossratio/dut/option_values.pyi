@@ -108,8 +108,8 @@ class OptionValues(TypedDict, total=False):
     ipsec_anti_replay: bool | str
     """vpp: Whether repeated packets are refused."""
     ipsec_async: bool | str
-    """vpp: Whether the first worker forwards and the others encrypt, by VPP's software scheduler. With `ipsec`,
-    `cores=2` or more and `queues=1`."""
+    """vpp: Whether the first worker forwards and the others encrypt (VPP's software scheduler). With `ipsec`, `cores=2`
+    or more and `queues=1`."""
     ipsec_lookup: Literal['interfaces', 'policy', 'policy-flow-cache', 'policy-fastpath'] | str
     """vpp: How the tunnel of a packet is found: by routes to `interfaces` (the default), by trying each `policy` in
     turn, with a cache in front of the policies (`policy-flow-cache`), or in a hash table (`policy-fastpath`)."""
@@ -271,8 +271,8 @@ class OptionValues(TypedDict, total=False):
     first address of the sender's network and the second address of the opposite network.
     vpp: Whether frames come and go in VXLAN tunnels, as for `linux_bridge`. With `l2bd` or `l2xc`."""
     vxlan_between: Literal['bridged', 'routed'] | bool | str
-    """grout: How packets pass between the two grouts of a path in a VXLAN tunnel. `bridged`: each grout is a bridge of
-    the tunnel and its link to the TG. `routed`: each grout routes packets between the two, with an L3VNI.
+    """grout: How packets pass between the two grouts of a path in a VXLAN tunnel. `bridged`: each grout bridges the
+    tunnel and its link to the TG. `routed`: each grout routes packets between them, with an L3VNI.
     vpp: Whether only frames between two DUTs are in a VXLAN tunnel. With `l2bd` or `l2xc`."""
     west_mac: str
     """black_box: Destination MAC address of frames from the west: the next hop's, if the device routes. Default: the MAC

@@ -76,9 +76,11 @@ class TrialTiming(Record):
         """
         if not ramp:
             return self
-        instead = f"a ramp of {ramp:g} s before it, in which the load grows from nothing and no frame is counted"
+        instead = f"a ramp of {ramp:g} s before it, in which the load grows from zero and no frame is counted"
         deviation = Deviation(
-            step="start of the traffic", rfc2544="the trial begins with its load", instead=instead
+            step="start of the traffic",
+            rfc2544="each trial begins at its full load",
+            instead=instead,
         )
         return self._changed((*self.deviations, deviation), ramp_s=ramp)
 
@@ -99,7 +101,7 @@ class TrialTiming(Record):
             return self
         instead = "with early verdicts: a trial ends as soon as it is certain to lose more than every goal allows"
         deviation = Deviation(
-            step=_END_OF_TRAFFIC, rfc2544="each trial takes its whole duration", instead=instead
+            step=_END_OF_TRAFFIC, rfc2544="each trial runs for its whole duration", instead=instead
         )
         return self._changed((*self.deviations, deviation))
 

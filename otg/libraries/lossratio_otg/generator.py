@@ -99,7 +99,8 @@ class Otg(Generator[OtgTester]):
             return
         yield f"tester: {app}, OTG {models}"
         yield (
-            "OTG has no bursts with a checked rate and no schedules, and reports only least, mean and largest latency"
+            "OTG has no bursts with a checked rate and no schedules, and reports only the smallest, mean and largest "
+            "latency"
         )
         if session.node.is_here:
             yield "the reservation is a file of this machine: users of the tester on other machines do not see it"

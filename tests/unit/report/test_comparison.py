@@ -198,7 +198,7 @@ def test_results_of_two_testbeds_are_refused():
 
 def test_runs_without_a_test_in_common_are_refused_with_those_that_measure_the_same():
     pair = r"Performance\.Linux Bridge\.64B-mrr in A and Performance\.Linux Bridge\.other in B\. Give both suites"
-    with pytest.raises(ReportError, match=rf"no test in common\. These measure the same: {pair}"):
+    with pytest.raises(ReportError, match=rf"no test in common\. These measure the same thing: {pair}"):
         compare(runs(1e3), runs(1e3, name="other"))
 
 

@@ -40,7 +40,7 @@ def test_without_a_ramp_none_is_stated(tmp_path):
 def test_a_ramp_is_stated_and_takes_its_time(tmp_path):
     plain, ramped = (search(tmp_path, ramp=ramp) for ramp in (0.0, 0.25))
     assert ramped.conditions.timing.ramp_s == 0.25
-    assert ramps(ramped) == ["a ramp of 0.25 s before it, in which the load grows from nothing and no frame is counted"]
+    assert ramps(ramped) == ["a ramp of 0.25 s before it, in which the load grows from zero and no frame is counted"]
     assert [trial.elapsed_s - 0.25 for trial in ramped.trials] == pytest.approx(
         [trial.elapsed_s for trial in plain.trials]
     )

@@ -410,4 +410,4 @@ def latency_contradictions(latency: LatencyAtLoad, name: str) -> Iterator[str]:
             if value is not None
         ]
         if any(value > larger * (1.0 + ROUNDING) for value, larger in pairwise(known)):
-            yield f"{place}: least, mean and largest latency are out of order: {known}"
+            yield f"{place}: smallest, mean and largest latency are out of order: {known}"

@@ -59,8 +59,8 @@ def _inconstancy(result: GoalsResult) -> "mlrsearch.Inconstancy | None":
 
 @doubt(
     NoteKind.LOSS_AT_ANY_LOAD,
-    "Trials at small and large loads all lost the same share or number of frames, or the frames of the same length "
-    "of time.",
+    "Trials at small and large loads all lost the same share or number of frames, or the frames that arrive in the "
+    "same length of time.",
 )
 def loss_at_any_load(result: GoalsResult) -> Iterator[str]:
     """The load is not the cause of the loss."""

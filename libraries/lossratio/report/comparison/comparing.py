@@ -60,7 +60,7 @@ def _likely_pairs(compared: Sequence[ComparedQuantity]) -> str:
     shown = ", ".join(list(pairs)[:_MOST_PAIRS])
     more = and_more(max(0, len(pairs) - _MOST_PAIRS))
     return (
-        f" These measure the same: {shown}{more}. Give both suites the same Id and both tests the same name, and "
+        f" These measure the same thing: {shown}{more}. Give both suites the same Id and both tests the same name, and "
         "measure again."
     )
 

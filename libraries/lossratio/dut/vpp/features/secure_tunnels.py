@@ -219,7 +219,7 @@ class IpsecAsync(Feature):
     """IPsec with packets that are encrypted by workers other than the worker that forwards."""
 
     ipsec_async: bool = False
-    """Whether the first worker forwards and the others encrypt, by VPP's software scheduler. With ``ipsec``,
+    """Whether the first worker forwards and the others encrypt (VPP's software scheduler). With ``ipsec``,
     ``cores=2`` or more and ``queues=1``."""
 
     requires = (
