@@ -71,8 +71,8 @@ def report(
     for run in runs:
         for problem in run.lacks:
             click.echo(f"{run.path}: {problem}", err=True)
-        for skipped in run.skipped:
-            click.echo(f"{run.path}: {skipped.in_words}", err=True)
+        for skipped in reports.skips_in_words(run.skipped):
+            click.echo(f"{run.path}: {skipped}", err=True)
 
     if any(run.lacks for run in runs):
         sys.exit(ExitStatus.FAILED)
@@ -200,7 +200,7 @@ def csit(
         for path in reports.write_csit(folder, exports, job=job, build=number):
             click.echo(path)
 
-    for reason in (*refused, *(skipped.in_words for skipped in run.skipped)):
+    for reason in (*refused, *reports.skips_in_words(run.skipped)):
         click.echo(f"Not exported: {reason}", err=True)
     if refused:
         sys.exit(ExitStatus.FAILED)

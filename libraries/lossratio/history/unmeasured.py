@@ -5,7 +5,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 
-from lossratio.report import NOTHING_MEASURED, Run
+from lossratio.report import CUT_OFF, FAILED, NOTHING_MEASURED, Run, skips_in_words
 
 
 @dataclass(frozen=True)
@@ -24,11 +24,12 @@ class NothingMeasured:
 
 def nothing_measured(run: Run) -> Iterator[NothingMeasured]:
     """The tests of a run that measured nothing, if its testbed and their times are known."""
-    for test in run.unmeasured:
-        if run.testbed is not None and test.failed is not None:
+    for test in run.having(FAILED):
+        if run.testbed is not None and test.time is not None:
             with suppress(ValueError):
-                time = datetime.fromisoformat(test.failed)
-                yield NothingMeasured(run.testbed, test.name, time, " ".join(test.error.split()))
+                time = datetime.fromisoformat(test.time)
+                reason = " ".join(test.reason.split())
+                yield NothingMeasured(run.testbed, test.full_name, time, reason)
 
 
 def describe_nothing_measured(tests: Iterable[NothingMeasured]) -> Iterator[str]:
@@ -44,9 +45,12 @@ def describe_nothing_measured(tests: Iterable[NothingMeasured]) -> Iterator[str]
 
 def left_out_of(run: Run) -> Iterator[str]:
     """Messages about the tests of a run that have no entries."""
-    yield from (f"{run.path}: {test.name} was cut off and is not added." for test in run.cut_off)
-    yield from (f"{run.path}: not added: {skipped.in_words}" for skipped in run.skipped)
+    for test in run.having(CUT_OFF):
+        yield f"{run.path}: {test.full_name} was cut off and is not added."
+    yield from (f"{run.path}: not added: {line}" for line in skips_in_words(run.skipped))
     added = {test.test for test in nothing_measured(run)}
-    for test in run.unmeasured:
-        if test.name not in added:
-            yield f"{run.path}: {test.name} measured nothing and is not added: its testbed or its time is not known."
+    for test in run.having(FAILED):
+        if test.full_name not in added:
+            yield (
+                f"{run.path}: {test.full_name} measured nothing and is not added: its testbed or its time is not known."
+            )

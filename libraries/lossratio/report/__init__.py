@@ -14,6 +14,8 @@ from lossratio.report.comparison import (
 )
 from lossratio.report.csit import csit_export, write_csit
 from lossratio.report.failures import (
+    CUT_OFF,
+    FAILED,
     Misfits,
     begin_failures,
     facts_of,
@@ -23,6 +25,7 @@ from lossratio.report.failures import (
     note_skip,
     noted_failures,
     reason_of_skip,
+    skips_in_words,
     what_a_skip_is,
 )
 from lossratio.report.formats import FORMATS, PAGE, ReportFormat, render, report_format

@@ -9,6 +9,7 @@ from operator import attrgetter
 from typing import Any
 
 from lossratio.records import Rate
+from lossratio.report.failures import FAILED
 from lossratio.report.formats import ReportFormat
 from lossratio.report.overview import AVERAGE_SIZE, number_of_trials, of_rate, trials_s
 from lossratio.report.run import Run
@@ -48,9 +49,7 @@ def _as_json(run: Run) -> dict[str, Any]:
     return {
         "run": run.path.resolve().name,
         "results": results,
-        "cut_off": [asdict(test) for test in run.cut_off],
-        "skipped": [asdict(skipped) for skipped in run.skipped],
-        "unmeasured": [asdict(test) for test in run.unmeasured],
+        "without_result": [asdict(test) for test in run.without_result],
         "problems": list(run.problems),
     }
 
@@ -71,37 +70,16 @@ def _csv_rows(run: Run) -> Iterator[dict[str, object]]:
     name = run.path.resolve().name
     for row in run.rows:
         yield {column: value(row) for column, value in _COLUMNS.items()}
-    for cells in _tests_without_result(run):
-        yield {"run": name, **cells}
-
-
-def _tests_without_result(run: Run) -> Iterator[dict[str, object]]:
-    """The cells of each test that has no result, by column, without the run."""
-    for cut_off in run.cut_off:
+    for test in run.without_result:
         yield {
-            "suite": cut_off.suite,
-            "test": cut_off.test or cut_off.name,
-            "outcome": "cut off",
-            "trials": cut_off.trials,
+            "run": name,
+            "suite": test.suite,
+            "test": test.name,
+            "outcome": test.state,
+            "reason": test.reason,
+            "trials": test.trials,
+            "test_failure": test.reason if test.state == FAILED else None,
         }
-
-    for failed in run.unmeasured:
-        yield {
-            "suite": failed.suite,
-            "test": failed.test,
-            "outcome": "failed",
-            "reason": failed.error,
-            "test_failure": failed.error,
-        }
-
-    for skipped in run.skipped:
-        for test in skipped.tests:
-            yield {
-                "suite": test.suite,
-                "test": test.name,
-                "outcome": skipped.what,
-                "reason": skipped.reason,
-            }
 
 
 def _plain(cell: object) -> object:

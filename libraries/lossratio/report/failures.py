@@ -5,7 +5,7 @@ A test that measured nothing has no other file.
 
 import json
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime, timezone
@@ -17,36 +17,42 @@ from lossratio.exit_status import FAILURES
 from lossratio.results import identity_of, result_stems, suite_identity_of, write_whole
 from lossratio.units import tests_counted
 
+CUT_OFF = "cut off"
+"""State of a test with a journal and without a result: the run ended in the middle of the test."""
+FAILED = "failed"
+"""State of a test that failed before it measured anything."""
+SKIPPED = "skipped"
+"""State of a test that the suite or Robot's options skipped."""
+NOT_HERE = "not measured here"
+"""State of a test that needs a larger testbed, e.g. more cores."""
+
 
 @dataclass(frozen=True)
-class SkippedTest:
-    """A test that Robot Framework skipped."""
+class WithoutResult:
+    """A test of a run that has no result."""
 
+    full_name: str
+    """The test's identity; if it was cut off and its journal does not describe it, the journal's name without its
+    suffix."""
     suite: str
-    """The identity of its suite."""
-    name: str
-    """Its name in the suite."""
+    """The identity of its suite; empty: not known."""
+    state: str
+    """What became of it: `CUT_OFF`, `FAILED`, `SKIPPED` or `NOT_HERE`."""
+    reason: str
+    """Why it has no result."""
+    time: str | None = None
+    """When it failed or was skipped, as in RFC 3339; None: not known."""
+    began: str | None = None
+    """When it began, likewise."""
+    trials: int | None = None
+    """Number of proved trials of a test that was cut off; None: it was not cut off."""
+    known: tuple[str, ...] = ()
+    """The bounds of each goal when a search was cut off, in words. A note about trials that are not proved follows."""
 
     @property
-    def full_name(self) -> str:
-        """Its identity."""
-        return f"{self.suite}.{self.name}"
-
-
-@dataclass(frozen=True)
-class Unmeasured:
-    """A test that failed before it measured anything."""
-
-    name: str
-    """The test's identity."""
-    error: str
-    """Robot Framework's message."""
-    suite: str
-    """The identity of its suite."""
-    failed: str | None
-    """Time when it failed, as in RFC 3339; None: not known."""
-    began: str | None = None
-    """Time when it began, as in RFC 3339; None: not known."""
+    def name(self) -> str:
+        """Its name in the suite."""
+        return self.full_name.removeprefix(f"{self.suite}.")
 
     def began_after(self, time: datetime) -> bool:
         """Whether it is known to have begun after a time with a time zone."""
@@ -54,46 +60,21 @@ class Unmeasured:
             return self.began is not None and datetime.fromisoformat(self.began) > time
         return False
 
-    @property
-    def test(self) -> str:
-        """Its name in the suite."""
-        return self.name.removeprefix(f"{self.suite}.")
 
-
-@dataclass(frozen=True)
-class Skipped:
-    """Tests that were skipped for one reason."""
-
-    reason: str
-    """The reason."""
-    tests: tuple[SkippedTest, ...]
-    """The tests that were skipped."""
-    is_misfit: bool
-    """Whether the testbed is too small for them, e.g. has too few cores; otherwise, the suite or Robot's options
-    skipped them."""
-
-    @property
-    def what(self) -> str:
-        """What happened to them, in words."""
-        return what_a_skip_is(is_misfit=self.is_misfit)
-
-    @property
-    def in_words(self) -> str:
-        """What happened to which tests, and why, in one line."""
-        names = ", ".join(test.full_name for test in self.tests)
-        reason = " ".join(self.reason.split())
-        return f"{tests_counted(len(self.tests))} {self.what}: {reason} ({names})"
+def skips_in_words(tests: Iterable[WithoutResult]) -> Iterator[str]:
+    """What happened to which skipped tests, and why: a line for each reason."""
+    alike: dict[tuple[str, str], list[str]] = {}
+    for test in tests:
+        alike.setdefault((test.state, " ".join(test.reason.split())), []).append(test.full_name)
+    for (state, reason), names in alike.items():
+        yield f"{tests_counted(len(names))} {state}: {reason} ({', '.join(names)})"
 
 
 def what_a_skip_is(*, is_misfit: bool) -> str:
     """What happened to a skipped test, in words: only a misfit was not measured *here*."""
     if is_misfit:
         return NOT_HERE
-    return "skipped"
-
-
-NOT_HERE = "not measured here"
-"""What happened to a test that needs a larger testbed."""
+    return SKIPPED
 
 
 class Misfits:
@@ -201,14 +182,19 @@ def noted_failures(directory: Path) -> Iterator[dict[str, Any]]:
             yield {**entry, "test": str(entry["test"])}
 
 
-def failures_of(directory: Path) -> Iterator[Unmeasured]:
-    """The tests that failed, whether or not they measured anything before."""
+def tests_noted_in(directory: Path) -> Iterator[WithoutResult]:
+    """The tests that failed, whether or not they measured anything before, and those that were skipped."""
     for test, entry in _last_lines(directory).items():
-        if entry.get("message") is not None:
+        state = FAILED
+        reason = entry.get("message")
+        if reason is None:
+            state = what_a_skip_is(is_misfit=entry.get("misfit") is True)
+            reason = entry.get("skipped")
+        if reason is not None:
             suite = entry.get("suite") or test.rpartition(".")[0]
-            failed = _text(entry.get("time"))
+            time = _text(entry.get("time"))
             began = _text(entry.get("began"))
-            yield Unmeasured(test, str(entry["message"]), str(suite), failed, began)
+            yield WithoutResult(test, str(suite), state, str(reason), time, began)
 
 
 def _text(value: object) -> str | None:
@@ -216,18 +202,10 @@ def _text(value: object) -> str | None:
     return None if value is None else str(value)
 
 
-def skips_of(directory: Path) -> Iterator[tuple[SkippedTest, str, bool]]:
-    """The tests that were skipped, each with the reason, and whether the testbed is too small for it."""
-    for test, entry in _last_lines(directory).items():
-        if entry.get("skipped") is not None:
-            suite = str(entry.get("suite"))
-            skipped = SkippedTest(suite, test.removeprefix(f"{suite}."))
-            yield skipped, str(entry["skipped"]), entry.get("misfit") is True
-
-
 def misfits_of(directory: Path) -> frozenset[str]:
     """The identities of the tests that need a larger testbed."""
-    return frozenset(test.full_name for test, _, is_misfit in skips_of(directory) if is_misfit)
+    noted = tests_noted_in(directory)
+    return frozenset(test.full_name for test in noted if test.state == NOT_HERE)
 
 
 def _last_lines(directory: Path) -> dict[str, dict[str, Any]]:

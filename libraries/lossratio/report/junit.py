@@ -16,10 +16,10 @@ from xml.etree import ElementTree
 from xml.etree.ElementTree import Element, SubElement
 
 from lossratio.drawing import xml_text
+from lossratio.report.failures import CUT_OFF, FAILED
 from lossratio.report.formats import ReportFormat
-from lossratio.report.run import CutOff, Run
+from lossratio.report.run import Run
 from lossratio.results import SHOWN, Finding, Outcome, TestResult, aggregate_of, as_text
-from lossratio.units import trials_counted
 
 
 @dataclass(frozen=True)
@@ -55,16 +55,9 @@ def _cases(run: Run) -> Iterator[Case]:
         said = as_text([note for note in notes if note.weight in SHOWN])
         yield _case(result, by_number.get(number, []), said, run.failure_in_spite_of(result))
 
-    for cut_off in run.cut_off:
-        message = f"cut off after {trials_counted(cut_off.trials)}"
-        yield Case(*_names(cut_off), state="error", message=message)
-
-    for skipped in run.skipped:
-        for test in skipped.tests:
-            yield Case(test.suite, test.name, state="skipped", message=skipped.reason)
-
-    for unmeasured in run.unmeasured:
-        yield Case(unmeasured.suite, unmeasured.test, state="error", message=unmeasured.error)
+    for test in run.without_result:
+        state = "error" if test.state in (CUT_OFF, FAILED) else "skipped"
+        yield Case(test.suite or test.state, test.name, state=state, message=test.reason)
 
     for number, problem in enumerate(run.problems, start=1):
         yield Case("not readable", f"file {number}", state="error", message=problem)
@@ -127,13 +120,6 @@ def judged_case(suite: str, name: str, state: str, text: str, stream: str | None
     if stream is None:
         return case
     return replace(case, properties=(("stream", stream),))
-
-
-def _names(cut_off: CutOff) -> tuple[str, str]:
-    """Suite and name of a test that was cut off: the same as when it is measured, if they are known."""
-    if cut_off.suite is None or cut_off.test is None:
-        return "cut off", cut_off.name
-    return cut_off.suite, cut_off.test
 
 
 _STATES = {Outcome.MEASURED: "passed", Outcome.IRREGULAR: "skipped", Outcome.FAILED: "error"}

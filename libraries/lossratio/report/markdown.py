@@ -3,11 +3,12 @@
 from collections.abc import Iterable, Iterator, Sequence
 
 from lossratio.drawing import Column
+from lossratio.report.failures import CUT_OFF, FAILED, skips_in_words
 from lossratio.report.formats import ReportFormat
 from lossratio.report.overview import COLUMNS, methods_in_words, terms_in_words, value_or_sentence
 from lossratio.report.run import Run
 from lossratio.results import Finding, view_of
-from lossratio.units import printable, trials_counted
+from lossratio.units import printable
 
 _VALUE = "conditional throughput (or other value)"
 _LEFT_OUT = ("number to quote", "stream", "latency")
@@ -38,21 +39,11 @@ def _lines(run: Run) -> Iterator[str]:
 
 def _without_result(run: Run) -> Iterator[str]:
     """The tests that have no result: those that were cut off, that failed, or that were skipped."""
-    for test in run.cut_off:
-        if test.last is None:
-            last = ""
-        else:
-            last = f"; the last one: {test.last}"
-
-        yield f"- **cut off**: {markdown_cell(test.name)} after {trials_counted(test.trials)}{last}"
-        yield from (f"  - {bounds}" for bounds in test.bounds)
-
-    for failed in run.unmeasured:
-        yield f"- **failed** before it measured anything: {markdown_cell(f'{failed.name}: {failed.error}')}"
-
-    for skipped in run.skipped:
-        tests = ", ".join(test.full_name for test in skipped.tests)
-        yield f"- **{skipped.what}**: {markdown_cell(f'{skipped.reason} Tests: {tests}')}"
+    for test in run.having(CUT_OFF, FAILED):
+        yield f"- **{test.state}**: {markdown_cell(f'{test.full_name}: {test.reason}')}"
+        yield from (f"  - {bounds}" for bounds in test.known)
+    for line in skips_in_words(run.skipped):
+        yield f"- {markdown_cell(line)}"
 
 
 def _doubts(run: Run) -> Iterator[str]:

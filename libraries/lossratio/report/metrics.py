@@ -11,6 +11,7 @@ from datetime import datetime, timezone
 from types import SimpleNamespace
 from typing import Any
 
+from lossratio.report.failures import FAILED, NOT_HERE, SKIPPED
 from lossratio.report.formats import ReportFormat
 from lossratio.report.run import NOTHING_MEASURED, Run
 from lossratio.results import Finding, Outcome, TestResult, aggregate_of, view_of
@@ -32,16 +33,16 @@ _MEASURED = "1: measured; 0: irregular or failed."
 _AS_BEFORE = "1: the SUT is as before, so nothing was searched and there is no value."
 _TEST_FAILED = "1: the test failed, even if its values were measured; 0: it did not."
 _SKIPS = {
-    True: (
+    NOT_HERE: (
         "lossratio_not_measured_here",
         "1: the test was not measured here because the testbed is too small for it.",
     ),
-    False: (
+    SKIPPED: (
         "lossratio_skipped",
         "1: the test was skipped although the testbed is not too small for it.",
     ),
 }
-"""Name and meaning of the metric of skipped tests, by whether the testbed is too small for them."""
+"""Name and meaning of the metric of skipped tests, by their state."""
 _STATISTICS = {
     "value": "value",
     "lower_bound": "lower_bound",
@@ -254,22 +255,17 @@ def _samples_without_results(run: Run) -> Iterator[Sample]:
     }
     now = datetime.now(timezone.utc)
 
-    for cut_off in run.cut_off:
-        labels = {**about_run, "suite": cut_off.suite or "", "test": cut_off.test or cut_off.name}
-        about = "Trials of a test that was cut off."
-        yield Sample("lossratio_cut_off_trials", about, cut_off.trials, now, labels)
-
-    for failed in run.unmeasured:
-        names = {"suite": failed.suite, "test": failed.test}
-        labels = {**about_run, **names, "quantity": NOTHING_MEASURED, "stream": ""}
-        yield Sample("lossratio_measured", _MEASURED, 0.0, now, labels)
-        yield Sample("lossratio_test_failed", _TEST_FAILED, 1.0, now, {**about_run, **names})
-
-    for alike in run.skipped:
-        name, about = _SKIPS[alike.is_misfit]
-        for test in alike.tests:
-            labels = {**about_run, "suite": test.suite, "test": test.name}
-            yield Sample(name, about, 1.0, now, labels)
+    for test in run.without_result:
+        labels = {**about_run, "suite": test.suite, "test": test.name}
+        if test.trials is not None:
+            about = "Trials of a test that was cut off."
+            yield Sample("lossratio_cut_off_trials", about, test.trials, now, labels)
+        elif test.state == FAILED:
+            of_quantity = {**labels, "quantity": NOTHING_MEASURED, "stream": ""}
+            yield Sample("lossratio_measured", _MEASURED, 0.0, now, of_quantity)
+            yield Sample("lossratio_test_failed", _TEST_FAILED, 1.0, now, labels)
+        else:
+            yield Sample(*_SKIPS[test.state], 1.0, now, labels)
 
 
 def openmetrics_report(runs: Sequence[Run]) -> str:

@@ -202,9 +202,7 @@ def _sentences(runs: Sequence[Run], rows: Sequence[Finding]) -> list[str]:
 
 def _headline(runs: Sequence[Run]) -> str:
     results = [result for run in runs for result in run.results]
-    skipped: Counter[str] = Counter()
-    for alike in (alike for run in runs for alike in run.skipped):
-        skipped[alike.what] += len(alike.tests)
+    skipped = Counter(test.state for run in runs for test in run.skipped)
     left_out = "".join(
         f" · {tests_counted(count)} {what}" for what, count in sorted(skipped.items())
     )

@@ -3,7 +3,7 @@
 import gc
 import json
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence, Set as AbstractSet
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from datetime import datetime
@@ -15,7 +15,14 @@ from pydantic import ValidationError
 from lossratio.errors import ReportError, SearchError
 from lossratio.exit_status import FAILURES
 from lossratio.input_file import as_path
-from lossratio.report.failures import Skipped, SkippedTest, Unmeasured, failures_of, skips_of
+from lossratio.report.failures import (
+    CUT_OFF,
+    FAILED,
+    NOT_HERE,
+    SKIPPED,
+    WithoutResult,
+    tests_noted_in,
+)
 from lossratio.results import (
     Finding,
     Note,
@@ -33,7 +40,7 @@ from lossratio.results import (
     withdrawn_in_words,
 )
 from lossratio.trials import JournalContents, missing_frames, read_journal
-from lossratio.units import and_more, counted, format_frame_rate
+from lossratio.units import and_more, counted, format_frame_rate, trials_counted
 
 NOTHING_MEASURED = "nothing measured"
 """Stands for the quantities of a test that failed before it measured anything, because they are not known."""
@@ -41,25 +48,8 @@ RECORD = "run.json"
 """Name of the record of a run in its directory, if ``lossratio run`` began it."""
 
 
-@dataclass(frozen=True)
-class CutOff:
-    """A test with a journal and without a result: the run ended in the middle of the test."""
-
-    name: str
-    """Name of the journal, without its suffix: the test's full name, made safe for files."""
-    began: str
-    """Time when the test began, as in RFC 3339."""
-    trials: int
-    """Number of proved trials in the journal."""
-    bounds: tuple[str, ...]
-    """The bounds of each goal so far, in words; empty if the test was not a search. If some trials are not proved, a
-    note about these trials follows."""
-    last: str | None
-    """The last trial, in words; None: no trial."""
-    suite: str | None = None
-    """Full name of the test's suite; None: not known, because the journal does not describe the test."""
-    test: str | None = None
-    """Name of the test in its suite; None: not known, as above."""
+_SAID = {CUT_OFF: "was cut off", FAILED: "failed before it measured anything"}
+"""What became of a test that is missing, in words."""
 
 
 @dataclass(frozen=True)
@@ -70,17 +60,13 @@ class Run:
     """The directory."""
     results: tuple[TestResult, ...]
     """The readable results, in the order in which their tests began."""
-    cut_off: tuple[CutOff, ...] = ()
-    """Tests that did not finish."""
+    without_result: tuple[WithoutResult, ...] = ()
+    """The tests that have no result."""
     problems: tuple[str, ...] = ()
     """Messages about files that could not be read."""
-    unmeasured: tuple[Unmeasured, ...] = ()
-    """Tests that failed before they measured anything."""
-    skipped: tuple[Skipped, ...] = ()
-    """Tests that were skipped, by the reason. Nothing is missing: the testbed may be too small for them."""
     recorded_testbed: str | None = None
     """Name of the testbed in the record of a run by ``lossratio run``; None: there is no such record."""
-    failures: Mapping[str, Unmeasured] = field(default_factory=dict)
+    failures: Mapping[str, WithoutResult] = field(default_factory=dict)
     """The tests that failed, by their names, including tests that had measured before, e.g. less than they require."""
 
     def failure_of(self, result: TestResult) -> str | None:
@@ -91,8 +77,8 @@ class Run:
         if failure is None:
             return None
         if failure.began_after(result.ended):
-            return f"it ran again later, and failed before it measured this: {failure.error}"
-        return failure.error
+            return f"it ran again later, and failed before it measured this: {failure.reason}"
+        return failure.reason
 
     def failure_in_spite_of(self, result: TestResult) -> str | None:
         """Why a test failed although it has a result; None: it did not fail, or nothing was measured."""
@@ -100,14 +86,21 @@ class Run:
             return None
         return self.failure_of(result)
 
+    def having(self, *states: str) -> tuple[WithoutResult, ...]:
+        """The tests without a result that are in one of some states."""
+        return tuple(test for test in self.without_result if test.state in states)
+
+    @property
+    def skipped(self) -> tuple[WithoutResult, ...]:
+        """Tests that were skipped. Nothing is missing: the testbed may be too small for them."""
+        return self.having(SKIPPED, NOT_HERE)
+
     @property
     def lacks(self) -> tuple[str, ...]:
         """What is missing: messages about files that could not be read, and tests that did not finish."""
-        failed = (
-            f"{test.name} failed before it measured anything: {test.error}"
-            for test in self.unmeasured
-        )
-        return (*self.problems, *(f"{test.name} was cut off." for test in self.cut_off), *failed)
+        missing = self.having(*_SAID)
+        said = (f"{test.full_name} {_SAID[test.state]}: {test.reason}" for test in missing)
+        return (*self.problems, *said)
 
     @property
     def testbed(self) -> str | None:
@@ -256,10 +249,9 @@ def _read(path: Path, parts: Sequence[Path]) -> Run:
     stems = {
         file.stem for name in ("results", "trials") for file in _files_in(parts, name, "*.json*")
     }
-    all_failed = [test for part in parts for test in failures_of(part)]
-    failed = [test for test in all_failed if stems.isdisjoint(result_stems(test.name))]
-    skipped = _skipped_in(parts, stems)
-    if not (results or cut_off or failed or skipped):
+    noted = [test for part in parts for test in tests_noted_in(part)]
+    unmeasured = [test for test in noted if stems.isdisjoint(result_stems(test.full_name))]
+    if not (results or cut_off or unmeasured):
         reasons = " ".join(problems) or "it has no results and no journals."
         raise ReportError(f"Nothing to report in {path}: {reasons}")
 
@@ -268,12 +260,10 @@ def _read(path: Path, parts: Sequence[Path]) -> Run:
     return Run(
         path,
         tuple(results),
-        tuple(cut_off),
+        (*cut_off, *unmeasured),
         tuple(problems),
-        tuple(failed),
-        skipped,
         next((name for name in recorded if name is not None), None),
-        {test.name: test for test in all_failed},
+        {test.full_name: test for test in noted if test.state == FAILED},
     )
 
 
@@ -295,9 +285,9 @@ def _results_in(parts: Sequence[Path]) -> tuple[list[TestResult], list[str]]:
     return results, problems
 
 
-def _cut_off_in(parts: Sequence[Path]) -> tuple[list[CutOff], list[str]]:
+def _cut_off_in(parts: Sequence[Path]) -> tuple[list[WithoutResult], list[str]]:
     """The tests in some directories with a journal and no result, and messages about journals that cannot be read."""
-    cut_off: list[CutOff] = []
+    cut_off: list[WithoutResult] = []
     problems: list[str] = []
     for journal in _files_in(parts, "trials", "*.jsonl"):
         try:
@@ -311,11 +301,11 @@ def _cut_off_in(parts: Sequence[Path]) -> tuple[list[CutOff], list[str]]:
     return cut_off, problems
 
 
-def _cut_off(name: str, contents: JournalContents) -> CutOff:
+def _cut_off(stem: str, contents: JournalContents) -> WithoutResult:
     """What is known of a test that was cut off.
 
     Args:
-        name: The name of its journal, without the suffix.
+        stem: The name of its journal, without the suffix.
         contents: The journal.
     """
     kind = kind_of_journal(contents)
@@ -327,53 +317,40 @@ def _cut_off(name: str, contents: JournalContents) -> CutOff:
         known.append(f"not counted: {rest}, after which the devices were not checked")
     known += withdrawn_in_words(contents)
 
-    return CutOff(
-        name,
-        contents.created,
-        len(contents.entries),
-        tuple(known),
-        _last_trial_in(contents),
-        *_names_in(contents),
+    full_name = stem
+    suite = ""
+    described = (contents.about or {}).get("test")
+    # A journal of another version may describe its test in another form.
+    with suppress(ValidationError):
+        test = TestIdentity.model_validate_json(json.dumps(described), strict=True)
+        full_name = test.full_name
+        suite = test.suite
+
+    trials = len(contents.entries)
+    reason = f"the run ended after {trials_counted(trials)} of it{_last_trial_in(contents)}"
+    return WithoutResult(
+        full_name, suite, CUT_OFF, reason, began=contents.created, trials=trials, known=tuple(known)
     )
 
 
-def _last_trial_in(journal: JournalContents) -> str | None:
-    """The last trial of a journal in words; None: it has no trial."""
+def _last_trial_in(journal: JournalContents) -> str:
+    """The last trial of a journal in words, for the end of a phrase; empty: it has no trial."""
     if not journal.results:
-        return None
+        return ""
     result = journal.results[-1]
     loss = format_loss(result.loss_ratio, result.output.decided_after)
     missing = missing_frames(result.output)
     if missing is not None and missing.not_lost:
         loss += f" ({missing.not_lost})"
-    return f"{format_frame_rate(result.load)} for {result.duration:g} s, loss {loss}"
+    return (
+        f"; the last one: {format_frame_rate(result.load)} for {result.duration:g} s, loss {loss}"
+    )
 
 
 def _recorded_testbed(path: Path) -> str | None:
     with suppress(OSError, ValueError, LookupError, TypeError):
         return str(json.loads((path / RECORD).read_bytes())["topology"]["name"])
     return None
-
-
-def _names_in(journal: JournalContents) -> tuple[str, str] | tuple[None, None]:
-    """Suite and name of the test that a journal describes; None: it describes none, or not in this version's form."""
-    described = (journal.about or {}).get("test")
-    try:
-        test = TestIdentity.model_validate_json(json.dumps(described), strict=True)
-    except ValidationError:
-        return None, None
-    return test.suite, test.name
-
-
-def _skipped_in(parts: Sequence[Path], stems: AbstractSet[str]) -> tuple[Skipped, ...]:
-    """The skipped tests without files, each reason once."""
-    tests: dict[tuple[str, bool], list[SkippedTest]] = {}
-    for test, reason, is_misfit in (skip for part in parts for skip in skips_of(part)):
-        if stems.isdisjoint(result_stems(test.full_name)):
-            tests.setdefault((reason, is_misfit), []).append(test)
-    return tuple(
-        Skipped(reason, tuple(alike), is_misfit) for (reason, is_misfit), alike in tests.items()
-    )
 
 
 def runs_in(path: str | Path) -> list[Path]:

@@ -44,7 +44,7 @@ def test_a_run_in_which_nothing_was_measured_goes_to_its_testbed_and_comes_back(
     assert [name.split("/")[2] for name in names] in ([f"date={today}"], [f"date={today - timedelta(days=1)}"])
     invoke(fetch, tmp_path / "before", "--results", archive, "--testbed", "simulated")
     (back,) = (tmp_path / "before").iterdir()
-    assert read_run(back).unmeasured == read_run(failed).unmeasured
+    assert read_run(back).without_result == read_run(failed).without_result
 
 
 @pytest.mark.whole

@@ -208,4 +208,4 @@ def test_an_id_in_a_folder_holds_in_runs_and_in_what_failed(tmp_path):
     (folder / "__init__.robot").write_text("*** Settings ***\nMetadata    Id    Lab.Core\n")
     run = run_suite(suite)
     assert names(run.directory) == [f"Lab.Core.{name}" for name in NAMES]
-    assert [failed.name for failed in read_run(run.directory).unmeasured] == ["Lab.Core.Suite.Fails"]
+    assert [failed.full_name for failed in read_run(run.directory).having("failed")] == ["Lab.Core.Suite.Fails"]

@@ -347,7 +347,7 @@ def test_a_test_that_failed_before_it_measured_is_in_the_reports(tmp_path, liste
         write_suite(suites, test, settings).rename(suites / f"{name}.robot")
     directory = run_suite(suites, options={} if listener is None else {"listener": listener}).directory
     run = read_run(directory)
-    assert [(test.name, "none_such" in test.error) for test in run.unmeasured] == [
+    assert [(test.full_name, "none_such" in test.reason) for test in run.having("failed")] == [
         ("A.A Test", True),
         ("C.A Test", True),
     ]
@@ -361,7 +361,7 @@ def test_a_test_that_failed_before_it_measured_is_in_the_reports(tmp_path, liste
     # This is not known for an earlier run in the same directory.
     (suites / "a.robot").unlink()
     (suites / "c.robot").unlink()
-    assert read_run(run_suite(suites).directory).unmeasured == ()
+    assert read_run(run_suite(suites).directory).having("failed") == ()
 
 
 @pytest.mark.whole

@@ -7,7 +7,8 @@ from soak_examples import soak
 
 from lossratio.mlrsearch import NDR
 from lossratio.report.comparison import Verdict, compare, comparison_table
-from lossratio.report.run import CutOff, Run
+from lossratio.report.failures import WithoutResult
+from lossratio.report.run import Run
 from lossratio.results import digest_of, findings_of
 from lossratio.results.conditions import LoadOrigin
 from lossratio.results.note import NoteKind, noted
@@ -146,6 +147,8 @@ def test_no_result_is_compared_with_itself():
 
 
 def test_tests_that_were_cut_off_are_reported():
-    cut_off = CutOff("64B-ndrpdr", "2026-08-01T12:00:00Z", 3, (), None)
+    cut_off = WithoutResult("64B-ndrpdr", "", "cut off", "the run ended")
     after = Run("tonight", (with_rate(9e4),), (cut_off,))
-    assert "tonight: 64B-ndrpdr was cut off." in comparison_table(compare(in_runs(with_rate(1e5)), [after]))
+    assert "tonight: 64B-ndrpdr was cut off: the run ended" in comparison_table(
+        compare(in_runs(with_rate(1e5)), [after])
+    )

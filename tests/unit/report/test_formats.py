@@ -168,10 +168,10 @@ def test_the_command_writes_into_the_directory(directory):
 def test_the_exit_status_shows_that_a_run_is_not_whole(cut_off):
     answer = CliRunner().invoke(report, [str(cut_off), "--format", "md", "--output", "-"])
     assert answer.exit_code == 1
-    assert "Suite.killed was cut off." in answer.stderr
+    assert "Suite.killed was cut off: the run ended after 0 trials of it" in answer.stderr
     assert "half.json is damaged" in answer.stderr
     assert "| measured |" in answer.stdout
-    assert "Suite.killed after 0 trials" in answer.stdout
+    assert "Suite.killed: the run ended after 0 trials of it" in answer.stdout
     assert "not counted: 1 further trial, after which" in answer.stdout
 
 

@@ -39,10 +39,10 @@ def test_a_run_that_is_whole_has_no_problems(run):
 
 def test_a_run_that_was_cut_off_is_reported_as_far_as_it_goes(run):
     cut_off(run, throughput(), 12)
-    (test,) = read_run(run.path).cut_off
-    assert (test.name, test.trials) == ("Suite.killed", 12)
-    assert test.last == "150.52 kfps for 1 s, loss 0.3475 %"
-    assert test.bounds == (
+    (test,) = read_run(run.path).having("cut off")
+    assert (test.full_name, test.trials) == ("Suite.killed", 12)
+    assert test.reason.endswith("12 trials of it; the last one: 150.52 kfps for 1 s, loss 0.3475 %")
+    assert test.known == (
         "NDR: so far 149.77 to 150.52 kfps per interface, not proved",
         "PDR: so far 150.52 to 151.28 kfps per interface, not proved",
     )
@@ -55,14 +55,14 @@ def test_a_last_line_that_was_cut_off_is_left_out(run):
     cut_off(run, throughput(), 3)
     path = run.journal_path("Suite.killed")
     path.write_bytes(path.read_bytes()[:-20])
-    assert read_run(run.path).cut_off[0].trials == 2
+    assert read_run(run.path).without_result[0].trials == 2
 
 
 def test_a_run_that_was_killed_before_its_first_result_is_reported(tmp_path):
     directory = RunDirectory(tmp_path)
     cut_off(directory, throughput(), 0)
     run = read_run(tmp_path)
-    assert (run.results, run.cut_off[0].last, run.cut_off[0].bounds) == ((), None, ())
+    assert (run.results, run.without_result[0].trials, run.without_result[0].known) == ((), 0, ())
 
 
 def test_a_damaged_file_is_named_and_the_rest_goes_on(run):

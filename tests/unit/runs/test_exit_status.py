@@ -329,7 +329,7 @@ def test_a_test_that_a_second_ctrl_c_cut_off_is_counted_and_reported(lossratio, 
     done = lossratio("run", "--topology", SIMULATED, file, "--", "--outputdir", out)
     assert (done.status, "1 of 2 tests passed; 1 failed (interrupted). Exit" in done.err) == (130, True), done.err
     error = "somebody stopped the run by force"
-    assert [(one.test, one.error) for one in read_run(out).unmeasured] == [("Stopped", error)]
+    assert [(one.name, one.reason) for one in read_run(out).having("failed")] == [("Stopped", error)]
 
 
 def test_a_tear_down_that_fails_counts_although_the_tests_had_passed_by_then(lossratio, tmp_path):
@@ -354,10 +354,10 @@ def test_a_test_that_measured_nothing_is_in_the_reports_until_it_passes(lossrati
     settings = "Suite Setup    Set Up Testbed    ${TOPOLOGY}\nResource    lossratio/resources/performance.resource"
     file, out = write_suite(tmp_path, tests, settings=settings), tmp_path / "out"
     assert lossratio("run", "--topology", SIMULATED, file, "--", "--outputdir", out).status == 1
-    assert [(one.name.split(".")[-1], one.error) for one in read_run(out).unmeasured] == [("Other", "FAIL != PASS")]
+    assert [(one.name, one.reason) for one in read_run(out).having("failed")] == [("Other", "FAIL != PASS")]
     assert "before it measured anything: " in (out / "lossratio.html").read_text()
-    forget_failure(out, read_run(out).unmeasured[0].name)
-    assert (read_run(out).unmeasured, kinds_of_failures(out)) == ((), {})
+    forget_failure(out, read_run(out).without_result[0].full_name)
+    assert (read_run(out).without_result, kinds_of_failures(out)) == ((), {})
 
 
 SKIPPED = TestVerdict("a", "SKIP", "needs two DUTs", None, is_misfit=True)

@@ -45,11 +45,8 @@ def test_tests_that_the_testbed_is_too_small_for_are_skipped_and_each_reason_is_
     assert "1 of 5 tests passed; 4 not measured here. Exit status 0." in done.err
     assert done.err.count(REASON) == 1
     run = read_run(out)
-    assert [[test.full_name for test in alike.tests] for alike in run.skipped] == [
-        ["A.Longer", "B.One", "B.Two"],
-        ["A.Newer"],
-    ]
-    assert (run.unmeasured, run.lacks) == ((), ())
+    assert sorted(test.full_name for test in run.skipped) == ["A.Longer", "A.Newer", "B.One", "B.Two"]
+    assert (run.having("failed"), run.lacks) == ((), ())
     page = (out / "lossratio.html").read_text()
     assert (page.count(REASON), page.count("4 tests not measured here"), page.count("is incomplete")) == (1, 1, 0)
     assert render("md", [run]).count(REASON) == 1
@@ -57,16 +54,16 @@ def test_tests_that_the_testbed_is_too_small_for_are_skipped_and_each_reason_is_
     skipped = [row for row in rows if row["outcome"] == "not measured here"]
     assert [(row["suite"], row["test"], REASON in row["reason"]) for row in skipped] == [
         ("A", "Longer", True),
+        ("A", "Newer", False),
         ("B", "One", True),
         ("B", "Two", True),
-        ("A", "Newer", False),
     ]
     (exported,) = json.loads(render("json", [run]))["runs"]
-    assert exported["skipped"][1]["tests"] == [{"suite": "A", "name": "Newer"}]
+    assert [test["full_name"] for test in exported["without_result"]] == ["A.Longer", "A.Newer", "B.One", "B.Two"]
     junit = ElementTree.fromstring(render("junit", [run]))  # noqa: S314
     assert junit.find("testsuite").attrib["skipped"] == "4"
     classes = [case.get("classname") for case in junit.iter("testcase")]
-    assert classes == ["A", "A", "B", "B", "A"]
+    assert classes == ["A", "A", "A", "B", "B"]
     metrics = render("openmetrics", [run])
     assert metrics.count("lossratio_not_measured_here{") == 4
     reported = lossratio("report", out)
@@ -120,7 +117,7 @@ def test_only_what_does_not_fit_is_not_measured_here_and_another_skip_has_its_ow
         subprocess.run(command, check=True, capture_output=True)
 
     run = read_run(out)
-    skips = {test.name: (alike.what, alike.reason) for alike in run.skipped for test in alike.tests}
+    skips = {test.name: (test.state, test.reason) for test in run.skipped}
     assert {name: what for name, (what, _) in skips.items()} == {
         "Longer": "not measured here",
         "Later": "skipped",
@@ -133,7 +130,7 @@ def test_only_what_does_not_fit_is_not_measured_here_and_another_skip_has_its_ow
     rows = {row["test"]: row["outcome"] for row in csv.DictReader(io.StringIO(render("csv", [run])))}
     assert (rows["Longer"], rows["Later"]) == ("not measured here", "skipped")
     markdown = render("md", [run])
-    assert "- **skipped**: Wait for the new cards. Tests: " in markdown
+    assert "- 1 test skipped: Wait for the new cards. (" in markdown
     metrics = render("openmetrics", [run])
     assert (metrics.count("lossratio_not_measured_here{"), metrics.count("lossratio_skipped{")) == (1, 2)
     reported = lossratio("report", out)
@@ -175,9 +172,9 @@ def test_a_run_of_plain_robot_in_which_every_test_is_skipped_is_not_green(tmp_pa
     command = [sys.executable, "-m", "robot", "--outputdir", str(tmp_path), "--variable", f"TOPOLOGY:{SIMULATED}"]
     done = subprocess.run([*command, str(folder)], check=False, capture_output=True, text=True)
     assert (done.returncode, done.stdout.count(NOTHING)) == (1, 1)
-    (failed,) = read_run(tmp_path).unmeasured
-    assert failed.error.startswith(NOTHING)
-    assert failed.error.endswith(REASON)
+    (failed,) = read_run(tmp_path).having("failed")
+    assert failed.reason.startswith(NOTHING)
+    assert failed.reason.endswith(REASON)
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,7 @@ from lossratio.errors import ReportError
 from lossratio.report.comparison.findings import compared_findings
 from lossratio.report.comparison.quantity import ComparedQuantity, Comparison
 from lossratio.report.comparison.verdicts import judged
+from lossratio.report.failures import FAILED
 from lossratio.report.run import Run
 from lossratio.units import and_more
 
@@ -143,12 +144,6 @@ def _by_quantity(rows: Sequence[results.Finding]) -> dict[tuple[str, str], list[
 
 def _unmeasured(runs: Sequence[Run], side: str) -> dict[str, str]:
     """Why a side has no result of some tests, by their full names."""
-    skipped = {
-        test.full_name: f"{alike.what} in {side}"
-        for run in runs
-        for alike in run.skipped
-        for test in alike.tests
-    }
-    return skipped | {
-        test.name: f"{side} measured nothing" for run in runs for test in run.unmeasured
-    }
+    skipped = {test.full_name: f"{test.state} in {side}" for run in runs for test in run.skipped}
+    failed = (test.full_name for run in runs for test in run.having(FAILED))
+    return skipped | dict.fromkeys(failed, f"{side} measured nothing")
