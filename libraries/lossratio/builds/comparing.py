@@ -52,8 +52,4 @@ def compare_builds(
 
 def _next_of(comparisons: Iterable[BothEnds]) -> Build | None:
     """The build that all unfinished comparisons name; None: all comparisons have ended."""
-    for comparison in comparisons:
-        build = comparison.next_build()
-        if build is not None:
-            return build
-    return None
+    return next(filter(None, (comparison.next_build() for comparison in comparisons)), None)

@@ -302,11 +302,9 @@ class Session:
             for doubt in results.notes_of(result, known, results.Weight.DOUBT)
         ]
         if doubts:
-            if len(doubts) == 1:
-                begin = "There is a doubt"
-            else:
+            begin = "There is a doubt"
+            if len(doubts) > 1:
                 begin = f"There are {len(doubts)} doubts"
-
             raise DoubtError(f"{begin} about what was measured: {'; '.join(doubts)}")
 
     def place(self, resume: Path | None) -> TestPlace:

@@ -281,10 +281,9 @@ def resume(
         now = make_record(original, assignment, _check_nodes(chosen))
         differences = record.differences(now)
         _check_conditions(directory, differences, force=force)
+        forced = ""
         if force:
             forced = "; ".join(differences) or "it was not compared with the earlier results"
-        else:
-            forced = ""
 
         with kept_for_this_run(directory):
             now.model_copy(update={"forced": (*record.forced, *differences)}).write(directory)

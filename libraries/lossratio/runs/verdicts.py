@@ -228,10 +228,9 @@ class VerdictListener:
 
         kinds = self._kinds.get(result.id, frozenset()) | _kinds_in(result.message, failures)
         self._kinds[result.id] = kinds
+        failure = None
         if result.status == "FAIL":
             failure = _kind_of_test(result.message, kinds)
-        else:
-            failure = None
 
         verdict = verdict_of(
             result, failure, is_misfit=result.skipped and self._misfits.has(result)
