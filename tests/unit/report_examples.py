@@ -115,7 +115,7 @@ def searched(sut, goals=(NDR, PDR), *, max_load=MAX_LOAD, min_load=MIN_LOAD, tri
     measurer = SimulatedMeasurer(sut, seed=seed, directions=2, overhead=0.02, **generator)
     entries = []
     while (trial := controller.next_trial()) is not None and len(entries) < trials:
-        entry = JournalEntry(TrialResult(trial, measurer.measure(trial)), str(controller.purpose))
+        entry = JournalEntry.of(TrialResult(trial, measurer.measure(trial)), str(controller.purpose))
         controller.record(entry.result)
         entries.append(entry)
     return controller.result(), tuple(entries)
@@ -167,7 +167,7 @@ def throughput_of(trials, goals=(NDR,), *, origin=LoadOrigin.GENERATOR, error=No
     """The result of a search that measured just these trials."""
     test_run = run(error=error, remarks=remarks)
     goal_results = {goal: goal_result(goal, trials, min_load=MIN_LOAD, max_load=MAX_LOAD) for goal in goals}
-    entries = [JournalEntry(trial) for trial in trials]
+    entries = [JournalEntry.of(trial) for trial in trials]
     return ThroughputResult(**search_fields(test_run, *setup(test_run, origin=origin), goal_results, entries))
 
 
@@ -175,7 +175,7 @@ def mrr(sut=None, *, error=None, trials=10, load=MAX_LOAD, seed=1, **generator):
     """The result of a whole MRR test."""
     measurer = SimulatedMeasurer(sut or SharpKnee(capacity=300_000.0), seed=seed, directions=2, **generator)
     trial = TrialInput(1.0, load)
-    entries = [JournalEntry(TrialResult(trial, measurer.measure(trial))) for _ in range(trials)]
+    entries = [JournalEntry.of(TrialResult(trial, measurer.measure(trial))) for _ in range(trials)]
     test_run = run("64B-1c-eth-l2bdbase-mrr", error=error)
     return mrr_result(
         test_run, test_run.conditions.max_load(load, LoadOrigin.GENERATOR, link_limit=LINK_LIMIT), entries
@@ -222,7 +222,7 @@ def throughput_results(draw):
     """Results of searches that went anyhow."""
     goals = tuple(draw(st.lists(st.sampled_from([NDR, PDR, RFC2544, TST009]), min_size=1, max_size=4, unique=True)))
     repeated = draw(st.lists(st.tuples(trials_of_any_kind(), st.integers(1, 12)), max_size=6))
-    entries = [JournalEntry(trial, draw(st.none() | st.text())) for trial, times in repeated for _ in range(times)]
+    entries = [JournalEntry.of(trial, draw(st.none() | st.text())) for trial, times in repeated for _ in range(times)]
     trials = [entry.result for entry in entries]
     goal_results = {goal: goal_result(goal, trials, min_load=MIN_LOAD, max_load=MAX_LOAD) for goal in goals}
     name = draw(st.text(min_size=1, max_size=300))
@@ -236,6 +236,8 @@ def throughput_results(draw):
 @st.composite
 def mrr_results(draw):
     """Results of MRR measurements that went anyhow."""
-    entries = [JournalEntry(trial) for trial in draw(st.lists(trials_of_any_kind(MAX_LOAD), min_size=1, max_size=10))]
+    entries = [
+        JournalEntry.of(trial) for trial in draw(st.lists(trials_of_any_kind(MAX_LOAD), min_size=1, max_size=10))
+    ]
     test_run = run("mrr", error=draw(st.none() | st.text(min_size=1)))
     return mrr_result(test_run, test_run.conditions.max_load(MAX_LOAD, draw(st.sampled_from(LoadOrigin))), entries)

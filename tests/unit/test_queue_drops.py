@@ -41,7 +41,7 @@ def drops(*trials):
     entries = []
     for lost, counters in trials:
         trial = counted_trial(100_000.0, lost=lost)
-        entries.append(JournalEntry(replace(trial, output=replace(trial.output, queues=counters))))
+        entries.append(JournalEntry.of(replace(trial, output=replace(trial.output, queues=counters))))
     return queue_drops_in(describe_trials(entries))
 
 

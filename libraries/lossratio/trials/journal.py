@@ -225,9 +225,9 @@ class Journal(AbstractContextManager["Journal"]):
             again.
             StorageError: If it cannot be written to the disk.
         """
-        entry = JournalEntry(
-            result, purpose, rule, self.is_verified() if verified is None else verified
-        )
+        if verified is None:
+            verified = self.is_verified()
+        entry = JournalEntry.of(result, purpose, rule, verified)
         what = f"The measurer's answer at {result.load:.10g} frames/s"
         self._append(entry, what)
         self._trials += 1

@@ -5,7 +5,7 @@ They are the header, trials, late frames, verifications, withdrawals and additio
 
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime, timezone
 from typing import Any, TypeAlias
 
@@ -28,17 +28,37 @@ class UnknownFormatError(ValueError):
 
 
 @dataclass(frozen=True)
-class JournalEntry:
-    """One line of a journal."""
+class JournalEntry(Observed):
+    """One trial of a journal, as its line has it."""
 
-    result: TrialResult
-    """The trial's result."""
+    input: TrialInput
+    """What was asked of the trial."""
+    output: TrialOutput
+    """What it found."""
     purpose: str | None = None
     """Why the trial was chosen, in words; None: the controller gave no purpose."""
     rule: str | None = None
     """Name of the controller's rule that chose the trial; None: the controller has no rules."""
-    verified: bool = True
+    verified: bool = False
     """Whether the DUTs were found as they were set up after this trial. That also proves all earlier trials."""
+    time: str = field(default="", compare=False)
+    """When the line was written, RFC 3339, UTC; empty: it was not written."""
+
+    @classmethod
+    def of(
+        cls,
+        result: TrialResult,
+        purpose: str | None = None,
+        rule: str | None = None,
+        verified: bool = False,
+    ) -> "JournalEntry":
+        """The entry of a trial."""
+        return cls(result.input, result.output, purpose, rule, verified)
+
+    @property
+    def result(self) -> TrialResult:
+        """The trial as controllers receive it."""
+        return TrialResult(self.input, self.output)
 
 
 @dataclass(frozen=True)
@@ -105,10 +125,7 @@ def describe_search(search: Mapping[str, Any], about: Mapping[str, Any] | None) 
 def describe_line(line: Line) -> bytes:
     """A line after the header, without its digest."""
     if isinstance(line, JournalEntry):
-        of_trial = _Line(
-            line.result.input, line.result.output, line.purpose, line.rule, line.verified, now()
-        )
-        return write_record(of_trial)
+        return write_record(replace(line, time=now()))
     if isinstance(line, Addition):
         # Any JSON data: pydantic would write null in place of a number that JSON does not have.
         return json.dumps({"addition": asdict(line), "time": now()}).encode()
@@ -174,15 +191,13 @@ def read_line(line: bytes, before: str) -> tuple[Line, str]:
             beside = read_record(_BesideTrials, text)
             (found,) = (part for name in _FIELDS.values() if (part := getattr(beside, name)))
             return found, digest
-        read = read_record(_Line, text)
+        entry = read_record(JournalEntry, text)
     except (ValueError, OverflowError, SearchError) as error:
         raise ValueError(f"not a trial ({error})") from error
 
-    for problem in contradictions(read.output):
+    for problem in contradictions(entry.output):
         raise ValueError(problem)
-    return JournalEntry(
-        TrialResult(read.input, read.output), read.purpose, read.rule, read.verified
-    ), digest
+    return entry, digest
 
 
 def is_whole(line: bytes) -> bool:
@@ -195,16 +210,6 @@ def is_whole(line: bytes) -> bool:
     except ValueError:
         return False
     return True
-
-
-@dataclass(frozen=True)
-class _Line(Observed):
-    input: TrialInput
-    output: TrialOutput
-    purpose: str | None = None
-    rule: str | None = None
-    verified: bool = False
-    time: str = ""
 
 
 @dataclass(frozen=True)

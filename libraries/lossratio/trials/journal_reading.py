@@ -220,8 +220,7 @@ class _Reading:
 
     def _entry(self, place: int) -> JournalEntry:
         entry = self._trials[place]
-        output = with_late_frames(entry.result.output, self._late[place])
-        return replace(entry, result=replace(entry.result, output=output))
+        return replace(entry, output=with_late_frames(entry.output, self._late[place]))
 
 
 def has_header(path: Path) -> bool:

@@ -27,7 +27,7 @@ def measured(tmp_path, *results, quantity=None, warn=lambda caveat: None):
 
 def stopped(reason, bound):
     goal_result = GoalResult(NDR, False, bound, None, bound, reason)
-    entries = [] if bound is None else [JournalEntry(counted_trial(bound))] * 30
+    entries = [] if bound is None else [JournalEntry.of(counted_trial(bound))] * 30
     return ThroughputResult(**search_fields(run(), *setup(run()), {NDR: goal_result}, entries))
 
 

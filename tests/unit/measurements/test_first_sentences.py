@@ -107,7 +107,7 @@ def test_a_load_of_connections_is_written_in_connections():
 
 
 def test_doubts_write_loads_as_their_kind_does():
-    slower = [JournalEntry(counted_trial(100_000.0, lost=1_000 * number)) for number in range(12)]
+    slower = [JournalEntry.of(counted_trial(100_000.0, lost=1_000 * number)) for number in range(12)]
     result = SimpleNamespace(
         evidence=describe_trials(slower), written=partial(ConnectionMrrResult.written, ConnectionMrrResult)
     )

@@ -90,7 +90,7 @@ def test_the_result_is_kept_shown_and_drawn(policed, tmp_path):
 def test_the_sentence_is_about_the_frames_that_were_sent_and_the_loads_that_were_tried(trials, said):
     test_run = run("64B-loss")
     maximum = test_run.conditions.max_load(4e5, LoadOrigin.GENERATOR, link_limit=LINK_LIMIT)
-    result = result_of(FrameLossRate(), test_run, maximum, [JournalEntry(trial) for trial in trials])
+    result = result_of(FrameLossRate(), test_run, maximum, [JournalEntry.of(trial) for trial in trials])
     assert message(result).splitlines()[0] == f"Frame loss rate: {said}"
 
 

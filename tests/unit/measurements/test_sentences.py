@@ -115,7 +115,7 @@ def test_a_goal_that_allows_nearly_all_loss_has_no_exponent_in_its_sentence():
 
 
 def test_one_trial_is_no_trials():
-    lossy = describe_trials([JournalEntry(counted_trial(100_000.0, lost=3))])
+    lossy = describe_trials([JournalEntry.of(counted_trial(100_000.0, lost=3))])
     assert in_trials_without_loss(lossy) == " in 0 of 1 trial"
 
 

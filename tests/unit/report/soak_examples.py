@@ -14,7 +14,7 @@ from lossratio.trials.trial_input import TrialInput
 from lossratio.trials.trial_output import DirectionCounters, TrialOutput
 
 MEAN, STDEV = 150_000.0, 500.0
-TRIALS = [JournalEntry(counted_trial(load, lost=lost)) for load, lost in ((149e3, 0), (150e3, 1), (160e3, 10_000))]
+TRIALS = [JournalEntry.of(counted_trial(load, lost=lost)) for load, lost in ((149e3, 0), (150e3, 1), (160e3, 10_000))]
 
 
 STATEMENT = {
@@ -123,4 +123,4 @@ def stalled(lateness, lost=10, duration=1.0):
     load = int(MEAN / duration)
     counters = DirectionCounters("a>b", load, load, load - lost, lateness_s=lateness)
     output = TrialOutput(lost / load, sent_frames=load, lost_frames=lost, unsent_frames=0, directions=(counters,))
-    return JournalEntry(TrialResult(TrialInput(duration, MEAN), output))
+    return JournalEntry.of(TrialResult(TrialInput(duration, MEAN), output))

@@ -46,7 +46,7 @@ def trial(received, *, unsent=0.0, dropped=0.0, later=0.0):
 
 def measured(*received, **causes):
     test_run = run("64B-1c-eth-l2bdbase-mrr")
-    entries = [JournalEntry(trial(one, **causes)) for one in received]
+    entries = [JournalEntry.of(trial(one, **causes)) for one in received]
     maximum = test_run.conditions.max_load(LOAD, LoadOrigin.GENERATOR, link_limit=LINK_LIMIT)
     return mrr_result(test_run, maximum, entries)
 

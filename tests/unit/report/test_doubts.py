@@ -29,7 +29,7 @@ LOAD = 100_000.0
 
 
 def trials_losing(losses, load=LOAD):
-    return describe_trials([JournalEntry(counted_trial(load, lost=round(lost))) for lost in losses])
+    return describe_trials([JournalEntry.of(counted_trial(load, lost=round(lost))) for lost in losses])
 
 
 def test_a_sut_that_throttles_drifts():
@@ -264,7 +264,7 @@ def test_a_sut_that_warms_up_is_a_doubt_with_the_warm_up_that_would_serve():
 
 def test_a_warm_up_that_would_serve_is_said_even_if_all_trials_show_a_drift():
     trials = [*COLD, *COLD, *WARM, *WARM, *WARM, *WARM]
-    general = time_dependence_in(describe_trials(map(JournalEntry, trials)))
+    general = time_dependence_in(describe_trials(map(JournalEntry.of, trials)))
     assert general.kind is NoteKind.DRIFT
     (doubt,) = drifts_in(trials)
     assert doubt.text.endswith("the SUT warms up; warm_up=12 s would help")
@@ -295,7 +295,7 @@ def test_frames_that_were_not_sent_are_no_drift():
     starved = [counted_trial(trial.load, unsent=trial.output.lost_frames) for trial in COLD]
     assert drifts_in([*WARM, *starved]) == []
     trials = [counted_trial(LOAD, lost=number % 3, unsent=500 * number) for number in range(30)]
-    assert time_dependence_in(describe_trials(map(JournalEntry, trials))) is None
+    assert time_dependence_in(describe_trials(map(JournalEntry.of, trials))) is None
 
 
 def test_a_frame_that_is_lost_in_each_trial_is_a_doubt_that_load_is_the_cause():

@@ -32,7 +32,7 @@ def result(generator=None, **counters):
         "port0>port1", intended_frames=1000, sent_frames=1000, received_frames=1000, **counters
     )
     output = TrialOutput(0.0, sent_frames=1000, lost_frames=0, unsent_frames=0, directions=(direction,))
-    entry = JournalEntry(TrialResult(TrialInput(1.0, 1000.0), output))
+    entry = JournalEntry.of(TrialResult(TrialInput(1.0, 1000.0), output))
     under = conditions()
     if generator is not None:
         under = under.model_copy(update={"generator": generator})
@@ -106,7 +106,7 @@ def test_frames_that_came_back_with_a_fault_are_not_said_to_be_lost(fault, words
     )
     output = TrialOutput(0.9, sent_frames=1000, lost_frames=900, unsent_frames=0, directions=(direction,))
     run = TestRun(TestIdentity(name="MRR", suite="Suite"), STARTED, STARTED, conditions())
-    made = mrr_result(run, mrr().max_load, [JournalEntry(TrialResult(TrialInput(1.0, 1000.0), output))])
+    made = mrr_result(run, mrr().max_load, [JournalEntry.of(TrialResult(TrialInput(1.0, 1000.0), output))])
     said = f"90 % of the frames sent are missing (of 900 missing frames: 900 frames came back {words})."
     assert said in " ".join(message(made).split())
     assert share_missing_in_words(0.9, made.trials) == (

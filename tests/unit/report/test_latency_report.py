@@ -340,7 +340,7 @@ def test_each_reason_why_nothing_was_measured_has_its_load():
 def test_frames_that_came_back_with_a_fault_are_not_lost_in_the_latency_trial():
     way = DirectionCounters(FORWARD, 1000, 1000, 990, examined_frames=1000, corrupted_frames=10)
     output = TrialOutput(0.01, sent_frames=1000, lost_frames=10, unsent_frames=0, directions=(way,))
-    trials = describe_trials([JournalEntry(TrialResult(TrialInput(1.0, 1000.0), output))])
+    trials = describe_trials([JournalEntry.of(TrialResult(TrialInput(1.0, 1000.0), output))])
     lossy = at(1e3, counters()).model_copy(update={"loss_ratio": 0.01, "unsent_frames": 0})
     _, line, *_ = latency_lines([lossy], trials)
     assert line.endswith("1 % of the latency trial's frames are missing (10 frames came back corrupted)")

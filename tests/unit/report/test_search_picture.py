@@ -39,7 +39,7 @@ def parsed(picture):
 
 
 def described(*results, warm_ups=0):
-    return describe_trials([JournalEntry(result) for result in results], warm_ups=warm_ups)
+    return describe_trials([JournalEntry.of(result) for result in results], warm_ups=warm_ups)
 
 
 def test_a_picture_can_stand_in_a_page_as_it_is(picture):
@@ -93,7 +93,8 @@ def test_the_colours_of_goals_are_named(picture):
 def test_a_picture_shows_which_rule_chose_each_trial_and_none_where_that_is_not_known():
     trials = [counted_trial(1e5)] * 3
     entries = [
-        JournalEntry(trial, "NDR: search", rule) for trial, rule in zip(trials, ("look", "look", "proof"), strict=True)
+        JournalEntry.of(trial, "NDR: search", rule)
+        for trial, rule in zip(trials, ("look", "look", "proof"), strict=True)
     ]
     ruled = throughput().model_copy(update={"trials": describe_trials(entries)})
     picture = search_picture(ruled)

@@ -85,7 +85,7 @@ def test_the_page_quotes_no_load_that_lacks_frames_without_saying_so():
 def test_trials_at_one_load_are_one_point_with_their_interval_around_the_knee():
     def entry(load, lost):
         output = TrialOutput(lost / load, sent_frames=int(load), lost_frames=lost, unsent_frames=0)
-        return JournalEntry(TrialResult(TrialInput(1.0, load), output))
+        return JournalEntry.of(TrialResult(TrialInput(1.0, load), output))
 
     trials = [entry(MEAN, lost) for lost in (9, 12, 11)] + [entry(MEAN + 100.0, 40)]
     drawn = draw_soak(soak(trials=trials))

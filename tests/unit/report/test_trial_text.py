@@ -9,9 +9,9 @@ from lossratio.trials.trial_output import TrialOutput
 
 def test_each_trial_is_shown_with_the_time_that_had_passed_and_its_rule_and_purpose():
     entries = [
-        JournalEntry(TrialResult(TrialInput(1.0, 400e3), TrialOutput(0.8125, elapsed=1.02)), "NDR: search"),
-        JournalEntry(TrialResult(TrialInput(60.0, 75e3), TrialOutput(0.0, elapsed=60.02)), None),
-        JournalEntry(TrialResult(TrialInput(1.0, 75e3), TrialOutput(0.0)), "NDR: prove", "proof"),
+        JournalEntry.of(TrialResult(TrialInput(1.0, 400e3), TrialOutput(0.8125, elapsed=1.02)), "NDR: search"),
+        JournalEntry.of(TrialResult(TrialInput(60.0, 75e3), TrialOutput(0.0, elapsed=60.02)), None),
+        JournalEntry.of(TrialResult(TrialInput(1.0, 75e3), TrialOutput(0.0)), "NDR: prove", "proof"),
     ]
     assert trials_in_words(describe_trials(entries)).splitlines() == [
         "Why each trial was measured:",
@@ -23,6 +23,6 @@ def test_each_trial_is_shown_with_the_time_that_had_passed_and_its_rule_and_purp
 
 def test_frames_that_the_sut_did_not_lose_are_named_beside_a_loss():
     output = TrialOutput(0.3, elapsed=1.0, sent_frames=80, lost_frames=10, unsent_frames=20, late_frames=4)
-    entries = [JournalEntry(TrialResult(TrialInput(1.0, 100.0), output), "NDR: search")]
+    entries = [JournalEntry.of(TrialResult(TrialInput(1.0, 100.0), output), "NDR: search")]
     (_, line) = trials_in_words(describe_trials(entries)).splitlines()
     assert line.endswith("loss 30 % (20 frames unsent, 4 frames only late)  NDR: search")

@@ -62,7 +62,7 @@ def starved_trial(share, capacity=30_000.0, load=LOAD):
 
 def measured(*shares, capacity=30_000.0):
     test_run = run("64B-1c-eth-l2bdbase-mrr")
-    entries = [JournalEntry(starved_trial(share, capacity)) for share in shares]
+    entries = [JournalEntry.of(starved_trial(share, capacity)) for share in shares]
     return mrr_result(
         test_run, test_run.conditions.max_load(LOAD, LoadOrigin.GENERATOR, link_limit=LINK_LIMIT), entries
     )
@@ -102,7 +102,9 @@ def test_a_frame_loss_rate_whose_load_was_not_offered_is_a_doubt_about_that_load
     test_run = run("64B-loss")
     trials = [starved_trial(0.0), starved_trial(0.2, load=10_000.0), starved_trial(0.0, load=5_000.0)]
     maximum = test_run.conditions.max_load(LOAD, LoadOrigin.GENERATOR, link_limit=LINK_LIMIT)
-    (doubt,) = doubts_of([result_of(FrameLossRate(), test_run, maximum, [JournalEntry(trial) for trial in trials])])[0]
+    (doubt,) = doubts_of([result_of(FrameLossRate(), test_run, maximum, [JournalEntry.of(trial) for trial in trials])])[
+        0
+    ]
     assert doubt.kind is NoteKind.UNSENT
     assert "the generator left 20 % of the frames unsent in the trials at 10.000 kfps per interface" in doubt.text
     # It says nothing about what the SUT can forward.
@@ -484,5 +486,5 @@ def test_a_busy_device_behind_a_generator_that_gets_slower_has_no_drift():
         return TrialResult(TrialInput(1.0, 400_000.0), output)
 
     for capacity in (300_000, 500_000):
-        trials = describe_trials(JournalEntry(slower(number, capacity)) for number in range(12))
+        trials = describe_trials(JournalEntry.of(slower(number, capacity)) for number in range(12))
         assert time_dependence_in(trials) is None

@@ -283,7 +283,7 @@ def latency_result(
     return LatencyResult(
         **{**run.stated(), "error": faults if outcome is Outcome.FAILED else None},
         outcome=outcome,
-        trials=describe_trials([JournalEntry(trial, PURPOSE) for trial in trials]),
+        trials=describe_trials([JournalEntry.of(trial, PURPOSE) for trial in trials]),
         max_load=max_load,
         latency=tuple(latency),
     )
