@@ -107,7 +107,7 @@ def nearest(name: str, names: Iterable[str]) -> str | None:
 
 # Table: what takes the place of a name that was removed.
 REMOVED = {
-    "--addresses": "give the topology file 'addresses: lab', or use lossratio between",
+    "--addresses": "set 'addresses: lab' in the topology file, or use lossratio between",
     "--any-of": "give --topology several times",
     "--as-before": "to save time, measure with --in-place or with the goals quick",
     "--join": "add two nodes of kind linux to the lab, and name them with --tg",

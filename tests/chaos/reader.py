@@ -22,7 +22,7 @@ UNSENT = 0.01
 """Share of unsent frames from which on a result must have a doubt."""
 
 HOST = re.compile("waited for a CPU|of a CPU|stood still|suspended|had no room")
-"""A change that other work on this machine makes."""
+"""A change that other programs on this machine makes."""
 
 FAULTS_OF_FRAMES = ("duplicated", "corrupted", "wrong_length", "misdelivered")
 

@@ -102,7 +102,7 @@ class BuildRecord:
         if known.build != build:
             raise JobError(
                 f"{self._path}, line {step + 2}, is of build {shown_value(known.build)}, but {shown_value(build)} was "
-                "to be measured there. The file was changed. To begin again, use another --output."
+                "to be measured there. The file was changed. To start over, use another --output."
             )
         return known
 
@@ -131,17 +131,17 @@ class BuildRecord:
                 read.append(BuildMeasurement.read(parsed) if read else parsed)
             except ValueError as error:
                 raise JobError(
-                    f"{self._path}, line {number}, cannot be read: {error}. To begin again, use another --output."
+                    f"{self._path}, line {number}, cannot be read: {error}. To start over, use another --output."
                 ) from error
 
         first, *self.measurements = read
         if not isinstance(first, dict):
             raise JobError(
-                f"{self._path} is not a record of measurements. To begin again, use another --output."
+                f"{self._path} is not a record of measurements. To start over, use another --output."
             )
         if first.get("format") != FORMAT:
             raise JobError(
-                f"{self._path} was begun by another version of lossratio and cannot be continued. To begin again, "
+                f"{self._path} was started by another version of lossratio and cannot be continued. To start over, "
                 "use another --output."
             )
         if first != header and not self.measurements and not any(self.directory.glob("001-*")):

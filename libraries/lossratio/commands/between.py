@@ -338,6 +338,6 @@ def _continued(directory: Path, topology: str) -> Path:
     if file.read_text(encoding="utf-8") != topology:
         raise click.UsageError(
             f"The run in {directory} cannot be continued: the path or the options have changed since it began "
-            f"({file}). Begin a new run without --resume."
+            f"({file}). Start a new run without --resume."
         )
     return directory

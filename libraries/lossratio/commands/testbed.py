@@ -248,9 +248,9 @@ def _other_addresses(topology: Topology, paths: Sequence[TrafficPath]) -> Iterat
             blocks = (topologies.WEST, topologies.EAST)
             if not any(own.ip in getattr(block, f"ipv{own.version}") for block in blocks):
                 yield (
-                    f"  NOTE: {port}: its address {own} is not one of test traffic, which has addresses of "
-                    "198.18.0.0/15 and 2001:2::/48. If the device routes, give it routes to these, or give the file "
-                    "'addresses: lab'"
+                    f"  NOTE: {port}: its address {own} is not in 198.18.0.0/15 or 2001:2::/48, the networks of "
+                    "test traffic. If the device routes, give it routes to these networks, or set "
+                    "'addresses: lab' in the file"
                 )
 
 

@@ -313,8 +313,8 @@ class Grout(ProgramDut[GroutOptions]):
         limit = self.options.largest_frame
         if largest > limit:
             raise self.node.error(
-                f"grout takes frames of at most {limit} bytes, but the test has frames of {largest} bytes. Set up the "
-                f"testbed with largest_frame={largest}, or measure smaller frames."
+                f"grout accepts frames of at most {limit} bytes, but the test has frames of {largest} bytes. Set up "
+                f"the testbed with largest_frame={largest}, or measure smaller frames."
             )
 
     def launch(

@@ -13,7 +13,7 @@ class OptionValues(TypedDict, total=False):
     acl: int | str
     """vpp: Number of rules, up to 100, of an access control list that every frame passes once: on the first DUT of the
     path. These rules match other flows. Two further rules permit all frames of test traffic by their source. Not with
-    `l2patch` or `sfdp`, which hand frames on before they meet the list."""
+    `l2patch` or `sfdp`, which pass frames on before they reach the list."""
     acl_output: bool | str
     """vpp: Whether frames pass the list when they leave, instead of when they enter."""
     acl_stateful: bool | str
@@ -175,7 +175,7 @@ class OptionValues(TypedDict, total=False):
     """frr, linux_bridge, linux_router, ovs: The frame rate to which a token bucket (in Open vSwitch: a meter) polices
     each direction, in whole frames per second, e.g. `50 kfps`.
     vpp: The bit rate to which the frames that enter each interface are policed, in whole kbit/s, e.g. `50 Mbps`;
-    frames count without their FCS. Not with `l2patch` or `sfdp`, which hand frames on before they meet the policer."""
+    frames count without their FCS. Not with `l2patch` or `sfdp`, which pass frames on before they reach the policer."""
     poll: bool | str
     """grout: Whether the threads poll without any sleep (the default). Otherwise they sleep for microseconds while no
     frames come."""
@@ -218,9 +218,9 @@ class OptionValues(TypedDict, total=False):
     with `police`.
     ovs: Number of OpenFlow rules of each direction. A single rule matches all frames of the direction. If there are
     more, each rule matches one IPv4 destination, beginning with the first host of the other side's network.
-    xdp: Number of rules of the filter, up to 8,000 because the kernel takes no program with more jumps in a row. One
-    after the other, the rules compare the source address of every IPv4 frame, and none drops test traffic. The filter
-    also looks up the address in a table, which is empty at first."""
+    xdp: Number of rules of the filter, up to 8,000 because the kernel accepts no program with more jumps in a row.
+    One after the other, the rules compare the source address of every IPv4 frame, and none drops test traffic. The
+    filter also looks up the address in a table, which is empty at first."""
     section: str
     """xdp: The section of the file with the program. Default: `xdp`."""
     sfdp: Literal['ip4', 'l4ip4'] | str

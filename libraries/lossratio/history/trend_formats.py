@@ -86,7 +86,7 @@ def _summary(analysis: Analysis) -> Iterator[str]:
         yield f"Two bands: {banded} of these series, whose values flip between two levels; real changes move both."
     begun_anew = Counter(trend.series.begins for trend in analysis.trends if trend.series.begins)
     for change, count in begun_anew.items():
-        yield f"begins anew: {change}: {count} of these series"
+        yield f"starts again: {change}: {count} of these series"
     old = sum(trend.is_old for trend in analysis.trends)
     if old:
         yield f"Old: {old} of these series have not been measured recently; their verdicts are just as old."

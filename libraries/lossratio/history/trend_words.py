@@ -160,7 +160,7 @@ def _of_age(trend: Trend) -> Iterator[str]:
 def _of_what_is_left_out(series: Series) -> Iterator[str]:
     """The earlier results that a series leaves out."""
     if series.begins:
-        yield f"begins anew: {series.begins}; left out: {results_counted(series.left_out)} before that"
+        yield f"starts again: {series.begins}; left out: {results_counted(series.left_out)} before that"
     elif series.left_out:
         yield (
             f"left out: {counted(series.left_out, 'earlier result')} with other traffic, another path, another goal or "

@@ -380,7 +380,7 @@ def _require_one_of_a_name(source: str, suite: str, test: str) -> None:
         if any(re.fullmatch(name, test) for name in names):
             raise SearchError(
                 f"{source} and {other} both have the test {suite}.{test}. They would share a series: names ignore "
-                "leading numbers of files and capitals. Rename a file, or give one its own name: Metadata    Id    "
+                "case and the leading numbers of files. Rename a file, or give one its own name: Metadata    Id    "
                 "NAME."
             )
 

@@ -224,7 +224,7 @@ def _unsteady(result: ConnectionTeardownResult) -> Iterator[str]:
         yield (
             f"the device took {format_precise_time(min(times))} to {format_precise_time(max(times))} for the "
             f"same {result.settings.connections:,} connections. Delete more at once (connections), and look for "
-            "other work on the device"
+            "other programs on the device"
         )
 
 

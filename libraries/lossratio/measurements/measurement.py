@@ -395,7 +395,7 @@ def _journal(
             if changes:
                 raise SearchError(
                     f"The run in {run} cannot be continued: {changes}. Its results belong to the earlier state. "
-                    "Restore it, begin a new run, or continue anyway: lossratio run --resume "
+                    "Restore it, start a new run, or continue anyway: lossratio run --resume "
                     f"{shell_word(run)} --force"
                 )
 

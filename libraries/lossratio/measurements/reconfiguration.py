@@ -224,7 +224,7 @@ def _reconfigure_under_traffic(
         raise TrafficError(
             f"The generator sent {stopped.sent:,} frames during the reconfiguration and could not send "
             f"{stopped.unsent:,}. It is not known how many of these the DUTs would have lost. Look for other "
-            "work on the generator's node."
+            "programs on the generator's node."
         )
     return stopped
 
@@ -266,7 +266,7 @@ def _found_load(searched: ThroughputResult) -> float:
             raise
         raise TesterError(
             f"{error} Of {missing.total:,} missing frames, {missing.by_tester:,} were not sent or were dropped by "
-            "the generator, and prove nothing about the SUT. Look for other work on the TG."
+            "the generator, and prove nothing about the SUT. Look for other programs on the TG."
         ) from error
     return load
 

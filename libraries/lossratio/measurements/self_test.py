@@ -82,7 +82,7 @@ def find_tester_limit(
     if bound is None:
         raise TrafficError(
             "The tester did not send and receive all frames at any load, not even at "
-            f"{result.min_load.per_interface_fps:,.0f} fps. Look for other work on its node, and "
+            f"{result.min_load.per_interface_fps:,.0f} fps. Look for other programs on its node, and "
             "for faults of the cable."
         )
 

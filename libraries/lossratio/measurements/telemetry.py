@@ -345,7 +345,7 @@ def measure_telemetry(testbed: Testbed, request: TelemetryRequest) -> TelemetryT
         else:
             raise TrafficError(
                 f"In each of {_ATTEMPTS} attempts, the trial had to be repeated, so the DUTs' "
-                "counters include frames of discarded trials. Look for other work on the "
+                "counters include frames of discarded trials. Look for other programs on the "
                 "generator's node."
             )
 

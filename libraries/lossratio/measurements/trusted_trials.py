@@ -64,6 +64,6 @@ class OnTrustedTrials:
     def _too_little(self, trials: str, reason: str) -> TesterError:
         return TesterError(
             f"{trials} were set aside (the last one because {reason}), which leaves too little evidence about the SUT. "
-            "Stop other work on the TG, have its agent run with real-time priority, or lower the load "
+            "Stop other programs on the TG, have its agent run with real-time priority, or lower the load "
             f"({self.load_argument})."
         )

@@ -160,7 +160,7 @@ class CountedStatement(Observed):
             frames = "frame is" if most == "1" else "frames are"
             line += f", unless more than {most} {frames} lost at a time, {self._less_often}"
         elif extrapolated and self.unseen_burst_trials is not None:
-            line += f"; losses that come {self._less_often} may be in none of these trials"
+            line += f"; losses that come {self._less_often} may not have occurred in any of these trials"
 
         if self.missing_frames is not None:
             least = "one" if self.missing_trials == 1 else self.missing_trials

@@ -109,7 +109,8 @@ def _time_dependence(
             NoteKind.SPELLS,
             f"at {loads}, trials forward about as much as the previous trial at the same load, "
             f"for example at {written(group[0].load_per_interface_fps)}: "
-            "the SUT has good and bad times longer than a trial, and the result depends on when each load was measured",
+            "the SUT has good and bad phases that last longer than a trial, and the result depends on "
+            "when each load was measured",
         )
 
     group = max(groups, key=lambda group: math.copysign(1.0, trend) * _trend(_scores(group))[0])
@@ -388,8 +389,8 @@ def testbed_changed(result: TestResult) -> Iterator[str]:
 @doubt(
     NoteKind.OUTSIDE,
     "In a trial with missing frames, up to the bounds, counters of the TG's or the DUTs' machines moved: "
-    "PAUSE and PFC frames, overruns of rings, allowances of clouds, CPU quotas, drops of the backlog, or CPUs that "
-    "others had.",
+    "PAUSE and PFC frames, ring overruns, cloud allowances, CPU quotas, backlog drops, or CPU time that other programs "
+    "took.",
 )
 def outside(result: TestResult) -> Iterator[str]:
     """Counters name a cause outside of the device for missing frames."""

@@ -91,5 +91,5 @@ def erratic(result: TestResult) -> Iterator[str]:
     if found is not None and not any(drift(result)) and not any(spells(result)):
         yield (
             f"{found}: something other than the load decides, and another measurement may end elsewhere. Look for what "
-            "takes the device's time now and then, such as other work on its CPUs or power saving"
+            "takes the device's time now and then, such as other programs on its CPUs or power saving"
         )

@@ -15,7 +15,7 @@ LEAST_UNSENT = 0.01
 that a comparison or a trend reports, and even a healthy generator on a small machine leaves some behind."""
 FOR_SMALLER_LOADS = "so the numbers of these trials are for smaller loads"
 """What loads that were not offered mean for the numbers that trials gave."""
-LESS_WORK = "stop other work on the generator's machine"
+LESS_WORK = "stop other programs on the generator's machine"
 """What helps a generator that was late, if no counter names the cause."""
 
 
@@ -112,7 +112,7 @@ def sums_by_load(offered: Iterable[Offered]) -> list[Offered]:
 
 
 def against_stalls(trials: Iterable[Trial]) -> str:
-    """What helps a generator that was late: what its counters named, or else less other work on its machine."""
+    """What helps a generator that was late: what its counters named, or else less other programs on its machine."""
     named = [
         incident.way_out.removesuffix(".")
         for trial in trials

@@ -105,7 +105,7 @@ def _repair_journal(path: Path) -> Repair:
         return Repair(path, str(error), _LEFT, is_known=False)
     if not is_begun:
         return Repair(
-            path, None, "it was cut off in its header and has no trials. Its test begins again"
+            path, None, "it was cut off in its header and has no trials. Its test starts over"
         )
 
     try:
@@ -117,7 +117,7 @@ def _repair_journal(path: Path) -> Repair:
         return Repair(
             path,
             _damage_of(error),
-            f"nothing in it can be used. It was renamed to {kept.name}, and its test begins again",
+            f"nothing in it can be used. It was renamed to {kept.name}, and its test starts over",
         )
 
     number = len(contents.entries)

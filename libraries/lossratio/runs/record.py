@@ -136,7 +136,7 @@ def read_record(directory: Path) -> RunRecord:
             if newer is not None:
                 raise ResumeError(newer) from error
         raise ResumeError(
-            f"{file} is damaged, or not the record of a run: {_problem(error)}. Begin the run again with its own "
+            f"{file} is damaged, or not the record of a run: {_problem(error)}. Start the run again with its own "
             f"suites and options; with --variable RESUME:{shell_word(directory)}, it uses the trials in this directory."
         ) from error
 

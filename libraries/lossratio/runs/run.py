@@ -236,7 +236,7 @@ def _refuse_dry(directory: Path, options: Mapping[str, Any]) -> None:
     """Refuses to resume a dry run, which would pass again without measuring."""
     if _is_dry(options):
         raise ResumeError(
-            f"The run in {directory} is not resumed: it was a dry run, which measures nothing. To measure, begin a new "
+            f"The run in {directory} is not resumed: it was a dry run, which measures nothing. To measure, start a new "
             "run without --dryrun."
         )
 
@@ -264,7 +264,7 @@ def resume(
         directory,
         "a newer version of lossratio wrote some of its files",
         newer,
-        "Otherwise, begin a new run.",
+        "Otherwise, start a new run.",
     )
     _refuse(directory, "some of its files are damaged", unreadable, repair)
 
@@ -321,7 +321,7 @@ def resume(
 def _check_conditions(directory: Path, differences: Sequence[str], *, force: bool) -> None:
     """Refuses to resume a run whose conditions have changed, unless it is forced."""
     if not force:
-        way_out = "Undo these changes, begin a new run, or resume it with --force; then the report names the changes."
+        way_out = "Undo these changes, start a new run, or resume it with --force; then the report names the changes."
         _refuse(directory, "its conditions have changed", differences, way_out)
 
 

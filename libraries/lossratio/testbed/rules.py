@@ -81,7 +81,7 @@ _WORDS: Mapping[str, tuple[str, str]] = {
     "stolen": ("the host of {node} took {after} of a CPU from it", _HOST),
     "pressure": (
         "processes on {node} waited for a CPU for {after} of the time",
-        "Stop other work on {node}, or give its programs more CPUs.",
+        "Stop other programs on {node}, or give its programs more CPUs.",
     ),
     "waited": (
         "the thread {before} of the DUT's program on {node} waited for a CPU for {after} of the time",

@@ -433,8 +433,8 @@ class LiveSetUp:
     def _timing(self) -> TrialTiming:
         unsent = (
             f"they count as loss, but first the trial is repeated: up to {REPEATS} times, or "
-            f"once if more than {FALTERING:.0%} of its frames are unsent. Once that has not "
-            "helped at a load, such trials at that load or above are not repeated any more. "
+            f"once if more than {FALTERING:.0%} of its frames are unsent. If that did not "
+            "help at a load, such trials at this load or above are no longer repeated. "
             f"Loads below {FAR_BELOW:.0%} of what was already sent have up to {REPEATS} repeats"
         )
         # Record: a journal is resumed only with the same timing, word by word.
@@ -443,7 +443,7 @@ class LiveSetUp:
             learning_s=traffic.CHECK_DURATION,
             learning_fps=traffic.CHECK_LOAD,
             neighbours=(
-                "static entries from the set-up of DUTs, or learned from the learning frames"
+                "static entries from the set-up of DUTs, or entries learned from the learning frames"
                 if self.duts
                 else "not changed: others set them up"
             ),

@@ -75,7 +75,7 @@ def _node_type_problems(topology: Topology) -> Iterator[Problem]:
         if reflectors[1:] or kind != "xdp":
             yield (
                 ("nodes", name),
-                "use one reflector at most, and a generator of 'kind: xdp', which sends and receives on one port",
+                "use at most one reflector, and a generator of 'kind: xdp', which sends and receives on one port",
             )
 
 
@@ -207,8 +207,8 @@ def _address_problems(topology: Topology) -> Iterator[Problem]:
             if interface.network and not is_lab:
                 yield (
                     (*where, "network"),
-                    "test traffic stays in 198.18.0.0/15 and 2001:2::/48: leave this out, or give the file "
-                    "'addresses: lab'",
+                    "test traffic stays in 198.18.0.0/15 and 2001:2::/48: leave this out, or set 'addresses: lab' "
+                    "in the file",
                 )
 
             if (

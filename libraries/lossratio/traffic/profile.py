@@ -435,7 +435,7 @@ def _changing(direction: TrafficDirection) -> str:
     for name, each in direction.headers.ranges():
         step = f" by {each.step}" if each.step else ""
         stay = f" for {each.repeat} frames" if each.repeat else ""
-        slip = ", in rounds that begin one later" if each.slips else ""
+        slip = ", each round starting one later" if each.slips else ""
         if each.count > 1:
             changes.append(f"{each.count} {name} {how[each.order]}{step}{stay}{slip}")
     return ", ".join(changes) or "none"

@@ -201,8 +201,8 @@ def check_layout(streams: Sequence[TrafficStream]) -> None:
         if _layout(other.headers) != _layout(first.headers):
             raise ValueError(
                 f"streams: {first.name} and {other.name} have different headers; give all streams "
-                "of a profile the same VLAN tags, MPLS labels, version of IP, and UDP, TCP, tunnel "
-                "or neither: only their values may differ"
+                "of a profile the same kinds of headers (VLAN tags, MPLS labels, IPv4 or IPv6, UDP or TCP, "
+                "tunnel): only their values may differ"
             )
 
     connecting = [

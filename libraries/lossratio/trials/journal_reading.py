@@ -224,7 +224,7 @@ class _Reading:
 
 
 def has_header(path: Path) -> bool:
-    """Whether the header of a journal is complete; otherwise, its test begins again, without a repair."""
+    """Whether the header of a journal is complete; otherwise, its test starts over, without a repair."""
     return b"\n" in read_input_file(path, SearchError, MOST_RECORDED_BYTES, "the journal")
 
 
@@ -232,7 +232,7 @@ def _damage(path: Path, number: int, problem: ValueError) -> DamagedJournalError
     if number > 1:
         purpose = "save the trials before that line"
     else:
-        purpose = "set it aside, and begin its test again"
+        purpose = "set it aside, and start its test over"
 
     return DamagedJournalError(
         f"{path}, line {number}: {problem}. The journal is damaged there.",

@@ -271,7 +271,7 @@ class TrialOutput(Observed):
     def __post_init__(self) -> None:
         if not 0.0 <= self.loss_ratio <= 1.0:
             raise SearchError(
-                f"A trial loss ratio must be within 0 and 1, not {self.loss_ratio!r}."
+                f"A trial loss ratio must be between 0 and 1, not {self.loss_ratio!r}."
             )
 
         for name in ("effective_duration", "elapsed", "decided_after"):

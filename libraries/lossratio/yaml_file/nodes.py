@@ -33,7 +33,7 @@ def duplicates(node: yaml.Node, location: Location = ()) -> Iterator[Problem]:
         if key in seen:
             yield (
                 (*location, key),
-                f"the name {shortened(repr(key))} appears twice (first in line {seen[key]})",
+                f"the name {shortened(repr(key))} appears twice (first on line {seen[key]})",
             )
         seen.setdefault(key, mark.start_mark.line + 1)
         yield from duplicates(value, (*location, key))

@@ -16,7 +16,7 @@ _IN_PLAIN_WORDS = (
     (r"found character '(.)'", "a text cannot begin with {}; put the text in quotes"),
     (
         r"sequence entries are not allowed here",
-        "a list begins in a line of its own, or is written as [a, b]",
+        "a list begins on a line of its own, or is written as [a, b]",
     ),
     (
         r"expected <block end>, but found '([]}])'",
@@ -33,9 +33,9 @@ _IN_PLAIN_WORDS = (
     ),
     (
         r"expected ',' or",
-        "a bracket that is opened in line {line} is not closed, or a comma is missing",
+        "a bracket that is opened on line {line} is not closed, or a comma is missing",
     ),
-    (r"found unexpected", "a quote that is opened in line {line} is not closed"),
+    (r"found unexpected", "a quote that is opened on line {line} is not closed"),
     (
         r"expected the node content, but found '(.)'",
         "a value is missing before {}; put a text in quotes",
@@ -47,7 +47,7 @@ _IN_PLAIN_WORDS = (
     ),
     (
         r"expected (?:chomping or indentation|a comment or a line break|indentation indicator)",
-        "a text after | or > begins in the next line; put a text that begins so in quotes",
+        "a text after | or > begins on the next line; put a text that begins so in quotes",
     ),
     (
         r"(?:but found another document|expected '<document start>')",
@@ -68,7 +68,7 @@ _IN_PLAIN_WORDS = (
     ),
     (
         r"mapping keys are not allowed here",
-        "a '? ' begins a field in a line of its own; put a text that begins with it in quotes",
+        "a '? ' begins a field on a line of its own; put a text that begins with it in quotes",
     ),
     (r"expected alphabetic or numeric character", "a text that begins with &, * or % needs quotes"),
     (r"found unhashable key", "the name of a field must be a text, not a list or fields"),
@@ -105,7 +105,7 @@ def _of_a_colon(mark: yaml.Mark) -> str:
     """The mistake of which PyYAML only notices that a ``: `` is at a place where no field can begin."""
     lines = str(mark.buffer).splitlines()
     if ": " in lines[mark.line][: mark.column]:
-        return "there are two ': ' in one line; quote a text that contains ': '"
+        return "there are two ': ' on one line; quote a text that contains ': '"
     above = [line for line in lines[: mark.line] if line.strip(" ")[:1] not in ("", "#")]
     if re.search(r":(\s|$)", above[-1]):
         return _WRONG_INDENTATION

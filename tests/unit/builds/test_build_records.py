@@ -26,7 +26,7 @@ LINE = '{"build": "A", "directory": "001-A", "measured": {"values": {"T MRR": [1
 )
 def test_a_damaged_record_is_named_with_its_line_and_the_way_out(tmp_path, text, problem):
     (tmp_path / "measurements.jsonl").write_text(text)
-    with pytest.raises(JobError, match=rf"measurements\.jsonl{problem}.*To begin again, use another --output\.$"):
+    with pytest.raises(JobError, match=rf"measurements\.jsonl{problem}.*To start over, use another --output\.$"):
         BuildRecord(tmp_path, {})
 
 

@@ -111,7 +111,7 @@ def test_a_dry_run_is_not_resumed_because_that_would_measure_nothing(lossratio, 
     assert lossratio("run", "--topology", "simulated", suite, "--output", "dry", "--", "--dryrun").status == 0
     refused = lossratio("run", "--resume", "dry")
     assert refused.status == 2
-    assert "it was a dry run, which measures nothing. To measure, begin a new run without --dryrun." in refused.err
+    assert "it was a dry run, which measures nothing. To measure, start a new run without --dryrun." in refused.err
 
 
 def test_an_unknown_option_names_the_nearest(lossratio, suite):

@@ -36,7 +36,7 @@ def test_a_vpp_whose_policers_have_a_wrong_clock_is_started_again(dut_lab, home_
 def test_policers_whose_clock_stays_wrong_are_not_measured(dut_lab, home_with_clocks):
     before = dut_lab.snapshot()
     dut = dut_lab.create("vpp", home=home_with_clocks(0.94), police="50 Mbps")
-    message = r"DUT1: VPP's policers would pass 6\.38 % more .* End other work on CPU \d+ there, and set up VPP again"
+    message = r"DUT1: VPP's policers would pass 6\.38 % more .* End other programs on CPU \d+ there, and set up VPP"
     with pytest.raises(DutError, match=message):
         dut.set_up(*dut_lab.macs)
     assert dut_lab.snapshot() == before

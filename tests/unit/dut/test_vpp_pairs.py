@@ -89,7 +89,7 @@ def test_both_of_two_features_have_all_their_commands_or_the_pair_is_refused(for
         ({"forwarding": "l2xc", "vlan": 7, "bond": True}, "vlan and bond both decide the interfaces on links"),
         ({"forwarding": "ip4", "classify": True, "mark": "EF"}, "both need VPP's first table of packets"),
         ({"forwarding": "ip4", "classify": True, "sfdp": "ip4"}, "classify would have no effect"),
-        ({"forwarding": "ip4", "acl": 1, "geneve": 2}, "acl looks at other addresses than those of the geneve tunnels"),
+        ({"forwarding": "ip4", "acl": 1, "geneve": 2}, "acl looks at addresses other than those of the geneve tunnels"),
         ({"forwarding": "ip4", "mark": "EF", "det44_hosts": 4}, "mark would have no effect"),
     ],
 )

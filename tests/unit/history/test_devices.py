@@ -34,7 +34,7 @@ def test_another_option_begins_a_new_series_and_says_so_once(tmp_path):
     filled(tmp_path, range(20, 40), lambda _: 80e3, device=FAST)
     answer = said(tmp_path)
     assert answer.exit_code == 0, answer.output
-    assert answer.output.count("begins anew") == 1
+    assert answer.output.count("starts again") == 1
     assert "police 50000 -> 60000" in answer.output
     assert "1 series of 20 results: 1 steady" in answer.output
 
@@ -45,7 +45,7 @@ def test_many_tests_that_begin_anew_for_one_reason_are_one_line(tmp_path):
         filled(tmp_path, range(10), device=SLOW, test=test)
         filled(tmp_path, range(10, 20), device=FAST, test=test)
     answer = said(tmp_path)
-    assert answer.output.count("begins anew") == 1
+    assert answer.output.count("starts again") == 1
     assert "3 of these series" in answer.output
 
 
@@ -55,7 +55,7 @@ def test_the_first_night_with_another_option_is_no_alarm(tmp_path):
     filled(tmp_path, [20], lambda _: 10e3, device=FAST)
     answer = said(tmp_path)
     assert "regression" not in answer.output
-    assert answer.output.count("begins anew") == 1
+    assert answer.output.count("starts again") == 1
 
 
 @pytest.mark.whole
@@ -140,7 +140,7 @@ def test_forty_nights_with_renames_and_a_change_of_an_option_between(tmp_path):
     filled(tmp_path, range(30, 40), lambda _: 90e3, **{**moved, "device": FAST})
     answer = said(tmp_path)
     assert answer.exit_code == 0, answer.output
-    assert answer.output.count("begins anew") == 1
+    assert answer.output.count("starts again") == 1
     assert "1 series of 10 results: 1 steady" in answer.output
 
 

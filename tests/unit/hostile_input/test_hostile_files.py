@@ -85,7 +85,7 @@ BROKEN = {
     "huge version": (f"%YAML {'9' * 5000}.1\n---\na: 1", "not YAML"),
     "list as a key": ("? [a]\n: b", "the name of a field must be a text, not a list or fields"),
     "key twice": ("a: 1\na: 2", "the name 'a' appears twice"),
-    "key three times": ("a: 1\na: 2\na: 3", "first in line 1"),
+    "key three times": ("a: 1\na: 2\na: 3", "first on line 1"),
     "number as a key": ("1: 2", ""),
     "nothing": ("", "must hold fields"),
     "only a comment": ("# nothing", "must hold fields"),

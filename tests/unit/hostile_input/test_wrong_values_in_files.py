@@ -75,9 +75,9 @@ VALUES = {
 }
 """A kind of file, a part of it, what is in its place, and what the answer says."""
 BROKEN = {
-    "an open bracket": ("a: [1,\n  2\nb: 3\nc: 4", "3: .*a bracket that is opened in line 1 is not closed, or a comma"),
-    "an open quote": ('a: 1\nb: "x\nc: 3', "3: .*a quote that is opened in line 2 is not closed"),
-    "text after a bar": ("a: | text", "1: .*a text after | or > begins in the next line"),
+    "an open bracket": ("a: [1,\n  2\nb: 3\nc: 4", "3: .*a bracket that is opened on line 1 is not closed, or a comma"),
+    "an open quote": ('a: 1\nb: "x\nc: 3', "3: .*a quote that is opened on line 2 is not closed"),
+    "text after a bar": ("a: | text", "1: .*a text after | or > begins on the next line"),
     "an end in a field": ("a:\n  - *\n...\n", "2: .*a text that begins with &, \\* or % needs quotes"),
     "no value": ("a: {b: ]", "1: .*a value is missing before \\]"),
     "a NUL": ("a: 1\nb: \0", "2: not YAML: the character U\\+0000 is not allowed here$"),

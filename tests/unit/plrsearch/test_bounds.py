@@ -114,7 +114,7 @@ def test_few_trials_verify_nothing_however_many_frames_they_sent_and_name_what_t
     assert few.missing_trials == 6
     assert few.missing_frames == pytest.approx(6 * 28.5e6)
     assert str(few).startswith("extrapolated: 0 of 114,000,000 frames were lost at 5.7000 Mfps, ")
-    assert "losses that come less often than every 8.3 s may be in none of these trials" in str(few)
+    assert "losses that come less often than every 8.3 s may not have occurred in any of these trials" in str(few)
     assert "; another 170,000,000 frames in 6 or more trials would verify it" in str(few)
     assert " frames in one or more trials would verify it" in str(replace(few, missing_trials=1))
     # How long that takes is only roughly known.

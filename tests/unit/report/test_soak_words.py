@@ -35,7 +35,7 @@ def test_the_message_says_what_frames_at_the_load_show_and_how_many_would_verify
 def test_the_number_has_beside_it_which_losses_no_trial_would_show():
     few = {**OPEN, "unseen_burst_trials": 1.7, "unseen_burst_s": 3.4, "missing_trials": 6}
     said = shown(verified=None, statement=few)
-    assert "losses that come less often than every 3.4 s may be in none of these trials" in said
+    assert "losses that come less often than every 3.4 s may not have occurred in any of these trials" in said
     assert "; another 30,000,000 frames in 6 or more trials (2 h) would verify it" in said
     said = shown(statement={"largest_burst_frames": 105.0, "unseen_burst_trials": 29.8})
     assert "): regular, verified also in trials of 20 s" in said

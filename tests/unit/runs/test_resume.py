@@ -269,7 +269,7 @@ def test_a_directory_without_a_run_is_one_clear_error(lossratio, tmp_path):
 def test_a_damaged_record_is_one_error_with_the_field_and_the_way_out(lossratio, tmp_path, record, problem):
     (tmp_path / "run.json").write_text(record)
     done = lossratio("run", "--resume", tmp_path)
-    assert (done.status, f"not the record of a run: {problem}. Begin the run again" in done.err) == (2, True), done.err
+    assert (done.status, f"not the record of a run: {problem}. Start the run again" in done.err) == (2, True), done.err
     assert f"with --variable RESUME:{tmp_path}, it uses the trials" in done.err
 
 
@@ -283,7 +283,7 @@ def test_a_run_of_a_newer_version_is_not_said_to_be_damaged(lossratio, topology,
     done = lossratio("run", "--resume", out)
     assert (done.status, "damaged" in done.err) == (2, False)
     assert f"The run in {out} is not resumed: a newer version of lossratio wrote some of its files.\n  A" in done.err
-    assert done.err.endswith("Use the version that wrote it, or a newer one.\nOtherwise, begin a new run.\n")
+    assert done.err.endswith("Use the version that wrote it, or a newer one.\nOtherwise, start a new run.\n")
 
     record = out / "run.json"
     record.write_text(record.read_text().replace('"lossratio-run/1"', '"lossratio-run/9"').replace(__version__, "12.3"))

@@ -96,7 +96,7 @@ class TestRoundTrips:
     [
         ({"generator": "afpacket"}, "'kind: xdp', which sends and receives on one port"),
         ({"generator": "auto"}, "'kind: xdp', which sends and receives on one port"),
-        ({"far_node": f"{REFLECTOR}\n  SECOND{REFLECTOR[3:].replace('link1', 'link2')}"}, "use one reflector at most"),
+        ({"far_node": f"{REFLECTOR}\n  SECOND{REFLECTOR[3:].replace('link1', 'link2')}"}, "use at most one reflector"),
     ],
 )
 def test_one_reflector_and_a_generator_inside_the_kernel(write, changes, words):

@@ -199,7 +199,7 @@ def test_a_host_that_is_busy_with_other_work_costs_no_trial_whose_generator_says
         (
             "pressure",
             "processes on TG waited for a CPU for 60 % of the time",
-            "Stop other work on TG, or give its programs more CPUs.",
+            "Stop other programs on TG, or give its programs more CPUs.",
         ),
     ],
 )

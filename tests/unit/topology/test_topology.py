@@ -103,7 +103,7 @@ def edited(old: str, new: str) -> str:
         (edited("      port1: {", "      port1: ["), 10, "not YAML"),
         (edited("    host: 192.0.2.2", "    hots: 192.0.2.2"), 13, "nodes.DUT1.hots: unknown field"),
         (edited("nodes:\n", "mtu: 3400\nnodes:\n"), 3, "mtu: only a local testbed has an MTU for its links"),
-        (edited("  DUT1:", "  TG:"), 11, "nodes.TG: the name 'TG' appears twice .first in line 4"),
+        (edited("  DUT1:", "  TG:"), 11, "nodes.TG: the name 'TG' appears twice .first on line 4"),
         (
             edited("west: {name: eth1, link: left}", "west: {name: eth1, link: lfet}"),
             9,
@@ -280,7 +280,7 @@ def test_addresses_of_ports_fit_each_other(tmp_path, west, problem):
 def test_traffic_leaves_the_benchmarking_networks_only_where_the_file_says_so(tmp_path):
     file = tmp_path / "lab.yaml"
     file.write_text(LAB_PORTS.format(kind="benchmark", west="network: 10.9.0.0/16", box=""))
-    with pytest.raises(TopologyError, match="leave this out, or give the file 'addresses: lab'"):
+    with pytest.raises(TopologyError, match="leave this out, or set 'addresses: lab' in the file"):
         load_topology(file)
     file.write_text(LAB_PORTS.format(kind="lab", west="network: 10.9.0.0/16", box=", address: 10.1.0.1/24"))
     with pytest.raises(TopologyError, match="only the TG's interfaces have this field"):

@@ -112,7 +112,7 @@ def test_a_field_that_cannot_be_had_is_refused_with_its_name(tmp_path, change, t
         ("tos=184", "options=IPOption(7)", "line 13: IPOption: its value is not known"),
         ('size=4, op="', 'size=4, step=0, op="', "line 22: var.max_value: it is below min_value, or its step 0"),
         ('size=4, op="', 'size=4, next_var="src", op="', "line 23: write.fv_name: it steps only when another"),
-        ("pkt_offset=", "byte_order='little', pkt_offset=", "write.byte_order: numbers in frames begin"),
+        ("pkt_offset=", "byte_order='little', pkt_offset=", "write.byte_order: numbers in frames have"),
         ('size=4, op="', 'size=8, op="', "line 23: write.pkt_offset: 8 bytes from there are not within IP.src"),
         ("16.0.0.16", "16.0.0.0", "var.max_value: it is below min_value"),
         ("default=100", "required=True", "line 20: args = parser.parse_args(tunables): it exits here"),
@@ -302,7 +302,7 @@ def test_bursts_are_streams_whose_shares_are_those_of_their_frames(tmp_path, mod
     text = stl(options=chain + following).replace("STLTXCont(pps=pps)", mode)
     made = converted(tmp_path, "trex", text)
     assert [stream["share"] for stream in made.fields["streams"]] == [3, 1]
-    assert any(remark.startswith("Bursts are sent without end") for remark in made.remarks)
+    assert any(remark.startswith("Bursts become continuous") for remark in made.remarks)
 
 
 @pytest.mark.parametrize(
@@ -335,7 +335,7 @@ def test_sizes_that_step_are_a_mix_and_payloads_do_not_change(tmp_path):
     made = converted(tmp_path, "trex", stl().replace("return [self.stream", f"{engine}        [self.stream"))
     sizes = made.fields["mixes"][made.frame_size]
     assert (len(sizes), min(sizes), max(sizes), set(sizes.values())) == (64, 64, 1518, {1})
-    assert "Of 1455 sizes, 64 at equal distances are sent." in made.remarks
+    assert "Of 1455 sizes, 64 at equal intervals are sent." in made.remarks
     assert "The payload is the generator's own, and does not change." in made.remarks
 
 

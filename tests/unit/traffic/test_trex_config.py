@@ -219,7 +219,7 @@ def test_each_pair_of_ports_has_its_cores():
 
 
 def test_too_few_cpus_are_an_error_before_anything_is_started():
-    with pytest.raises(TopologyError, match=r"ask for CPU 3, but the TG has only CPUs 0 to 1\."):
+    with pytest.raises(TopologyError, match=r"name CPU 3, but the TG has only CPUs 0 to 1\."):
         configuration(generator(**CORES), cpus=2)
 
 

@@ -181,7 +181,7 @@ def test_ports_have_the_modes_that_the_topology_asks_for_and_no_others():
 
 def test_a_card_that_cannot_be_promiscuous_is_an_error_that_names_the_port():
     server = Server(refused_modes=("promiscuous",))
-    refusal = r"port 0 \(east, driver net_stand_in\) does not support the mode promiscuous"
+    refusal = r"port 0 \(east, driver net_stand_in\) does not support promiscuous mode"
     with pytest.raises(AgentError, match=refusal) as raised:
         generator(server, modes={"promiscuous": True})
     assert raised.value.kind == "unsupported"

@@ -86,7 +86,7 @@ def test_auto_is_refused_what_the_embedded_generator_would_be_refused_too(ready,
 
 def test_a_processor_that_is_not_there_is_refused(ready, agent):
     error = refusal(agent, cpus=[4095])
-    assert "'cpus' ask for CPU [4095]" in str(error)
+    assert "'cpus' name CPU [4095]" in str(error)
 
 
 @pytest.mark.smoke

@@ -300,5 +300,5 @@ def _socket_error(error: OSError | MemoryError) -> AgentError:
         )
     return unsupported(
         f"The kernel of this node refused the packet sockets of the generator afpacket: {error}. "
-        "Look into the kernel's log there (dmesg)."
+        "See the kernel's log there (dmesg)."
     )

@@ -34,7 +34,7 @@ NUMBERS = MOST_FRAMES - 1
 """The bits of a latency frame's tag that hold its number; the other bits are the same in all frames of a trial."""
 RESOLUTION_NS = 100
 """Width of the histogram's intervals, in nanoseconds; the kernel's own times are finer, but less exact."""
-_CLOCK_WAS_SET = "The system's clock was set while frames were on their way. Measure again when it is in order."
+_CLOCK_WAS_SET = "The system's clock was set while frames were on their way. Measure again when the clock is stable."
 _ONE_CLOCK = (
     "Have chrony at both ends follow one nearby server, give both ports to the TG's first node, or have a "
     "reflector send frames back."

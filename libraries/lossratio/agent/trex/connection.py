@@ -395,7 +395,7 @@ class TrexConnection:
             if answer.get("prom") == "off":
                 raise unsupported(
                     f"TRex's port {number} ({names[number]}, driver {answer.get('driver')}) does "
-                    "not support the mode promiscuous. Remove this mode from the "
+                    "not support promiscuous mode. Remove this mode from the "
                     "generator in the topology file."
                 )
 

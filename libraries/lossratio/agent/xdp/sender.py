@@ -189,7 +189,7 @@ def choose_cpus(
         if missing or not wanted:
             raise AgentError(
                 "bad_request",
-                f"The generator's 'cpus' ask for CPU {missing}, but the agent may only use {sorted(allowed)}. "
+                f"The generator's 'cpus' name CPU {missing}, but the agent may only use {sorted(allowed)}. "
                 "Choose from these.",
             )
         return tuple(dict.fromkeys(wanted))

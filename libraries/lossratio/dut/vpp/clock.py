@@ -96,7 +96,7 @@ class PolicerClock:
                 f"{where}: VPP's policers would pass {share} {direction} than their rate because VPP has misjudged "
                 f"the CPU's clock: it assumes {self.policers_hz:,.0f} time stamps per second instead of "
                 f"{self.measured_hz:,.0f}. VPP measures this once, in a millisecond at its start, and another "
-                f"program had the CPU at that moment. End other work on CPU {cpu} there, and set up VPP again."
+                f"program had the CPU at that moment. End other programs on CPU {cpu} there, and set up VPP again."
             )
 
 

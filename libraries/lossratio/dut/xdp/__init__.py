@@ -79,7 +79,7 @@ class XdpOptions(DutOptions):
     """``redirect`` (frames leave through the other interface, unchanged; the default), ``mac`` (they also get the MAC
     addresses of the outgoing interface and of the neighbour) or ``filter`` (rules and a table check sources first)."""
     rules: int | None = Field(default=None, ge=0, le=8_000)
-    """Number of rules of the filter, up to 8,000 because the kernel takes no program with more jumps in a row. One
+    """Number of rules of the filter, up to 8,000 because the kernel accepts no program with more jumps in a row. One
     after the other, the rules compare the source address of every IPv4 frame, and none drops test traffic. The filter
     also looks up the address in a table, which is empty at first."""
     firewall: Literal["hash", "lru_hash"] | None = None

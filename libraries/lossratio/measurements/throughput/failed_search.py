@@ -147,5 +147,5 @@ def refuse_generators_limit(reports: Iterable[GoalReport]) -> None:
         raise TesterError(
             f"This says nothing about the device because the generator did not send the requested load: {goals}. "
             "Request a load that it can send. If it receives PAUSE "
-            "frames, switch flow control off (ethtool --pause). Begin a new run: a resumed run keeps these trials."
+            "frames, switch flow control off (ethtool --pause). Start a new run: a resumed run keeps these trials."
         )

@@ -252,7 +252,7 @@ def _help(trials: Sequence[TrialResult]) -> str:
     named = [one for trial in trials for one in trial.output.incidents if one.way_out]
     if not named:
         return (
-            "If the generator's sender was late, look for other work on the TG, or reserve CPUs. "
+            "If the generator's sender was late, look for other programs on the TG, or reserve CPUs. "
             "If it receives PAUSE frames, switch flow control off (ethtool --pause)."
         )
     change = named[-1].change

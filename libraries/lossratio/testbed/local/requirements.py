@@ -106,7 +106,7 @@ def _why_no_namespaces() -> str | None:
         return None
     message = " ".join(done.stderr.split())
     if done.returncode == _NO_VETH:
-        return f"the kernel makes no veth interfaces ({message}); try: sudo modprobe veth"
+        return f"the kernel cannot create veth interfaces ({message}); try: sudo modprobe veth"
     return f"{_forbidden_by()} ({message})"
 
 

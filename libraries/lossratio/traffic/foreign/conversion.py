@@ -149,7 +149,7 @@ def _some(weights: Mapping[int, int], remarks: dict[str, None]) -> Mapping[int, 
         problem = f"frames have {len(weights)} sizes with shares of their own, but at most {MOST_SIZES} are possible"
         raise ForeignFieldError("the sizes", problem)
     first, last = min(weights), max(weights)
-    remarks[f"Of {len(weights)} sizes, {MOST_SIZES} at equal distances are sent."] = None
+    remarks[f"Of {len(weights)} sizes, {MOST_SIZES} at equal intervals are sent."] = None
     gaps = MOST_SIZES - 1
     return {first + (last - first) * number // gaps: 1 for number in range(MOST_SIZES)}
 
@@ -302,7 +302,7 @@ class _Ranges:
             problem = f"{self._layer.fields[field]!r} is not a single address"
             raise self._layer.refused(field, problem) from error
         if not given & _NUMBER_MASK:
-            self._remarks["Addresses that end in two bytes of zero end in 0.1."] = None
+            self._remarks["Addresses that end in 0.0 are changed to end in 0.1."] = None
             given += 1
         fixed = Steps(range(given, given + 1))
         return self._range(self._stream.steps.get((self._place, field), fixed), 0, _NUMBER_MASK)
@@ -313,7 +313,7 @@ class _Ranges:
         is_consecutive = isinstance(numbers, range) and abs(numbers.step) == 1
         most = _MOST_NUMBERS if is_consecutive else MOST_LISTED
         if len(numbers) > most:
-            self._remarks[f"Of the numbers that a field takes, the first {most} are sent."] = None
+            self._remarks[f"Only the first {most} values of a field are sent."] = None
             numbers = numbers[:most]
         if not is_consecutive and len(numbers) > 1:
             values = [number + added & mask for number in numbers]

@@ -176,7 +176,7 @@ class FieldEngine:
 
         for order in ("is_big", "byte_order"):
             if fields.get(order) not in _BIG_ENDIAN:
-                raise made.refused(order, "numbers in frames begin with their highest byte")
+                raise made.refused(order, "numbers in frames have their highest byte first")
         layer = self.packet.layers[place]
         if name not in STEPPING:
             raise layer.refused(name, "only addresses and ports can change from frame to frame")

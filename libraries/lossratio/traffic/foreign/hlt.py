@@ -222,7 +222,7 @@ class _Hlt:
             yield {field: int(own.get(name, usual)) for name, (field, usual) in _TAGS.items()}
             self._known |= _TAGS.keys()
             if int(own.get("vlan_cfi", 1)):
-                self._remarks["Frames in a VLAN are not eligible to be dropped (DEI)."] = None
+                self._remarks["VLAN frames are not marked as eligible to be dropped (DEI)."] = None
 
     def _sizes(self, least: int) -> dict[int, int]:
         """Lengths without FCS, with their weights."""

@@ -71,7 +71,8 @@ def _way(found: Any, folder: Path, remarks: dict[str, None]) -> tuple[ForeignStr
         raise ForeignFieldError("mode", problem, bursts[0].line, _ALL_AT_ONCE)
     if bursts:
         remarks[
-            "Bursts are sent without end: a stream's share is that of its frames, and trials set load and duration."
+            "Bursts become continuous: a stream's share of the load is its share of the "
+            "frames, and trials set load and duration."
         ] = None
     return streams
 
@@ -134,9 +135,9 @@ def _stream(made: Made, folder: Path, remarks: dict[str, None]) -> tuple[Foreign
     engine.run(builder.values(*_BUILDER).get("vm"), builder.line)
     statistics = fields.get("flow_stats")
     if isinstance(statistics, Made) and statistics.kind == "STLFlowLatencyStats":
-        remarks["TRex keeps the rate of a latency stream; here, it grows with the load."] = None
+        remarks["TRex keeps a latency stream's rate constant; here, it grows with the load."] = None
     if fields.get("isg"):
-        remarks["Streams begin together ('isg' is left out)."] = None
+        remarks["All streams start together ('isg' is ignored)."] = None
 
     # Record: a stream.
     stream = ForeignStream(

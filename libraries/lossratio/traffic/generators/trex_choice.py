@@ -206,5 +206,5 @@ def _check_cores(generator: TrexGenerator, ports: int, cpus: int) -> None:
     largest = max(*threads, generator.master_core or 0, generator.latency_core or 0)
     if largest >= cpus:
         raise TopologyError(
-            f"The generator's 'cores' ask for CPU {largest}, but the TG has only CPUs 0 to {cpus - 1}. Correct 'cores'."
+            f"The generator's 'cores' name CPU {largest}, but the TG has only CPUs 0 to {cpus - 1}. Correct 'cores'."
         )

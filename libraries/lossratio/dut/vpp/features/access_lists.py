@@ -13,7 +13,7 @@ class AccessLists(Feature):
     acl: int | None = Field(default=None, ge=1, le=100)
     """Number of rules, up to 100, of an access control list that every frame passes once: on the first DUT of the path.
     These rules match other flows. Two further rules permit all frames of test traffic by their source. Not with
-    ``l2patch`` or ``sfdp``, which hand frames on before they meet the list."""
+    ``l2patch`` or ``sfdp``, which pass frames on before they reach the list."""
     acl_output: bool = False
     """Whether frames pass the list when they leave, instead of when they enter."""
     acl_stateful: bool = False
@@ -90,12 +90,12 @@ class Classifier(Feature):
         (
             "classify mark",
             "det44_hosts sfdp",
-            "{given} would have no effect: det44 and sfdp take frames before they meet the table",
+            "{given} would have no effect: det44 and sfdp take frames before they reach the table",
         ),
         (
             "acl classify allowlist mark",
             "geneve",
-            "{given} looks at other addresses than those of the geneve tunnels: leave one out",
+            "{given} looks at addresses other than those of the geneve tunnels: leave one out",
         ),
     )
     needs = Needs(_ROUTERS, tags=("iacldst",))

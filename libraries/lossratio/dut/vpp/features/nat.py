@@ -106,7 +106,7 @@ class Det44(Feature):
         (
             "det44_addresses",
             "det44_hosts",
-            "det44_addresses apply to det44_hosts; also set det44_hosts",
+            "det44_addresses applies to det44_hosts; also set det44_hosts",
         ),
     )
     excludes = (("det44_hosts", "nat", "VPP can have only one NAT: set either nat or det44_hosts"),)
@@ -166,7 +166,7 @@ class Sfdp(Feature):
     """The largest number of sessions."""
 
     requires = (
-        ("sfdp_sessions", "sfdp", "sfdp_sessions apply to sfdp; also set sfdp=ip4 or sfdp=l4ip4"),
+        ("sfdp_sessions", "sfdp", "sfdp_sessions applies to sfdp; also set sfdp=ip4 or sfdp=l4ip4"),
     )
     excludes = (
         ("sfdp", "nat det44_hosts", "sfdp is not a NAT: set only one of sfdp, nat and det44_hosts"),

@@ -29,7 +29,7 @@ class Policer(Feature):
 
     police: Annotated[int | None, BeforeValidator(_whole_kilobits)] = None
     """The bit rate to which the frames that enter each interface are policed, in whole kbit/s, e.g. ``50 Mbps``; frames
-    count without their FCS. Not with ``l2patch`` or ``sfdp``, which hand frames on before they meet the policer."""
+    count without their FCS. Not with ``l2patch`` or ``sfdp``, which pass frames on before they reach the policer."""
     burst: int | None = Field(default=None, ge=1, le=2**32 - 1)
     """Bytes that a full bucket of the policer holds. Default: 20 ms of its rate."""
 
