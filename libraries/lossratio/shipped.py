@@ -122,7 +122,7 @@ REMOVED = {
     "matrix": "write your testbeds into the matrix of your CI system's file",
     "memory_rest": "compare a search with one with rest=15 s",
     "modifier": "use a traffic profile with a broadcast_share or random addresses",
-    "modifier_commands": "run your own command beside the tests",
+    "modifier_commands": "run your own command alongside the tests",
     "plan": "write your testbeds into the matrix of your CI system's file",
     "record": "set the generator's 'max_rate' in the topology file to the limit that is found",
     "repeat": "call the keyword several times",

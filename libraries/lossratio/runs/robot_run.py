@@ -229,7 +229,7 @@ def check_identities(root: TestSuite) -> None:
 def words_of(error: DataError) -> str:
     """An error of Robot Framework without the names that Python gives to errors of the system."""
     words = _SYSTEM_ERROR.sub(r"\1.", str(error.message))
-    words = _NO_TEXT.sub(r"it is not UTF-8 text, from byte \1 on.", words)
+    words = _NO_TEXT.sub(r"byte \1 is not valid UTF-8.", words)
     return _NO_SUITE.sub("it is not a suite of Robot Framework in JSON.", words)
 
 
