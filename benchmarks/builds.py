@@ -19,7 +19,7 @@ from lossratio.builds import AbRequest, Bisection, Build, BuildComparison, Compa
 from lossratio.measurements.open_testbed import open_testbed
 from lossratio.traffic import load_profile
 from lossratio.trials import TrialInput
-from lossratio.units import parse_frame_rate
+from lossratio.values.units import parse_frame_rate
 
 
 @click.group(help=__doc__)

@@ -28,11 +28,11 @@ from robot.api import TestSuite
 from lossratio.dut.vpp import Feature, Vpp
 from lossratio.dut.vpp.configuration import HOME_VARIABLE
 from lossratio.errors import ReportError
+from lossratio.files.shipped import SUITES
 from lossratio.keywords import Catalogue
 from lossratio.results.findings import findings_of
 from lossratio.results.model import TestResult
 from lossratio.results.run_directory import RunDirectory
-from lossratio.shipped import SUITES
 from lossratio_study.csit_coverage import csit_coverage
 
 

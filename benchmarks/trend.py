@@ -39,7 +39,7 @@ from lossratio.results.model import TestIdentity
 from lossratio.results.run_directory import RunDirectory
 from lossratio.testbed.opening import open_testbed
 from lossratio.traffic import load_profile
-from lossratio.units import FRAMES_PER_SECOND
+from lossratio.values.units import FRAMES_PER_SECOND
 
 
 @click.group(help=__doc__)

@@ -20,10 +20,10 @@ from sphinx.application import Sphinx
 import lossratio
 from lossratio.commands.listing import suites
 from lossratio.commands.main import first_line, sections
-from lossratio.records import docstrings_of_fields
+from lossratio.files.shipped import SUITES
 from lossratio.results import installed_kinds
-from lossratio.shipped import SUITES
 from lossratio.trials import DirectionCounters, StreamCounters
+from lossratio.values.records import docstrings_of_fields
 
 LIBRARY = "LossRatio"
 KEYWORD_PAGE = "reference/keywords"

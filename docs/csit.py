@@ -16,8 +16,8 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from lossratio.files.shipped import SUITES
 from lossratio.runs.job_tests import expanded_tests
-from lossratio.shipped import SUITES
 from lossratio_study.csit_coverage import Coverage, CoverageVerdict, csit_coverage
 from lossratio_study.csit_suites import CsitSuites, nodes_of
 

@@ -21,7 +21,7 @@ from lossratio.dut.dpdk import DpdkOptions
 from lossratio.dut.linux import LinuxOptions, ProgramOptions
 from lossratio.dut.linux.program_dut import SocketOptions
 from lossratio.dut.plugins import built_in_kinds
-from lossratio.records import with_docstrings
+from lossratio.values.records import with_docstrings
 
 REFERENCE = Path(__file__).parent / "reference" / "duts.md"
 TYPES = Path(lossratio.dut.__file__).with_name("option_values.pyi")

@@ -10,7 +10,7 @@ from lossratio.history.annotations import KnownChange
 from lossratio.history.page_of_trends import draw_trend
 from lossratio.history.series import Series, SeriesKey
 from lossratio.history.trend import trends_of
-from lossratio.units import FRAMES_PER_SECOND
+from lossratio.values.units import FRAMES_PER_SECOND
 
 NIGHTS, NEW_KERNEL, FALL = 90, 30, 84
 FIRST = datetime(2026, 1, 1, 3, tzinfo=timezone.utc)

@@ -12,11 +12,11 @@ from typing import Any
 from pydantic import BaseModel, TypeAdapter
 
 from lossratio.measurements.throughput.goals import GoalFile
-from lossratio.records import with_docstrings
 from lossratio.results.kinds import built_in_results
 from lossratio.runs.job import JobFile
 from lossratio.topology import GeneratorSettings, RealGenerator, Topology, generator_settings
 from lossratio.traffic.profile import ProfileFile
+from lossratio.values.records import with_docstrings
 from lossratio_otg.generator import OtgTester
 
 _DIGEST = {

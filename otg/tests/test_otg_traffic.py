@@ -14,7 +14,7 @@ from scapy.utils import PcapReader
 from traffic_lab import Capture, drop, received_by, two_nodes
 from waiting import wait_until
 
-from lossratio.exit_status import ExitStatus
+from lossratio.values.exit_status import ExitStatus
 
 pytestmark = pytest.mark.netns
 

@@ -10,7 +10,7 @@ from click.testing import CliRunner
 from robot.api import TestSuite as Suite
 
 from lossratio.errors import JobError
-from lossratio.shipped import SUITES
+from lossratio.files.shipped import SUITES
 from lossratio_study import csit_coverage as coverages, csit_suites
 from lossratio_study.csit_coverage import CoverageVerdict, csit_coverage, csit_coverage_command
 

@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 from robot.running.builder import TestSuiteBuilder as Builder
 
+from lossratio.files.shipped import SUITES
 from lossratio.keywords import SuiteExpander
-from lossratio.shipped import SUITES
 from lossratio_study.csit_coverage import CoverageVerdict
 from lossratio_study.csit_suites import CsitSuites, Described, nodes_of
 

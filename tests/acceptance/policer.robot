@@ -37,13 +37,13 @@ Truth Is Found
     Set Up Testbed    ${topology}    dut=linux_bridge    police=${rate}    burst=${burst}
     ${report}    Find Zero Loss Throughput    ${duration}    max_load=${{$truth * 2}}
     # Two frames more or less in a trial.
-    ${t}    Evaluate    lossratio.units.parse_duration($duration)    modules=lossratio.units
+    ${t}    Evaluate    lossratio.values.units.parse_duration($duration)    modules=lossratio.values.units
     Should Be Regular And Enclose    ${report}    ${truth}    ${{2 / $t / $truth}}
     RETURN    ${report.result.conditional_throughput}
 
 Policed Throughput
     [Documentation]    N + (B-1)/T in frames per second.
     [Arguments]    ${rate}    ${burst}    ${duration}
-    ${n}    Evaluate    lossratio.units.parse_frame_rate($rate)    modules=lossratio.units
-    ${t}    Evaluate    lossratio.units.parse_duration($duration)    modules=lossratio.units
+    ${n}    Evaluate    lossratio.values.units.parse_frame_rate($rate)    modules=lossratio.values.units
+    ${t}    Evaluate    lossratio.values.units.parse_duration($duration)    modules=lossratio.values.units
     RETURN    ${{$n + (int($burst) - 1) / $t}}

@@ -5,7 +5,7 @@ from datetime import datetime, timedelta, timezone
 
 from lossratio.history.series import Series, SeriesKey
 from lossratio.results import LatencyPoint
-from lossratio.units import FRAMES_PER_SECOND
+from lossratio.values.units import FRAMES_PER_SECOND
 
 START = datetime(2026, 1, 1, 3, 0, tzinfo=timezone.utc)
 

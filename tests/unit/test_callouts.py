@@ -4,7 +4,7 @@ import sys
 
 import pytest
 
-from lossratio.callouts import CallError, run_program, without_secrets
+from lossratio.files.callouts import CallError, run_program, without_secrets
 
 
 def test_a_text_loses_the_secrets_of_its_addresses_only():

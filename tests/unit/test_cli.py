@@ -22,7 +22,7 @@ from lossratio.errors import (
     StorageError,
     TopologyError,
 )
-from lossratio.exit_status import MEANINGS, ExitStatus, status_of_error
+from lossratio.values.exit_status import MEANINGS, ExitStatus, status_of_error
 
 ROOT = Path(__file__).parents[2]
 

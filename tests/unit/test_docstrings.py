@@ -22,7 +22,7 @@ import pytest
 from syntax_trees import READS_ALL_MODULES, parsed
 
 import lossratio
-from lossratio.records import docstrings_of_fields
+from lossratio.values.records import docstrings_of_fields
 
 pytestmark = [READS_ALL_MODULES, pytest.mark.whole]
 

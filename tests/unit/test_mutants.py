@@ -35,5 +35,5 @@ def test_the_mutations_are_many_and_each_is_another_one():
 
 @pytest.mark.parametrize("old", ["no such text", "import"])
 def test_a_text_that_is_missing_or_there_twice_is_an_error_with_its_row(old):
-    with pytest.raises(LookupError, match=f"a name: exit_status.py has [0-9]+ times: {old}"):
-        Mutation("a name", "exit_status.py", old, "", ()).text_in(ROOT)
+    with pytest.raises(LookupError, match=f"a name: values/exit_status.py has [0-9]+ times: {old}"):
+        Mutation("a name", "values/exit_status.py", old, "", ()).text_in(ROOT)

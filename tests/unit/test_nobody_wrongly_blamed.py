@@ -23,7 +23,6 @@ from perfect_sut import (
 from lossratio.drawing import trial_hint
 from lossratio.drawing.plot import LOSSY, mark_of
 from lossratio.errors import DutError, LossRatioError, TrafficError
-from lossratio.exit_status import FailureKind, kind_of_error
 from lossratio.history import History, TrendRequest, add_runs, analyse, trend_cases, trend_page, trend_text
 from lossratio.measurements import OneLine
 from lossratio.measurements.connections import OpeningRequest
@@ -49,6 +48,7 @@ from lossratio.results.kinds import built_in_kinds, kind_of
 from lossratio.results.note import NoteKind
 from lossratio.results.trials import trials_in_words
 from lossratio.traffic import load_profile
+from lossratio.values.exit_status import FailureKind, kind_of_error
 
 CONNECTIONS = load_profile("ethip4-udp-connections", frame_size=100)
 ASKED = {

@@ -11,8 +11,8 @@ from pydantic import TypeAdapter, ValidationError
 
 from lossratio.commands import parameters
 from lossratio.keywords import arguments
-from lossratio.quantities import Duration, FileDuration, FileShare, FrameRate, Share
 from lossratio.topology import FrameRate as FileRate
+from lossratio.values.quantities import Duration, FileDuration, FileShare, FrameRate, Share
 
 
 def of_pydantic(kind):

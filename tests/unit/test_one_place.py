@@ -44,7 +44,7 @@ KIND = '''
 from typing import Annotated, Literal
 
 from lossratio.measurements import PlannedKind, PlannedTrials, Request
-from lossratio.records import Rate
+from lossratio.values.records import Rate
 from lossratio.results import MaxLoad, Rfc2544Row, Shown, TestResult, View
 from lossratio.trials import TrialInput
 
@@ -191,10 +191,10 @@ def look(work: Path) -> dict[str, object]:
     from lossratio import open_testbed
     from lossratio.errors import SearchError
     from lossratio.keywords import LossRatio
-    from lossratio.records import docstrings_of_fields
     from lossratio.results import describe_trials
     from lossratio.traffic.answers import read_counters
     from lossratio.trials import DirectionCounters, Journal, TrialInput, TrialResult, output_from_counters, read_journal
+    from lossratio.values.records import docstrings_of_fields
 
     work.mkdir()
     export, stub = (runpy.run_path(str(ROOT / "docs" / name)) for name in ("schema/export.py", "stub.py"))

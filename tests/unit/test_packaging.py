@@ -17,9 +17,9 @@ import pytest
 
 import lossratio
 from lossratio.dut.xdp import pack_device
+from lossratio.files.shipped import SUITES
 from lossratio.nodes import pack_program
 from lossratio.results.identity import suite_identity
-from lossratio.shipped import SUITES
 from lossratio.traffic.client import pack_agent
 
 pytestmark = pytest.mark.whole
@@ -210,7 +210,7 @@ def test_files_that_are_sent_to_nodes_name_their_licence():
 def test_suites_of_an_installed_wheel_have_the_names_of_those_in_a_checkout(wheel, tmp_path):
     wheel.extractall(tmp_path)
     program = (
-        "from lossratio.shipped import SUITES\n"
+        "from lossratio.files.shipped import SUITES\n"
         "from lossratio.results.identity import suite_identity\n"
         "for name in SUITES.names():\n"
         "    print(suite_identity(SUITES.path(name), {}, ''))\n"

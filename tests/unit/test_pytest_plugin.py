@@ -40,7 +40,7 @@ def run(directory, *options):
         "pytest",
         "-q",
         "-p",
-        "lossratio.pytest_plugin",
+        "lossratio.keywords.pytest_plugin",
         "-p",
         "no:cacheprovider",
         *options,

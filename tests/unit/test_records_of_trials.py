@@ -7,11 +7,11 @@ import pytest
 from pydantic import TypeAdapter
 
 from lossratio.agent.core.plan import Plan
-from lossratio.records import Record
 from lossratio.results.trials import Trial
 from lossratio.traffic.answers import read_answer, read_counters
 from lossratio.trials import DirectionCounters, LatencyCounters, StreamCounters, TrialOutput, read_record
 from lossratio.trials.record import Frames, write_record
+from lossratio.values.records import Record
 
 
 @dataclass(frozen=True)

@@ -6,9 +6,10 @@ import pytest
 
 from lossratio import open_testbed
 from lossratio.errors import JobError, TopologyError
+from lossratio.files.shipped import SUITES, TOPOLOGIES
 from lossratio.runs.job import load_job
-from lossratio.shipped import SUITES, TOPOLOGIES, did_you_mean
 from lossratio.topology import load_topology
+from lossratio.values.names import did_you_mean
 
 JOB = "format: lossratio-job/1\nname: ours\ntopologies: [{}]\ntests: [{{suites: [{}]}}]\n"
 

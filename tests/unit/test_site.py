@@ -11,10 +11,10 @@ import pytest
 from browser import CHROMIUM, needs_browser
 
 import lossratio
-from lossratio.records import docstrings_of_fields
+from lossratio.files.shipped import SUITES
 from lossratio.results import installed_kinds
-from lossratio.shipped import SUITES
 from lossratio.trials import DirectionCounters
+from lossratio.values.records import docstrings_of_fields
 
 pytestmark = pytest.mark.whole
 

@@ -5,7 +5,7 @@ import math
 import pytest
 from hypothesis import given, strategies as st
 
-from lossratio import units
+from lossratio.values import units
 
 
 @pytest.mark.parametrize(

@@ -21,9 +21,9 @@ from lossratio.builds.measuring import Measure
 from lossratio.builds.outcome import check_terms, check_throughput
 from lossratio.builds.record import BuildRecord
 from lossratio.errors import BuildError, SearchError
-from lossratio.exit_status import ExitStatus
 from lossratio.results import agreed_change, share_in_words
-from lossratio.units import counted, format_change
+from lossratio.values.exit_status import ExitStatus
+from lossratio.values.units import counted, format_change
 
 _CHANGE_SCALE = 10.0
 """The prior of the change is normal; this is its standard deviation, in standard deviations of the noise."""

@@ -13,12 +13,12 @@ from statistics import fmean
 
 from lossratio import results
 from lossratio.errors import BuildError
-from lossratio.exit_status import ExitStatus
 from lossratio.runs import RunOutcome, RunRequest, run
 from lossratio.testbed import Ready, Testbed, load_limits, load_range, open_testbed
 from lossratio.traffic import load_profile
 from lossratio.trials import TrialInput, TrialResult, known_missing
-from lossratio.units import FRAMES_PER_SECOND, format_frame_rate, format_ratio
+from lossratio.values.exit_status import ExitStatus
+from lossratio.values.units import FRAMES_PER_SECOND, format_frame_rate, format_ratio
 
 SKIP = 125
 """Exit status of a set-up command whose revision cannot be measured, as with ``git bisect run``."""

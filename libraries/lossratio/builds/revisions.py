@@ -5,10 +5,10 @@ import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
-from lossratio.checked_arguments import shortened, shown_value
 from lossratio.errors import BuildError
-from lossratio.exit_status import ExitStatus
-from lossratio.input_file import shown_name
+from lossratio.files.input_file import shown_name
+from lossratio.values.checked_arguments import shortened, shown_value
+from lossratio.values.exit_status import ExitStatus
 
 _LONGEST_OF_GIT = 300
 _FATAL = re.compile(r"^(fatal|error): ", re.MULTILINE)

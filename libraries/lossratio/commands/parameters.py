@@ -13,11 +13,12 @@ from typing import Any, get_args, get_type_hints
 
 import click
 
-from lossratio.checked_arguments import shortened, shown_value
-from lossratio.exit_status import FailureKind, kind_of_error
-from lossratio.input_file import is_url, kind_of_contents, shown_name, way_to_read
-from lossratio.shipped import SUITES, did_you_mean
-from lossratio.units import (
+from lossratio.files.input_file import is_url, kind_of_contents, shown_name, way_to_read
+from lossratio.files.shipped import SUITES
+from lossratio.values.checked_arguments import shortened, shown_value
+from lossratio.values.exit_status import FailureKind, kind_of_error
+from lossratio.values.names import did_you_mean
+from lossratio.values.units import (
     parse_duration,
     parse_frame_rate,
     parse_number,

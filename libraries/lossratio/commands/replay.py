@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from lossratio.checked_arguments import is_number, shown_value
 from lossratio.commands.parameters import argument, command
 from lossratio.errors import SearchError
-from lossratio.input_file import shown_name
-from lossratio.units import as_sentence, range_in_words, trials_counted
+from lossratio.files.input_file import shown_name
+from lossratio.values.checked_arguments import is_number, shown_value
+from lossratio.values.units import as_sentence, range_in_words, trials_counted
 
 if TYPE_CHECKING:
     from lossratio.mlrsearch import SearchResult

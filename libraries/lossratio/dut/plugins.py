@@ -14,11 +14,11 @@ from pydantic import ValidationError
 
 from lossratio.dut.base import Dut, DutOptions
 from lossratio.errors import DutError
+from lossratio.files.plugins import plugin_group
 from lossratio.nodes import CommandRunner
-from lossratio.plugins import plugin_group
-from lossratio.shipped import names_near
 from lossratio.topology import Hop, Port
-from lossratio.wrong_values import in_words
+from lossratio.values.names import names_near
+from lossratio.values.wrong_values import in_words
 
 _KINDS = plugin_group(
     "lossratio.dut",

@@ -15,17 +15,17 @@ from typing import Annotated, Literal
 
 from pydantic import AwareDatetime, BaseModel, BeforeValidator, Field
 
-from lossratio import callouts
 from lossratio.errors import ReportError, StorageError
+from lossratio.files import callouts
+from lossratio.files.input_file import MOST_RECORDED_BYTES, parse_json, read_input_file
+from lossratio.files.yaml_file import load_yaml_file
 from lossratio.history.trend import ALARMS, Trend, TrendVerdict
 from lossratio.history.trend_formats import trend_as_data
 from lossratio.history.trend_words import describe_trend
-from lossratio.input_file import MOST_RECORDED_BYTES, parse_json, read_input_file
-from lossratio.quantities import FilePath
-from lossratio.records import FileModel
 from lossratio.report import write_report
-from lossratio.units import counted
-from lossratio.yaml_file import load_yaml_file
+from lossratio.values.quantities import FilePath
+from lossratio.values.records import FileModel
+from lossratio.values.units import counted
 
 FORMAT: Literal["lossratio-alerts/1"] = "lossratio-alerts/1"
 _MOST_OUTPUT = 1_000_000

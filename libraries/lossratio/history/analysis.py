@@ -7,7 +7,6 @@ from fnmatch import fnmatchcase
 from glob import escape
 from pathlib import Path
 
-from lossratio.checked_arguments import shown_value
 from lossratio.errors import RegressionError, ReportError
 from lossratio.history.annotations import (
     ANNOTATIONS_NAME,
@@ -25,7 +24,8 @@ from lossratio.history.trend_words import describe_trend
 from lossratio.history.unmeasured import NothingMeasured, left_out_of
 from lossratio.report import Run, read_run
 from lossratio.results import TestResult
-from lossratio.shipped import did_you_mean, names_near
+from lossratio.values.checked_arguments import shown_value
+from lossratio.values.names import did_you_mean, names_near
 
 _MOST_SHOWN = 20
 """The largest number of names in an error. Nobody reads more."""

@@ -14,16 +14,16 @@ from typing import TYPE_CHECKING, Any, TypeVar, Union, get_args, get_origin, get
 from robot.api.deco import keyword
 from robot.api.types import Secret
 
-from lossratio.checked_arguments import in_python, shown_value
 from lossratio.dut import types_of_options
 from lossratio.errors import SearchError
-from lossratio.input_file import as_path, is_url
+from lossratio.files.input_file import as_path, is_url
 from lossratio.measurements.throughput import GoalSet, goal_from, goal_set_from
 from lossratio.mlrsearch import SearchGoal, SearchGoalWarning
 from lossratio.results import TestResult
-from lossratio.shipped import did_you_mean
 from lossratio.traffic import parse_frame_size
-from lossratio.units import (
+from lossratio.values.checked_arguments import in_python, shown_value
+from lossratio.values.names import did_you_mean
+from lossratio.values.units import (
     counts_connections,
     parse_frame_rate,
     parse_number,

@@ -14,12 +14,12 @@ from robot.running import TestCase, TestSuite, Var
 from robot.utils import eq
 from robot.variables import Variables
 
-from lossratio.checked_arguments import shortened, shown_value
 from lossratio.errors import LossRatioError, TopologyError
 from lossratio.results import VARIATION
-from lossratio.shipped import names_near
 from lossratio.topology import NicModel, Topology, TrafficPath, load_topology
 from lossratio.traffic import RFC2544_FRAME_SIZES, parse_frame_size
+from lossratio.values.checked_arguments import shortened, shown_value
+from lossratio.values.names import names_near
 
 FRAME_SIZES = (*(f"{size}B" for size in RFC2544_FRAME_SIZES), "IMIX")
 """Frame sizes of suites that do not name any."""

@@ -8,7 +8,6 @@ from typing import Any
 from robot.api import logger
 from robot.libraries.BuiltIn import BuiltIn
 
-from lossratio.checked_arguments import shown_value
 from lossratio.dut import BlackBox
 from lossratio.errors import DutError, SearchError
 from lossratio.keywords.arguments import DEFAULT_PROFILE, FrameSize, typed_keyword
@@ -24,7 +23,8 @@ from lossratio.measurements.telemetry import (
 )
 from lossratio.measurements.throughput import ThroughputResult, add_telemetry
 from lossratio.mlrsearch import SearchGoal
-from lossratio.shipped import names_near
+from lossratio.values.checked_arguments import shown_value
+from lossratio.values.names import names_near
 
 _ENTRIES = 1000
 

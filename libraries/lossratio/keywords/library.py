@@ -7,7 +7,6 @@ from robot.api import logger
 from robot.api.deco import keyword, library
 from robot.result import Message, TestCase
 
-from lossratio.checked_arguments import shortened
 from lossratio.errors import ReportError
 from lossratio.keywords.arguments import FormatName, with_strict_types
 from lossratio.keywords.checks import CheckKeywords
@@ -21,6 +20,7 @@ from lossratio.keywords.testbed import TestbedKeywords
 from lossratio.keywords.tester import TesterKeywords
 from lossratio.keywords.throughput import ThroughputKeywords
 from lossratio.measurements.throughput import NdrPdrGoals
+from lossratio.values.checked_arguments import shortened
 from lossratio.version import __version__
 
 _MARK = "cannot be converted to "

@@ -16,7 +16,6 @@ from robot.api import logger
 from robot.api.deco import keyword
 from robot.libraries.BuiltIn import BuiltIn
 
-from lossratio.checked_arguments import shown_value
 from lossratio.errors import ProfileError, ReportError, SearchError, UnknownArgumentError
 from lossratio.keywords.arguments import FrameRate, FrameSize, Share, seconds
 from lossratio.keywords.course import describe_profile, measured
@@ -31,11 +30,12 @@ from lossratio.measurements import (
     TestPlace,
     warm_up_like,
 )
-from lossratio.quantities import DURATION, FRAME_RATE, RATIO, Quantity, quantity_of
-from lossratio.records import docstrings_of_fields
 from lossratio.results import TestResult, installed_kinds
-from lossratio.shipped import did_you_mean
 from lossratio.traffic import load_profile
+from lossratio.values.checked_arguments import shown_value
+from lossratio.values.names import did_you_mean
+from lossratio.values.quantities import DURATION, FRAME_RATE, RATIO, Quantity, quantity_of
+from lossratio.values.records import docstrings_of_fields
 
 if TYPE_CHECKING:
     from lossratio.testbed import Testbed

@@ -4,14 +4,14 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Any
 
-from lossratio.checked_arguments import shown_value
 from lossratio.errors import LossRatioError
 from lossratio.keywords.arguments import to_member_of, to_path, to_truth_value, to_whole_number
 from lossratio.keywords.session import Doubts
 from lossratio.measurements.throughput import Nightly, goal_set_from
-from lossratio.shipped import did_you_mean
 from lossratio.traffic import check_frame_size
-from lossratio.units import parse_frame_rate
+from lossratio.values.checked_arguments import shown_value
+from lossratio.values.names import did_you_mean
+from lossratio.values.units import parse_frame_rate
 
 
 def _nightly(name: str) -> Nightly:

@@ -23,8 +23,6 @@ from lossratio.measurements.repeated_search import (
     ending_where_unknown,
 )
 from lossratio.mlrsearch import Forecast
-from lossratio.quantities import Duration, Frames, Repeats
-from lossratio.records import FrameCount, Rate, Record, Seconds
 from lossratio.results import (
     ROUNDING,
     USUAL,
@@ -41,7 +39,9 @@ from lossratio.results import (
     way_in_words,
 )
 from lossratio.trials import Measurer, TrialInput, TrialOutput, TrialResult, known_missing
-from lossratio.units import LONGEST_WAIT, Unit, counted, format_precise_time
+from lossratio.values.quantities import Duration, Frames, Repeats
+from lossratio.values.records import FrameCount, Rate, Record, Seconds
+from lossratio.values.units import LONGEST_WAIT, Unit, counted, format_precise_time
 
 if TYPE_CHECKING:
     from lossratio.testbed import LoadRange, Ready, Testbed

@@ -22,7 +22,6 @@ from lossratio.measurements import (
 from lossratio.measurements.soak import TARGET_LOSS_RATIO, batch_seen, timed
 from lossratio.measurements.trusted_trials import OnTrustedTrials
 from lossratio.plrsearch import CountedStatement, Verdict
-from lossratio.quantities import Duration, FrameRate, Share
 from lossratio.results import (
     USUAL,
     Conditions,
@@ -36,7 +35,8 @@ from lossratio.results import (
     offered_in,
 )
 from lossratio.trials import USUAL_BATCH, MissingFrames, TrialInput, TrialResult, missing_frames
-from lossratio.units import (
+from lossratio.values.quantities import Duration, FrameRate, Share
+from lossratio.values.units import (
     LONGEST_TRIAL,
     counted,
     format_about,

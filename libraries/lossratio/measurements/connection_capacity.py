@@ -24,8 +24,6 @@ from lossratio.measurements.connections import (
     percentiles,
 )
 from lossratio.measurements.repeated_search import RepeatedSearch, SizeFound, ending_where_unknown
-from lossratio.quantities import Repeats
-from lossratio.records import Record
 from lossratio.results import (
     OF_ALL_KINDS,
     OF_STALLS,
@@ -42,7 +40,9 @@ from lossratio.results import (
     value_line,
 )
 from lossratio.trials import TrialInput, TrialResult, known_missing
-from lossratio.units import Unit, counted
+from lossratio.values.quantities import Repeats
+from lossratio.values.records import Record
+from lossratio.values.units import Unit, counted
 
 if TYPE_CHECKING:
     from lossratio.testbed import LoadRange, Testbed

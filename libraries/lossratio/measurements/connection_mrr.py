@@ -17,7 +17,6 @@ from lossratio.measurements.connections import (
     lines_of_losses,
 )
 from lossratio.measurements.mrr import MaximumRateView, MrrRequest
-from lossratio.records import Record
 from lossratio.results import (
     USUAL,
     MaxLoad,
@@ -30,7 +29,8 @@ from lossratio.results import (
     value_line,
 )
 from lossratio.trials import TrialInput, TrialResult
-from lossratio.units import counted, trials_counted
+from lossratio.values.records import Record
+from lossratio.values.units import counted, trials_counted
 
 if TYPE_CHECKING:
     from lossratio.testbed import LoadRange

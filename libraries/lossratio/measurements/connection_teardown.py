@@ -18,8 +18,6 @@ from lossratio.measurements.connections import (
     percentiles,
     tables_of,
 )
-from lossratio.quantities import Repeats
-from lossratio.records import Record, Seconds
 from lossratio.results import (
     USUAL,
     Finding,
@@ -32,7 +30,9 @@ from lossratio.results import (
     value_line,
 )
 from lossratio.trials import Measurer, TrialInput, TrialOutput, TrialResult, missing_frames
-from lossratio.units import counted, format_precise_time, range_in_words, trials_counted
+from lossratio.values.quantities import Repeats
+from lossratio.values.records import Record, Seconds
+from lossratio.values.units import counted, format_precise_time, range_in_words, trials_counted
 
 if TYPE_CHECKING:
     from lossratio.dut import ConnectionTable

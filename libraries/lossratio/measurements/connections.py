@@ -14,10 +14,10 @@ from pydantic import Field
 
 from lossratio.errors import DutError, SearchError, TrafficError
 from lossratio.measurements import NOT_IN_FILES, Request
-from lossratio.quantities import FrameRate
 from lossratio.results import Finding, TestResult, number_of, value_line
 from lossratio.trials import Exchange, Integrity, Measurer, TrialInput, TrialOutput, missing_frames
-from lossratio.units import Unit
+from lossratio.values.quantities import FrameRate
+from lossratio.values.units import Unit
 
 if TYPE_CHECKING:
     from lossratio.dut import ConnectionTable, TcpState

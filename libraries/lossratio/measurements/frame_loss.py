@@ -12,8 +12,6 @@ from pydantic import Field
 from lossratio import drawing
 from lossratio.measurements import FoundResult, PlannedKind, PlannedTrials, Request, measure
 from lossratio.mlrsearch import Forecast
-from lossratio.quantities import Duration, Share
-from lossratio.records import FrameCount, Rate, Ratio, Record, Seconds
 from lossratio.results import (
     USUAL,
     MaxLoad,
@@ -36,7 +34,9 @@ from lossratio.results import (
     value_line,
 )
 from lossratio.trials import TrialInput, TrialResult
-from lossratio.units import LONGEST_TRIAL, format_frame_rate, format_ratio
+from lossratio.values.quantities import Duration, Share
+from lossratio.values.records import FrameCount, Rate, Ratio, Record, Seconds
+from lossratio.values.units import LONGEST_TRIAL, format_frame_rate, format_ratio
 
 if TYPE_CHECKING:
     from lossratio.testbed import LoadRange

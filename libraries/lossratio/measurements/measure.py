@@ -10,14 +10,12 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol, TypeVar
 
 from pydantic import model_validator
 
-from lossratio.checked_arguments import require_types, shown_value
 from lossratio.errors import SearchError
 from lossratio.measurements.look_for_memory import remarks_on_memory
 from lossratio.measurements.measurement import Course, Measurement, Span, TestPlace, perform
 from lossratio.measurements.progress import Progress
 from lossratio.measurements.request import Request, RequestT, WarmUp
 from lossratio.mlrsearch import Forecast, SearchGoalWarning
-from lossratio.records import Record
 from lossratio.results import (
     Kind,
     MaxLoad,
@@ -29,7 +27,9 @@ from lossratio.results import (
     queue_drops_in,
 )
 from lossratio.trials import Controller, Measurer, TrialInput, TrialResult
-from lossratio.units import format_frame_rate, format_ratio
+from lossratio.values.checked_arguments import require_types, shown_value
+from lossratio.values.records import Record
+from lossratio.values.units import format_frame_rate, format_ratio
 
 if TYPE_CHECKING:
     from lossratio.testbed import LoadRange, Ready, Testbed

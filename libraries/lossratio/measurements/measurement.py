@@ -12,11 +12,9 @@ from datetime import datetime, timedelta, timezone
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from lossratio import trials
-from lossratio.checked_arguments import checked
 from lossratio.errors import SearchError, StarvedGeneratorError, StorageError, storing
-from lossratio.input_file import shell_word
+from lossratio.files.input_file import shell_word
 from lossratio.measurements.request import Request
-from lossratio.records import Record
 from lossratio.results import (
     INTERRUPTED,
     Conditions,
@@ -31,7 +29,9 @@ from lossratio.results import (
     low_rate_check,
     noted,
 )
-from lossratio.units import format_frame_rate
+from lossratio.values.checked_arguments import checked
+from lossratio.values.records import Record
+from lossratio.values.units import format_frame_rate
 from lossratio.version import __version__
 
 if TYPE_CHECKING:

@@ -13,8 +13,6 @@ from pydantic import Field, JsonValue
 
 from lossratio import measurements
 from lossratio.errors import SearchError
-from lossratio.quantities import Duration, Repeats
-from lossratio.records import FrameCount, Rate, Ratio, Record, Seconds
 from lossratio.results import (
     USUAL,
     Conditions,
@@ -42,7 +40,15 @@ from lossratio.results import (
     value_line,
 )
 from lossratio.trials import TrialInput, TrialResult
-from lossratio.units import LONGEST_TRIAL, counted, format_frame_rate, format_ratio, trials_counted
+from lossratio.values.quantities import Duration, Repeats
+from lossratio.values.records import FrameCount, Rate, Ratio, Record, Seconds
+from lossratio.values.units import (
+    LONGEST_TRIAL,
+    counted,
+    format_frame_rate,
+    format_ratio,
+    trials_counted,
+)
 
 if TYPE_CHECKING:
     from lossratio.testbed import LoadRange

@@ -19,7 +19,6 @@ from lossratio.measurements.throughput import (
     goals_from,
 )
 from lossratio.mlrsearch import SearchGoal
-from lossratio.records import FrameCount, Rate, Record, Seconds
 from lossratio.results import (
     USUAL,
     TestRun,
@@ -34,7 +33,8 @@ from lossratio.results import (
     value_line,
 )
 from lossratio.trials import MissingFrames, TrialResult, read_journal
-from lossratio.units import counted, format_precise_time, format_ratio
+from lossratio.values.records import FrameCount, Rate, Record, Seconds
+from lossratio.values.units import counted, format_precise_time, format_ratio
 
 if TYPE_CHECKING:
     from lossratio.dut import Dut, DutOptions

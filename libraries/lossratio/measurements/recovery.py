@@ -26,8 +26,6 @@ from lossratio.measurements import (
     time_in_words,
 )
 from lossratio.mlrsearch import Forecast
-from lossratio.quantities import Duration, Repeats, Share
-from lossratio.records import FrameCount, Rate, Record, Seconds
 from lossratio.results import (
     LEAST_UNSENT,
     ROUNDING,
@@ -40,7 +38,9 @@ from lossratio.results import (
     value_line,
 )
 from lossratio.trials import Step, Timeline, TrialInput, TrialOutput, TrialResult, known_missing
-from lossratio.units import LONGEST_TRIAL, counted, format_ratio
+from lossratio.values.quantities import Duration, Repeats, Share
+from lossratio.values.records import FrameCount, Rate, Record, Seconds
+from lossratio.values.units import LONGEST_TRIAL, counted, format_ratio
 
 if TYPE_CHECKING:
     from lossratio.testbed import LoadRange

@@ -27,14 +27,19 @@ from pydantic import (
 from pydantic.fields import FieldInfo
 from pydantic_core import CoreSchema
 
-from lossratio.checked_arguments import require_types
 from lossratio.errors import SearchError
-from lossratio.quantities import Choice, Duration, FrameRate, quantity_of
-from lossratio.records import Record, docstrings_of_fields
-from lossratio.shipped import names_near
 from lossratio.trials import Integrity, Measurer
-from lossratio.units import LONGEST_TRIAL, LONGEST_WAIT, counts_connections, format_exact_duration
-from lossratio.wrong_values import in_words
+from lossratio.values.checked_arguments import require_types
+from lossratio.values.names import names_near
+from lossratio.values.quantities import Choice, Duration, FrameRate, quantity_of
+from lossratio.values.records import Record, docstrings_of_fields
+from lossratio.values.units import (
+    LONGEST_TRIAL,
+    LONGEST_WAIT,
+    counts_connections,
+    format_exact_duration,
+)
+from lossratio.values.wrong_values import in_words
 
 if TYPE_CHECKING:
     from lossratio.testbed import LoadRange, Ready, Testbed

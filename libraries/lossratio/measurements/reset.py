@@ -14,13 +14,11 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from pydantic import Field, JsonValue
 
 from lossratio import measurements
-from lossratio.callouts import said_by
 from lossratio.dut import BLACK_BOX
 from lossratio.errors import DutError, SearchError, TrafficError
+from lossratio.files.callouts import said_by
 from lossratio.measurements.reset_times import ResetTime, reset_time
 from lossratio.mlrsearch import Forecast
-from lossratio.quantities import Duration, Repeats
-from lossratio.records import Rate, Seconds
 from lossratio.results import (
     USUAL,
     Finding,
@@ -42,7 +40,9 @@ from lossratio.trials import (
     output_from_counters,
     with_late_frames,
 )
-from lossratio.units import (
+from lossratio.values.quantities import Duration, Repeats
+from lossratio.values.records import Rate, Seconds
+from lossratio.values.units import (
     LONGEST_TRIAL,
     LONGEST_WAIT,
     counted,

@@ -12,8 +12,8 @@ from operator import attrgetter
 
 from pydantic import Field
 
-from lossratio.records import FrameCount, Record, Seconds
 from lossratio.trials import Outage, Silence, Timeline
+from lossratio.values.records import FrameCount, Record, Seconds
 
 _EARLY = 0.01
 """Seconds before the reset in which the outage may already begin, in addition to the error of the clocks.

@@ -16,11 +16,11 @@ from pydantic import Field, JsonValue
 
 from lossratio.errors import TrafficError
 from lossratio.measurements import Request
-from lossratio.quantities import Duration, FrameRate
-from lossratio.records import FrameCount, Rate, Record, Seconds, left_out_if_empty
 from lossratio.results import LEAST_FRAMES_EACH, UNEVEN_TIMES
 from lossratio.trials import TrialInput, known_missing
-from lossratio.units import LONGEST_TRIAL
+from lossratio.values.quantities import Duration, FrameRate
+from lossratio.values.records import FrameCount, Rate, Record, Seconds, left_out_if_empty
+from lossratio.values.units import LONGEST_TRIAL
 
 if TYPE_CHECKING:
     from lossratio.dut import Dut, DutCounters, DutOptions

@@ -11,10 +11,10 @@ from dataclasses import dataclass
 from enum import Enum
 from fractions import Fraction
 
-from lossratio.checked_arguments import NotNegative, checked
 from lossratio.errors import SearchError
 from lossratio.mlrsearch.goal import SearchGoal
 from lossratio.trials import TrialResult
+from lossratio.values.checked_arguments import NotNegative, checked
 
 
 class Bound(Enum):

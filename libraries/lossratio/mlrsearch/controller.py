@@ -6,7 +6,6 @@ Each goal has its own search, which proposes the trial that would help it most. 
 import math
 from collections.abc import Iterable, Sequence
 
-from lossratio.checked_arguments import NotNegative, checked
 from lossratio.errors import SearchError
 from lossratio.mlrsearch.as_before import Answer, Question
 from lossratio.mlrsearch.classification import Bound
@@ -28,6 +27,7 @@ from lossratio.mlrsearch.result import GoalResult, IrregularReason, SearchResult
 from lossratio.mlrsearch.rules import GoalView
 from lossratio.mlrsearch.stages import GoalBounds
 from lossratio.trials import TrialInput, TrialResult
+from lossratio.values.checked_arguments import NotNegative, checked
 
 
 def _check_time(name: str, seconds: float | None) -> None:

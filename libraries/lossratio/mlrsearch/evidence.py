@@ -7,11 +7,11 @@ from bisect import bisect_left, bisect_right, insort
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from lossratio.checked_arguments import checked
 from lossratio.errors import SearchError
 from lossratio.mlrsearch.classification import Bound, Criterion, Tally
 from lossratio.mlrsearch.goal import SearchGoal
 from lossratio.trials import TrialResult
+from lossratio.values.checked_arguments import checked
 
 
 class RelevantBounds(NamedTuple):

@@ -4,10 +4,10 @@ import warnings
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from lossratio.checked_arguments import checked, shown_value
 from lossratio.errors import SearchError
 from lossratio.trials import TrialResult
-from lossratio.units import LONGEST_DURATION, LONGEST_TRIAL, format_exact_duration
+from lossratio.values.checked_arguments import checked, shown_value
+from lossratio.values.units import LONGEST_DURATION, LONGEST_TRIAL, format_exact_duration
 
 DEFAULT_INITIAL_TRIAL_DURATION = 1.0
 """Seconds; the initial trial duration of a goal that does not set it (or the final trial duration, if that is

@@ -6,10 +6,10 @@ Neighbours on the grid are no farther apart than the smallest goal width, so any
 import math
 from collections.abc import Iterable
 
-from lossratio.checked_arguments import NotNegative, checked
 from lossratio.errors import SearchError
 from lossratio.trials import sendable
-from lossratio.units import format_ratio
+from lossratio.values.checked_arguments import NotNegative, checked
+from lossratio.values.units import format_ratio
 
 _ROUNDING = 1e-6
 """A load this close to a grid load (in steps) is that load."""

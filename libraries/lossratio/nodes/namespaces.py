@@ -17,8 +17,8 @@ from contextlib import suppress
 from pathlib import Path
 
 from lossratio.errors import NodeError
-from lossratio.shipped import names_near
 from lossratio.topology import Node
+from lossratio.values.names import names_near
 
 NETNS_DIRECTORY = Path("/run/netns")
 """The directory with the names of network namespaces."""

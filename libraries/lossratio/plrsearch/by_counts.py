@@ -11,7 +11,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 
-from lossratio.checked_arguments import checked
 from lossratio.errors import SearchError
 from lossratio.plrsearch.bracketing import bracket, bracketed, losing_little
 from lossratio.plrsearch.counted_load import CountedLoad, LimitReached
@@ -23,6 +22,7 @@ from lossratio.plrsearch.options import TIMEOUT, CriticalLoadQuestion, Likelihoo
 from lossratio.plrsearch.poisson import poisson_estimate
 from lossratio.plrsearch.statement import LEAST_TRIALS
 from lossratio.trials import TrialInput, TrialResult, sendable
+from lossratio.values.checked_arguments import checked
 
 _DURATION = 2.0
 """Seconds of a trial, if the user does not say."""

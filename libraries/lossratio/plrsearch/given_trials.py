@@ -4,13 +4,13 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from lossratio.checked_arguments import checked
 from lossratio.errors import SearchError
 from lossratio.plrsearch.by_counts import SearchByCounts
 from lossratio.plrsearch.counted_load import CountedLoad
 from lossratio.plrsearch.counts import why_set_aside
 from lossratio.plrsearch.options import LikelihoodName
 from lossratio.trials import TrialResult
+from lossratio.values.checked_arguments import checked
 
 
 @checked(SearchError)

@@ -4,8 +4,8 @@ import math
 from dataclasses import dataclass
 from enum import Enum
 
-from lossratio.checked_arguments import checked
 from lossratio.errors import SearchError
+from lossratio.values.checked_arguments import checked
 
 TIMEOUT = 1800.0
 """Seconds of a soak test, as in FD.io CSIT."""

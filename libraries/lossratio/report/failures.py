@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import Any
 
 from lossratio.errors import NotMeasuredHereError
-from lossratio.exit_status import FAILURES
 from lossratio.results import identity_of, result_stems, suite_identity_of, write_whole
-from lossratio.units import tests_counted
+from lossratio.values.exit_status import FAILURES
+from lossratio.values.units import tests_counted
 
 CUT_OFF = "cut off"
 """State of a test with a journal and without a result: the run ended in the middle of the test."""

@@ -8,7 +8,7 @@ from lossratio.report.formats import ReportFormat
 from lossratio.report.overview import COLUMNS, methods_in_words, terms_in_words, value_or_sentence
 from lossratio.report.run import Run
 from lossratio.results import Finding, view_of
-from lossratio.units import printable
+from lossratio.values.units import printable
 
 _VALUE = "conditional throughput (or other value)"
 _LEFT_OUT = ("number to quote", "stream", "latency")

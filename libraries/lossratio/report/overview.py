@@ -5,7 +5,6 @@ from collections.abc import Callable, Iterable, Sequence
 from operator import attrgetter
 
 from lossratio.drawing import NOTHING, Column, number_column, test_column, verdict
-from lossratio.records import Rate
 from lossratio.results import (
     Finding,
     LatencyPoint,
@@ -19,7 +18,8 @@ from lossratio.results import (
     number_of,
     view_of,
 )
-from lossratio.units import Unit, format_bit_rate, format_ratio, range_in_words
+from lossratio.values.records import Rate
+from lossratio.values.units import Unit, format_bit_rate, format_ratio, range_in_words
 
 _LONGEST_MESSAGE = 300
 """Maximum length of a failed test's message in a table. The test's section has the whole message."""
@@ -162,7 +162,7 @@ def of_rate(name: str) -> Callable[[Finding], float | None]:
     """A column of a number of the value, if it is a rate.
 
     Args:
-        name: The name of a field of `lossratio.records.Rate`.
+        name: The name of a field of `lossratio.values.records.Rate`.
     """
 
     def read(row: Finding) -> float | None:

@@ -13,8 +13,7 @@ from pathlib import Path
 from pydantic import ValidationError
 
 from lossratio.errors import ReportError, SearchError
-from lossratio.exit_status import FAILURES
-from lossratio.input_file import as_path
+from lossratio.files.input_file import as_path
 from lossratio.report.failures import (
     CUT_OFF,
     FAILED,
@@ -40,7 +39,8 @@ from lossratio.results import (
     withdrawn_in_words,
 )
 from lossratio.trials import JournalContents, missing_frames, read_journal
-from lossratio.units import and_more, counted, format_frame_rate, trials_counted
+from lossratio.values.exit_status import FAILURES
+from lossratio.values.units import and_more, counted, format_frame_rate, trials_counted
 
 NOTHING_MEASURED = "nothing measured"
 """Stands for the quantities of a test that failed before it measured anything, because they are not known."""

@@ -8,7 +8,7 @@ from importlib.metadata import version
 
 from pydantic import Field
 
-from lossratio.records import Record
+from lossratio.values.records import Record
 from lossratio.version import __version__
 
 

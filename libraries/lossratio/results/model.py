@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol
 from pydantic import Field, model_validator
 
 from lossratio.errors import ReportError
-from lossratio.records import Rate, Record, UtcTime
 from lossratio.results.conditions import Conditions, MaxLoad
 from lossratio.results.losses import LossPlaces
 from lossratio.results.note import SHOWN, Note, NoteKind, as_text
@@ -23,8 +22,9 @@ from lossratio.results.pictures import Picture
 from lossratio.results.queue_drops import QueueDrops
 from lossratio.results.trials import Trial
 from lossratio.results.wording import in_columns, per_interface
-from lossratio.units import FRAMES_PER_SECOND, Unit
-from lossratio.wrong_values import refused_in_words
+from lossratio.values.records import Rate, Record, UtcTime
+from lossratio.values.units import FRAMES_PER_SECOND, Unit
+from lossratio.values.wrong_values import refused_in_words
 
 if TYPE_CHECKING:
     from pandas import DataFrame

@@ -6,8 +6,8 @@ from enum import Enum
 from functools import partial
 from typing import Any
 
-from lossratio.records import Record
-from lossratio.units import printable
+from lossratio.values.records import Record
+from lossratio.values.units import printable
 
 
 class Weight(str, Enum):

@@ -5,9 +5,9 @@ from operator import attrgetter
 
 from pydantic import Field
 
-from lossratio.records import FrameCount, Record
 from lossratio.results.trials import Trial
-from lossratio.units import format_ratio
+from lossratio.values.records import FrameCount, Record
+from lossratio.values.units import format_ratio
 
 UNEVEN_TIMES = 1.5
 """A share is uneven if it is this many times the even share."""

@@ -7,7 +7,6 @@ from typing import Any
 
 from pydantic import Field
 
-from lossratio.records import FrameCount, Ratio, Record, Seconds, left_out_if_empty
 from lossratio.trials import (
     DirectionCounters,
     Incident,
@@ -20,7 +19,8 @@ from lossratio.trials import (
     TrialResult,
     known_missing,
 )
-from lossratio.units import (
+from lossratio.values.records import FrameCount, Ratio, Record, Seconds, left_out_if_empty
+from lossratio.values.units import (
     FRAMES_PER_SECOND,
     Unit,
     counted,

@@ -10,14 +10,14 @@ from typing import Any, ClassVar, Generic, TypeVar, cast
 from pydantic import JsonValue
 
 from lossratio.errors import ReportError
-from lossratio.records import Rate, Record
 from lossratio.results.model import TestResult
 from lossratio.results.note import OF_SUCCESS, Note, Rule, Weight, numbers
 from lossratio.results.offered import FOR_SMALLER_LOADS, Offered, offered_in
 from lossratio.results.pictures import Picture
 from lossratio.results.quantity import Finding, shown_in
 from lossratio.results.rules import USUAL
-from lossratio.units import FRAMES_PER_SECOND, Unit
+from lossratio.values.records import Rate, Record
+from lossratio.values.units import FRAMES_PER_SECOND, Unit
 
 ResultT = TypeVar("ResultT", bound=TestResult)
 
@@ -87,7 +87,7 @@ class View(Generic[ResultT]):
     value_fields: ClassVar[Mapping[str, str]] = {}
     """Fields of the record with all numbers (`TestResult.found`) that are the ``value`` and the ``deviation``."""
     measured_in: ClassVar[Unit] = FRAMES_PER_SECOND
-    """The unit of values; values in frames per second are a `lossratio.records.Rate`."""
+    """The unit of values; values in frames per second are a `lossratio.values.records.Rate`."""
     in_order: ClassVar[str] = "measured"
     """The word in tables for a finding that is neither irregular nor failed."""
     csit_type: ClassVar[str | None] = None

@@ -5,9 +5,9 @@ import textwrap
 from collections.abc import Callable
 from itertools import count
 
-from lossratio.records import Rate
 from lossratio.results.conditions import Conditions
-from lossratio.units import (
+from lossratio.values.records import Rate
+from lossratio.values.units import (
     FRAMES_PER_SECOND,
     Unit,
     format_bit_rate,

@@ -7,11 +7,11 @@ from pathlib import Path
 from robot.api import SuiteVisitor
 
 from lossratio.errors import JobError
+from lossratio.files.shipped import TOPOLOGIES
 from lossratio.keywords import SuiteExpander
 from lossratio.runs.job import Job, Testbed, load_job
 from lossratio.runs.job_tests import JobSelection, job_tests
 from lossratio.runs.robot_run import RunRequest
-from lossratio.shipped import TOPOLOGIES
 from lossratio.topology import Topology, load_topology
 
 

@@ -11,7 +11,6 @@ from robot.errors import DataError
 from robot.result import Result, TestSuite
 
 from lossratio.errors import storing
-from lossratio.exit_status import FailureKind
 from lossratio.report import misfits_of
 from lossratio.results import (
     identity_of,
@@ -23,6 +22,7 @@ from lossratio.results import (
 from lossratio.runs.record import MAKE_ROOM, ResumeError
 from lossratio.runs.robot_run import way_to_continue
 from lossratio.runs.verdicts import TestVerdict, kinds_of_failures, verdict_of
+from lossratio.values.exit_status import FailureKind
 
 OUTPUT = "output.xml"
 """While an attempt runs, this is the attempt's own output; afterwards, it is the output of all attempts."""

@@ -8,15 +8,15 @@ from robot.errors import DataError
 from robot.running import TestCase, TestSuite
 from robot.running.builder import TestSuiteBuilder
 
-from lossratio.checked_arguments import shown_value
 from lossratio.errors import JobError
+from lossratio.files.yaml_file import describe_problem
 from lossratio.keywords import SuiteExpander
 from lossratio.results import VARIATION
 from lossratio.runs.job import Job, JobTests, Testbed
 from lossratio.runs.robot_run import RunRequest, tags_near, words_of
-from lossratio.shipped import names_near
 from lossratio.traffic import mix_names, parse_frame_size
-from lossratio.yaml_file import describe_problem
+from lossratio.values.checked_arguments import shown_value
+from lossratio.values.names import names_near
 
 
 class JobSelection(SuiteVisitor):  # type: ignore[misc]

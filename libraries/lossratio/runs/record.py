@@ -9,20 +9,20 @@ from typing import Any, Literal
 from pydantic import ValidationError
 
 from lossratio.errors import FREE_SPACE, LossRatioError, storing
-from lossratio.input_file import (
+from lossratio.files.input_file import (
     MOST_RECORDED_BYTES,
     parse_json,
     read_input_file,
     said_if_newer,
     shell_word,
 )
-from lossratio.records import Record
 from lossratio.report import RECORD
 from lossratio.results import write_whole
 from lossratio.runs.assignments import Assignment
 from lossratio.runs.robot_run import RunRequest
+from lossratio.values.records import Record
+from lossratio.values.wrong_values import first_problem
 from lossratio.version import __version__
-from lossratio.wrong_values import first_problem
 
 MAKE_ROOM = f"Nothing that was measured is lost. {FREE_SPACE}, and repeat the command."
 """The way out if a run cannot write to its directory."""

@@ -16,7 +16,6 @@ import robot.running
 from robot.errors import DataError, ExecutionFailed, ExecutionStatus
 from robot.result import TestCase
 
-from lossratio.exit_status import ExitStatus, FailureKind, kind_of_error, status_of_kinds
 from lossratio.report import (
     Misfits,
     facts_of,
@@ -29,6 +28,7 @@ from lossratio.report import (
 )
 from lossratio.results import INTERRUPTED, TERMINATED, identity_of
 from lossratio.trials import NegativeLossError
+from lossratio.values.exit_status import ExitStatus, FailureKind, kind_of_error, status_of_kinds
 
 # Return codes of Robot Framework that are not a number of failed tests.
 _ROBOT_STATUSES = {252: ExitStatus.BAD_INPUT, 253: ExitStatus.INTERRUPTED, 255: ExitStatus.INTERNAL}

@@ -13,12 +13,12 @@ from numpy.typing import NDArray
 from pydantic import TypeAdapter, ValidationError
 
 from lossratio import trials
-from lossratio.checked_arguments import NotNegative, checked
 from lossratio.errors import SearchError
 from lossratio.simulation.losses import BASE_DELAY, Course, LocatingSut, Loss, losses_of
 from lossratio.simulation.sut import Ratio, RunningSut, StartsSut, Traffic, sut_model
 from lossratio.trials import DirectionCounters, LatencyCounters, TrialInput, TrialOutput
-from lossratio.wrong_values import in_words
+from lossratio.values.checked_arguments import NotNegative, checked
+from lossratio.values.wrong_values import in_words
 
 QUEUE_FRAMES = 1024
 """Maximum number of frames that wait in a simulated SUT."""

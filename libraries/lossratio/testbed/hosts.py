@@ -14,9 +14,9 @@ from pydantic import ValidationError
 
 from lossratio.errors import NodeError, TopologyError
 from lossratio.nodes import NETNS_DIRECTORY, NO_CREDENTIALS, Credentials, NodeSession, own_name
-from lossratio.shipped import nearest
 from lossratio.topology import WAYS_IN, Interface, Node, as_file_name
-from lossratio.wrong_values import in_words
+from lossratio.values.names import nearest
+from lossratio.values.wrong_values import in_words
 
 _SSH = re.compile(r"(?:(?P<user>[^@:/]+)@)?(?P<host>[^@:/]+)(?::(?P<port>\d+))?$")
 _SSH_PORT = 22

@@ -6,11 +6,10 @@ from pathlib import Path
 from typing import Any
 
 from lossratio import traffic
-from lossratio.checked_arguments import checked
 from lossratio.dut import BLACK_BOX, CABLE
 from lossratio.errors import LinkError, TesterError, TopologyError
+from lossratio.files.shipped import TOPOLOGIES
 from lossratio.nodes import NO_CREDENTIALS, Credentials, NodeSession, gather_facts
-from lossratio.shipped import TOPOLOGIES
 from lossratio.testbed.changes import Way, error_of, faults_in
 from lossratio.testbed.fingerprint import FingerprintReader
 from lossratio.testbed.inspection import (
@@ -40,6 +39,7 @@ from lossratio.topology import (
     load_topology,
 )
 from lossratio.traffic import TrafficProfile, check_sends_streams
+from lossratio.values.checked_arguments import checked
 
 
 def _open(request: TestbedRequest) -> LiveTestbed:

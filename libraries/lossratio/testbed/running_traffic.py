@@ -3,7 +3,6 @@
 from contextlib import AbstractContextManager, ExitStack
 from typing import Any
 
-from lossratio.checked_arguments import checked
 from lossratio.errors import TrafficError
 from lossratio.results import Conditions
 from lossratio.testbed.testbed import Testbed, TrialSettings
@@ -15,7 +14,8 @@ from lossratio.trials import (
     faults_in_words,
     sendable,
 )
-from lossratio.units import format_frame_rate
+from lossratio.values.checked_arguments import checked
+from lossratio.values.units import format_frame_rate
 
 DEFAULT_LATE_WAIT = 0.5
 """Seconds to wait for late frames by default."""

@@ -6,8 +6,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field
 
-from lossratio.records import FileModel
 from lossratio.topology.quantities import ONE_OR_SEVERAL, Duration
+from lossratio.values.records import FileModel
 
 Side = Literal["west", "east"]
 

@@ -10,10 +10,10 @@ from typing import Any
 
 import yaml
 
-from lossratio.checked_arguments import shown_value
 from lossratio.errors import TopologyError
-from lossratio.shipped import names_near
 from lossratio.topology.quantities import as_file_name
+from lossratio.values.checked_arguments import shown_value
+from lossratio.values.names import names_near
 
 _PORTS = 2
 """Ports of the generator on a path."""

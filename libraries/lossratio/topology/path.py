@@ -8,8 +8,6 @@ from typing import Annotated, Any
 from pydantic import Field, JsonValue, model_validator
 
 from lossratio.errors import NotMeasuredHereError
-from lossratio.quantities import RESOLVED
-from lossratio.records import FileModel
 from lossratio.topology.addressing import Address, Addresses, Gateways, Networks, Side
 from lossratio.topology.hooks import Hooks
 from lossratio.topology.quantities import (
@@ -21,6 +19,8 @@ from lossratio.topology.quantities import (
     PciAddress,
 )
 from lossratio.topology.vpp import VppStart
+from lossratio.values.quantities import RESOLVED
+from lossratio.values.records import FileModel
 
 _SHORTEST_PREFIX = {4: 8, 6: 16}
 

@@ -8,9 +8,9 @@ from typing import Annotated, Any
 
 from pydantic import AfterValidator, BeforeValidator, Field, WithJsonSchema
 
-from lossratio.quantities import WITH_UNIT, FileDuration, FileShare
-from lossratio.units import parse_bit_rate, parse_frame_rate
-from lossratio.wrong_values import Like
+from lossratio.values.quantities import WITH_UNIT, FileDuration, FileShare
+from lossratio.values.units import parse_bit_rate, parse_frame_rate
+from lossratio.values.wrong_values import Like
 
 ONE_OR_SEVERAL = WithJsonSchema(
     {"anyOf": [{"type": "string"}, {"type": "array", "items": {"type": "string"}}]}

@@ -20,10 +20,10 @@ from lossratio.agent import (
     VLAN,
     VXLAN,
 )
-from lossratio.records import FileModel, left_out_if_empty
 from lossratio.topology import Side
 from lossratio.traffic.ranges import PORTS, AddressRange, PortRange, Range
-from lossratio.wrong_values import Like
+from lossratio.values.records import FileModel, left_out_if_empty
+from lossratio.values.wrong_values import Like
 
 SMALLEST_FRAME = 64
 """Bytes, with FCS, of the smallest Ethernet frame."""

@@ -7,8 +7,6 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, computed_field, field_validator, model_validator
 
 from lossratio.errors import ProfileError
-from lossratio.quantities import RESOLVED
-from lossratio.records import FileModel, left_out_if_empty
 from lossratio.results import FrameSizeShare, LoadSemantics, Traffic, load_semantics
 from lossratio.topology import EAST, WEST, Address, FileName, Side
 from lossratio.traffic.frame_sizes import RESERVED_NAMES, parse_frame_size, weights_of
@@ -24,7 +22,9 @@ from lossratio.traffic.streams import (
     sizes_of,
     weights_of_streams,
 )
-from lossratio.wrong_values import refused_in_words
+from lossratio.values.quantities import RESOLVED
+from lossratio.values.records import FileModel, left_out_if_empty
+from lossratio.values.wrong_values import refused_in_words
 
 MOST_FLOWS = 1 << 22
 """The maximum number of flows of a profile in each direction."""

@@ -10,17 +10,17 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from lossratio.checked_arguments import shortened, shown_value
 from lossratio.errors import ProfileError
-from lossratio.input_file import shown_name
-from lossratio.shipped import did_you_mean
+from lossratio.files.input_file import shown_name
+from lossratio.files.yaml_file import describe_problem, load_yaml_file
 from lossratio.topology import WEST
 from lossratio.traffic.frame_sizes import IMIX, parse_frame_size
 from lossratio.traffic.profile import ProfileFile, TrafficProfile
 from lossratio.traffic.ranges import PORTS
 from lossratio.traffic.streams import StreamError
-from lossratio.wrong_values import in_words
-from lossratio.yaml_file import describe_problem, load_yaml_file
+from lossratio.values.checked_arguments import shortened, shown_value
+from lossratio.values.names import did_you_mean
+from lossratio.values.wrong_values import in_words
 
 _PROFILES = "resources/traffic_profiles"
 _SIMILAR = 0.6

@@ -20,10 +20,10 @@ from lossratio.agent import (
     StreamOrder,
     size_pattern,
 )
-from lossratio.quantities import RESOLVED
-from lossratio.records import FileModel, left_out_if_empty
 from lossratio.traffic.headers import Headers, InnerHeaders, VlanTag
-from lossratio.wrong_values import Like
+from lossratio.values.quantities import RESOLVED
+from lossratio.values.records import FileModel, left_out_if_empty
+from lossratio.values.wrong_values import Like
 
 LONGEST_ROUND = 4096
 """The maximum number of frames after which shares repeat."""

@@ -30,7 +30,6 @@ from io import BufferedRandom, FileIO
 from pathlib import Path
 from typing import Any, Literal
 
-from lossratio.checked_arguments import checked
 from lossratio.errors import SearchError, storing
 from lossratio.trials import journal_lines
 from lossratio.trials.digest import add_digest
@@ -39,7 +38,8 @@ from lossratio.trials.journal_reading import JournalContents, has_header, read_j
 from lossratio.trials.late import Late, LateFrames
 from lossratio.trials.trial import TrialResult
 from lossratio.trials.trial_input import TrialInput
-from lossratio.units import trials_counted
+from lossratio.values.checked_arguments import checked
+from lossratio.values.units import trials_counted
 
 _LOG = logging.getLogger(__name__)
 _UNPROVED = "the run was cut off before the devices were checked"

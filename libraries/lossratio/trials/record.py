@@ -1,7 +1,7 @@
 """What records of trials have in common: strict fields, whose names in JSON are the names in Python.
 
 A record is a frozen dataclass, because a study makes millions of them. The journal and results are their JSON, and a
-traffic agent answers with their fields. A field's name ends in its unit, as in all files (`lossratio.records`).
+traffic agent answers with their fields. A field's name ends in its unit, as in all files (`lossratio.values.records`).
 """
 
 from __future__ import annotations
@@ -32,14 +32,14 @@ class Observed:
     def __get_pydantic_json_schema__(
         cls, core: CoreSchema, handler: GetJsonSchemaHandler
     ) -> dict[str, Any]:
-        from lossratio.records import with_docstrings
+        from lossratio.values.records import with_docstrings
 
         return with_docstrings(handler.resolve_ref_schema(handler(core)), cls)
 
 
 class _NotNegative:
     least = 0.0
-    """The smallest number; see `lossratio.checked_arguments.checked`."""
+    """The smallest number; see `lossratio.values.checked_arguments.checked`."""
 
     # Searches import this module, and need not wait for pydantic.
     def __get_pydantic_core_schema__(
@@ -72,7 +72,7 @@ def read_record(kind: type[RecordT], text: bytes | str) -> RecordT:
 
 
 def _problem(error: ErrorDetails) -> str:
-    from lossratio.wrong_values import in_words
+    from lossratio.values.wrong_values import in_words
 
     name = ".".join(map(str, error["loc"])) or "the record"
     words = {"missing": "missing", "unexpected_keyword_argument": "unknown"}.get(error["type"])

@@ -8,9 +8,9 @@ section 1.3).
 import math
 from dataclasses import dataclass
 
-from lossratio.checked_arguments import checked
 from lossratio.errors import SearchError, TrafficError
 from lossratio.trials.record import Observed
+from lossratio.values.checked_arguments import checked
 
 MOST_OUTAGES = 1000
 """The maximum number of outages that a timeline lists: the longest ones."""

@@ -7,10 +7,10 @@ performs them. Neither knows the other; `lossratio.trials.search` carries trials
 from dataclasses import dataclass, replace
 from typing import Protocol, TypeVar
 
-from lossratio.checked_arguments import checked
 from lossratio.errors import SearchError
 from lossratio.trials.trial_input import TrialInput
 from lossratio.trials.trial_output import DirectionCounters, TrialOutput
+from lossratio.values.checked_arguments import checked
 
 
 @checked(SearchError)

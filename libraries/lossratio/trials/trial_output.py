@@ -4,11 +4,11 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
-from lossratio.checked_arguments import checked
 from lossratio.errors import SearchError
 from lossratio.trials.losses import Losses
 from lossratio.trials.record import Frames, Observed, Seconds
 from lossratio.trials.timeline import Timeline
+from lossratio.values.checked_arguments import checked
 
 
 @dataclass(frozen=True)

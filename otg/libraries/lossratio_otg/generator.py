@@ -10,10 +10,10 @@ from pydantic import AfterValidator, Field
 
 from lossratio.agent import Configuration
 from lossratio.errors import LossRatioError, TopologyError
+from lossratio.files.yaml_file import Problem
 from lossratio.nodes import NodeSession
 from lossratio.topology import Duration, Interface, Port, RealGenerator
 from lossratio.traffic import Generator
-from lossratio.yaml_file import Problem
 from lossratio_otg.models import checked, load_snappi
 from lossratio_otg.written_packets import write_packet
 

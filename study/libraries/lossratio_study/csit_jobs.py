@@ -15,9 +15,9 @@ from typing import Any
 from pydantic import Field
 
 from lossratio.errors import JobError
-from lossratio.records import ForeignPart
-from lossratio.shipped import names_near
-from lossratio.yaml_file import load_yaml_file
+from lossratio.files.yaml_file import load_yaml_file
+from lossratio.values.names import names_near
+from lossratio.values.records import ForeignPart
 
 _UNNAMED_DRIVERS = frozenset({"vfio-pci", "oct-vfio-pci", "tap", "vhost", "-"})
 _DRIVER_NAMES = {"rdma-core": "rdma", "mlx5_core": "mlx5"}

@@ -15,15 +15,15 @@ from robot.parsing.model import KeywordSection, SettingSection, VariableSection
 from robot.running import TestCase, Var
 from robot.variables import Variables
 
-from lossratio.checked_arguments import shown_value
 from lossratio.dut import parse_options
 from lossratio.errors import JobError
+from lossratio.files.yaml_file import load_yaml_file
 from lossratio.keywords import twin_tags
-from lossratio.records import FileModel
 from lossratio.runs import words_of
 from lossratio.traffic import Headers, ProfileFile, read_profile
 from lossratio.trials import Exchange
-from lossratio.yaml_file import load_yaml_file
+from lossratio.values.checked_arguments import shown_value
+from lossratio.values.records import FileModel
 
 _AGAIN = "Get the file from CSIT's repository again."
 _SETUPS = Path(__file__).with_name("csit_setups.yaml")

@@ -15,9 +15,9 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from lossratio.checked_arguments import shortened
 from lossratio.errors import ReportError, SearchError
-from lossratio.input_file import shown_name
+from lossratio.files.input_file import shown_name
+from lossratio.values.checked_arguments import shortened
 from lossratio_study.families import FAMILIES, HARD_FAMILIES, HELD_OUT_FAMILIES
 from lossratio_study.search import GOAL_SETS, GoalSet, Row, search_rows
 from lossratio_study.suts import NO_OVERHEAD, Family, Overhead, recorded_families

@@ -14,8 +14,8 @@ import numpy as np
 from pydantic.dataclasses import dataclass as pydantic_dataclass
 
 from lossratio.errors import SearchError
-from lossratio.exit_status import FAILURES
 from lossratio.simulation import GRACEFUL, Overload, Recorded, RunningSut, SimulatedMeasurer, Sut, Traffic, WithoutTruth
+from lossratio.values.exit_status import FAILURES
 
 
 class Named(Protocol):

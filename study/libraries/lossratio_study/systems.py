@@ -8,9 +8,9 @@ from pathlib import Path
 from pkgutil import resolve_name
 
 import lossratio
-from lossratio.checked_arguments import shortened, shown_value
 from lossratio.errors import SearchError
-from lossratio.input_file import shown_name
+from lossratio.files.input_file import shown_name
+from lossratio.values.checked_arguments import shortened, shown_value
 from lossratio_study import older
 from lossratio_study.algorithms import ALGORITHMS, EARLY, OURS, PEER, SEQUENTIAL, Algorithm
 from lossratio_study.csit import AS_CSIT, CSIT

@@ -45,7 +45,7 @@ RESULTS = (
     ),
     Mutation(
         "a used-up disk quota is no full disk",
-        "exit_status.py",
+        "values/exit_status.py",
         "(errno.ENOSPC, errno.EDQUOT, errno.EFBIG)",
         "(errno.ENOSPC, errno.EFBIG)",
         ("runs/test_full_disk.py::test_a_test_that_failed_as_robots_output_did_not_fit_is_run_again",),

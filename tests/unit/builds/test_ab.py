@@ -11,8 +11,8 @@ import pytest
 from patches_examples import git, make_repository, set_capacity, set_up_revision, write_lab
 
 from lossratio.builds import BuildBench
-from lossratio.exit_status import ExitStatus
 from lossratio.runs.run import RunOutcome
+from lossratio.values.exit_status import ExitStatus
 
 ROOT = Path(__file__).parents[3]
 

@@ -7,7 +7,6 @@ from report_examples import counted_trial, mrr, run, setup, throughput, throughp
 from lossratio.builds.measuring import Bench, BuildBench
 from lossratio.builds.record import FORMAT, BuildRecord
 from lossratio.errors import BuildError, JobError
-from lossratio.exit_status import ExitStatus
 from lossratio.measurements.throughput import ThroughputResult
 from lossratio.measurements.throughput.evidence import search_fields
 from lossratio.mlrsearch import NDR, GoalResult, IrregularReason
@@ -16,6 +15,7 @@ from lossratio.runs.robot_run import RunRequest
 from lossratio.runs.run import RunOutcome
 from lossratio.simulation.constant_capacity import SharpKnee
 from lossratio.trials.journal_lines import JournalEntry
+from lossratio.values.exit_status import ExitStatus
 
 
 def measured(tmp_path, *results, quantity=None, warn=lambda caveat: None):

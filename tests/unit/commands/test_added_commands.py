@@ -110,7 +110,7 @@ def test_the_page_of_commands_has_every_option_of_lossratio_itself(tmp_path):
 
 @pytest.mark.parametrize(("command", "package"), [(("study", "--systems"), "study"), (("otg-serve", "lo"), "otg")])
 def test_a_command_of_another_package_of_ours_says_what_to_install(lossratio, monkeypatch, command, package):
-    monkeypatch.setattr("lossratio.plugins._installed", lambda group, path: ())
+    monkeypatch.setattr("lossratio.files.plugins._installed", lambda group, path: ())
     assert command[0] not in lossratio("--help").out
     done = lossratio(*command)
     assert (done.status, done.out) == (2, "")

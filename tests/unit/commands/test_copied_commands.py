@@ -12,7 +12,7 @@ import lossratio_otg
 import lossratio_study
 from lossratio.commands.main import FRONT, SUBJECTS
 from lossratio.errors import ReportError, SearchError
-from lossratio.input_file import shell_word
+from lossratio.files.input_file import shell_word
 from lossratio.results import RunDirectory
 from lossratio.trials import read_journal
 

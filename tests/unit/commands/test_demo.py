@@ -10,8 +10,8 @@ import pytest
 from click.testing import CliRunner
 
 from lossratio.commands.main import commands
-from lossratio.exit_status import ExitStatus
 from lossratio.runs import RunOutcome
+from lossratio.values.exit_status import ExitStatus
 
 
 @pytest.mark.whole

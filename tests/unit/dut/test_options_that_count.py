@@ -11,7 +11,7 @@ from pydantic import BeforeValidator, Field
 from lossratio.dut import DutOptions
 from lossratio.dut.plugins import built_in_kinds, parse_options
 from lossratio.results.device import GIVEN, Device, Role, in_words, options_that_count, what_differs
-from lossratio.units import parse_frame_rate
+from lossratio.values.units import parse_frame_rate
 
 
 def counted(kind, **options):

@@ -14,7 +14,7 @@ from lossratio.history.trend import TrendVerdict, trends_of
 from lossratio.history.trend_words import describe_trend
 from lossratio.report.run import Run
 from lossratio.simulation.constant_capacity import SharpKnee
-from lossratio.units import FRAMES_PER_SECOND
+from lossratio.values.units import FRAMES_PER_SECOND
 
 NIGHTS = 40
 

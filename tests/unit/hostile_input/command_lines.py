@@ -13,14 +13,14 @@ from hostile_documents import HOSTILE_TEXTS
 from hypothesis import strategies as st
 from robot.running.arguments.typeinfo import TypeInfo
 
-from lossratio import units
 from lossratio.commands.main import commands, main
 from lossratio.dut.linux.kernel_dut import parse_cpus
 from lossratio.dut.plugins import dut_kinds, parse_options
 from lossratio.errors import LossRatioError
-from lossratio.exit_status import ExitStatus
 from lossratio.keywords.arguments import CONVERTERS
 from lossratio.traffic.frame_sizes import parse_frame_size
+from lossratio.values import units
+from lossratio.values.exit_status import ExitStatus
 
 PARSERS = (
     *(units.parse_frame_rate, units.parse_bit_rate, units.parse_ratio, units.parse_bytes, units.parse_duration),

@@ -18,7 +18,7 @@ from waiting import PATIENCE
 
 from lossratio.dut.linux.kernel_dut import parse_cpus
 from lossratio.errors import LossRatioError, TopologyError
-from lossratio.input_file import parse_json
+from lossratio.files.input_file import parse_json
 from lossratio.report.run import read_run
 from lossratio.results.repair import repair, unreadable_in
 from lossratio.results.run_directory import read_result

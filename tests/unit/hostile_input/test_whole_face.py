@@ -18,10 +18,10 @@ from robot import running
 
 import lossratio
 from lossratio import LossRatioError, RunDirectory, TestIdentity, TestPlace, load_profile, open_testbed
-from lossratio.checked_arguments import MADE_BY, checked
 from lossratio.keywords import LossRatio
 from lossratio.measurements import Request
 from lossratio.simulation import SimulatedMeasurer
+from lossratio.values.checked_arguments import MADE_BY, checked
 
 
 class Nonsense:

@@ -11,12 +11,12 @@ import yaml
 from document_kinds import yaml_kinds
 
 import lossratio
-from lossratio.checked_arguments import shown_value
 from lossratio.errors import JobError, LossRatioError
-from lossratio.quantities import Plain, resolved
+from lossratio.files.yaml_file import plain_words
 from lossratio.runs import load_job
 from lossratio.runs.job_tests import job_tests
-from lossratio.yaml_file import plain_words
+from lossratio.values.checked_arguments import shown_value
+from lossratio.values.quantities import Plain, resolved
 
 KINDS = {kind.name.removesuffix(".yaml"): kind for kind in yaml_kinds()}
 VALUES = {

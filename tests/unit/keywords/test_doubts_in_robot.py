@@ -8,10 +8,10 @@ from __future__ import annotations
 import pytest
 from robot_runs import SIMULATED, run_suite, write_suite
 
-from lossratio.exit_status import FailureKind
 from lossratio.report import read_run
 from lossratio.runs.verdicts import failure_kind
 from lossratio.trials.counters import IntegrityError
+from lossratio.values.exit_status import FailureKind
 
 SUITE = """
 Doubted

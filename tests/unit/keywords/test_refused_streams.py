@@ -8,8 +8,8 @@ from robot_runs import SIMULATED, RobotRun, called, write_suite
 
 from lossratio.commands.main import commands
 from lossratio.errors import DutError, ProfileError
+from lossratio.files.shipped import TOPOLOGIES
 from lossratio.measurements.open_testbed import open_testbed
-from lossratio.shipped import TOPOLOGIES
 from lossratio.testbed import open_testbed as open_plain
 from lossratio.traffic import load_profile
 

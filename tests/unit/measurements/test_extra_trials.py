@@ -6,9 +6,9 @@ import re
 
 import pytest
 
+from lossratio.files.shipped import TOPOLOGIES
 from lossratio.measurements.open_testbed import open_testbed
 from lossratio.measurements.throughput import require_lower_bounds
-from lossratio.shipped import TOPOLOGIES
 
 
 def error_of_search(tmp_path, model, **arguments):

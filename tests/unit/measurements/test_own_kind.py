@@ -24,11 +24,11 @@ from lossratio.history import History, TrendRequest, add_runs, analyse, require_
 from lossratio.measurements import measure
 from lossratio.measurements.mrr import MaximumReceiveRate, Mrr, MrrRequest, MrrResult, MrrView, maximum_receive_rate
 from lossratio.measurements.open_testbed import measured_kinds
-from lossratio.records import Rate
 from lossratio.report import FORMATS, compare, comparison_table, read_run, render
 from lossratio.results import Shown, findings_of, kind_names, kind_of, kinds, message, read_result
 from lossratio.testbed import open_testbed
 from lossratio.trials import read_journal
+from lossratio.values.records import Rate
 
 PAGE = (ROOT / "docs" / "how-to" / "add-a-kind-of-measurement.md").read_text()
 BLOCKS = examples_in(PAGE, "python")
@@ -156,7 +156,7 @@ def test_the_demand_that_a_time_has_not_regressed_fails_where_it_got_longer(lost
 def test_a_value_that_does_not_fit_its_unit_is_one_error_that_names_the_kind(runs, lost_times):
     (worst,), (lost_time,) = read_run(runs[0]).results, read_run(lost_times[0]).results
     for result, wanted in (
-        (worst.model_copy(update={"worst": 5.0}), "'worst' .* is in fps, which needs a lossratio.records.Rate"),
+        (worst.model_copy(update={"worst": 5.0}), "'worst' .* is in fps, which needs a lossratio.values.records.Rate"),
         (lost_time.model_copy(update={"lost_time_s": -1.0}), "'lost_time' .* is in s, which needs a finite"),
     ):
         with pytest.raises(ReportError, match=wanted):

@@ -23,10 +23,10 @@ from lossratio.measurements.open_testbed import measured_kinds
 from lossratio.measurements.soak import SoakRequest
 from lossratio.measurements.throughput import SearchRequest
 from lossratio.plrsearch import LikelihoodName
-from lossratio.quantities import Duration
-from lossratio.records import docstrings_of_fields
 from lossratio.results.kinds import built_in_kinds
 from lossratio.trials import Integrity, read_journal
+from lossratio.values.quantities import Duration
+from lossratio.values.records import docstrings_of_fields
 
 ROOT = Path(__file__).parents[3]
 

@@ -32,7 +32,7 @@ from lossratio.testbed.testbed import Ready
 from lossratio.topology import Hop, Interface, Port
 from lossratio.traffic import Answer
 from lossratio.trials.trial_output import DirectionCounters, TrialOutput
-from lossratio.units import format_frame_rate
+from lossratio.values.units import format_frame_rate
 
 NDR = SearchGoal(0.0, 0.5, 1.0, 2.0, 0.1, name="NDR")
 PDR = SearchGoal(0.005, 0.5, 1.0, 2.0, 0.1, name="PDR")

@@ -34,7 +34,7 @@ from lossratio.simulation.constant_capacity import SharpKnee
 from lossratio.trials.trial import TrialResult
 from lossratio.trials.trial_input import Exchange, TrialInput
 from lossratio.trials.trial_output import DirectionCounters, TrialOutput
-from lossratio.units import printable
+from lossratio.values.units import printable
 
 ANY_RESULTS = settings(max_examples=40, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 REGULAR = [*[counted_trial(100_000.0)] * 21, *[counted_trial(100_400.0, lost=3)] * 21]

@@ -11,7 +11,6 @@ from test_csit_export import telemetry_trial
 
 from lossratio.builds.measuring import BuildBench
 from lossratio.errors import BuildError, TesterError
-from lossratio.exit_status import ExitStatus
 from lossratio.history.entries import entries_of
 from lossratio.history.trend import TrendVerdict, trends_of
 from lossratio.history.trend_words import describe_trend, sentence_of
@@ -34,7 +33,8 @@ from lossratio.trials.journal_lines import JournalEntry
 from lossratio.trials.trial import TrialResult
 from lossratio.trials.trial_input import TrialInput
 from lossratio.trials.trial_output import DirectionCounters, TrialOutput
-from lossratio.units import FRAMES_PER_SECOND, Unit
+from lossratio.values.exit_status import ExitStatus
+from lossratio.values.units import FRAMES_PER_SECOND, Unit
 
 LOAD = 20_000.0
 

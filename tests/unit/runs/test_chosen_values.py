@@ -6,10 +6,10 @@ import pytest
 import robot.running
 from runner_examples import SIMULATED
 
+from lossratio.files.shipped import SUITES
 from lossratio.keywords import Catalogue, problem_with_variable
 from lossratio.runs.assignments import assignments_of
 from lossratio.runs.robot_run import RobotOptionsError, RunRequest, selected
-from lossratio.shipped import SUITES
 
 JOB = """format: lossratio-job/1
 name: nightly

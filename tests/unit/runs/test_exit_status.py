@@ -9,13 +9,13 @@ from robot.utils import XmlWriter
 from runner_examples import SIMULATED, write_suite
 
 from lossratio.errors import ArchiveError, DutError, NodeError
-from lossratio.exit_status import ExitStatus, FailureKind
 from lossratio.report import forget_failure, note_failure, read_run
 from lossratio.runs import RunRequest, run
 from lossratio.runs.attempts import merged, verdicts_of
 from lossratio.runs.verdicts import TestVerdict, exit_status, failure_kind, kinds_of_failures
 from lossratio.traffic import AgentRefusalError
 from lossratio.trials.counters import NegativeLossError
+from lossratio.values.exit_status import ExitStatus, FailureKind
 
 PASSES = "Passes\n    No Operation\n"
 FAILS = "Fails\n    Fail    too slow\n"

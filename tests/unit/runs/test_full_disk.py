@@ -16,12 +16,12 @@ import pytest
 from waiting import PATIENCE
 
 from lossratio.errors import StorageError
-from lossratio.exit_status import FailureKind
 from lossratio.history.archive import ObjectStore, Outbox
 from lossratio.history.store import History
 from lossratio.results.run_directory import RunDirectory
 from lossratio.runs.verdicts import failure_kind
 from lossratio.trials.journal_reading import read_journal
+from lossratio.values.exit_status import FailureKind
 
 ROOT = Path(__file__).parents[3]
 RUN = Path(__file__).parents[1] / "data" / "0.3.0"

@@ -123,7 +123,7 @@ def test_an_unknown_generator_is_refused_with_those_that_there_are(our_generator
 
 
 def test_a_generator_of_another_package_of_ours_says_what_to_install(tmp_path, monkeypatch):
-    monkeypatch.setattr("lossratio.plugins._installed", lambda group, path: ())
+    monkeypatch.setattr("lossratio.files.plugins._installed", lambda group, path: ())
     text = "the generator 'otg' belongs to lossratio-otg, which is not installed: pip install lossratio-otg "
     with pytest.raises(TopologyError, match=text):
         load_topology(topology(tmp_path, "{kind: otg}"))

@@ -8,10 +8,10 @@ import pytest
 from fingerprint_examples import GOOD, NOW, SEEN, UP, WAY, later, with_node, with_port
 
 from lossratio.errors import DutError, LinkError, TesterError, TrafficError
-from lossratio.exit_status import FailureKind, kind_of_error
 from lossratio.testbed.changes import changes_between, error_of, faults_in, guilty_of
 from lossratio.testbed.fingerprint import Fingerprint, NodePrint
 from lossratio.testbed.rules import FOUND_DOWN, RULES
+from lossratio.values.exit_status import FailureKind, kind_of_error
 
 ROOT = Path(__file__).parents[3]
 

@@ -15,7 +15,6 @@ from waiting import wait_until
 
 from lossratio.dut.linux import node_dut
 from lossratio.errors import DutError, LossRatioError, NodeError, TesterError
-from lossratio.exit_status import FailureKind
 from lossratio.measurements.mrr import MrrRequest, measure_mrr
 from lossratio.nodes import NodeSession
 from lossratio.results.model import Outcome
@@ -31,6 +30,7 @@ from lossratio.testbed.testbed import Recovery
 from lossratio.topology import load_topology
 from lossratio.traffic import load_profile
 from lossratio.trials.journal_reading import read_journal
+from lossratio.values.exit_status import FailureKind
 
 pytestmark = [pytest.mark.netns, needs_testbed]
 TRIALS = 4

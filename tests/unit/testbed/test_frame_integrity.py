@@ -13,7 +13,6 @@ from local_testbeds import local_topology, needs_testbed, own_state
 from measurement_examples import PROFILE, place
 
 from lossratio.bpf import why_impossible
-from lossratio.exit_status import FailureKind
 from lossratio.measurements.latency.measure import LatencyPoint, LatencyRequest, measure_latency
 from lossratio.measurements.mrr import MrrRequest, measure_mrr
 from lossratio.measurements.throughput import NdrPdrGoals, SearchRequest, find_conditional_throughput
@@ -28,6 +27,7 @@ from lossratio.runs.verdicts import failure_kind
 from lossratio.testbed.opening import open_testbed
 from lossratio.testbed.running_traffic import start_traffic
 from lossratio.trials.counters import Integrity, IntegrityError
+from lossratio.values.exit_status import FailureKind
 
 pytestmark = [pytest.mark.netns, needs_testbed, pytest.mark.usefixtures("unseen")]
 

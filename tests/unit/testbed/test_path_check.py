@@ -11,7 +11,6 @@ import pytest
 from lossratio.agent.core.wire import folded, word_sum
 from lossratio.dut import DutCounters
 from lossratio.errors import TesterError
-from lossratio.exit_status import FailureKind
 from lossratio.runs.verdicts import failure_kind
 from lossratio.testbed.changes import guilty_of
 from lossratio.testbed.fingerprint import Fingerprint, NodePrint, PortPrint, read_controller
@@ -23,6 +22,7 @@ from lossratio.traffic.checks import DeadPathError, LatePathError, with_largest_
 from lossratio.traffic.probe import Arrival, ProbeAnswer
 from lossratio.trials import IntegrityError, fields_in_words
 from lossratio.trials.trial_output import DirectionCounters
+from lossratio.values.exit_status import FailureKind
 
 SENT = 10
 

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from pydantic import BeforeValidator, Field
 
-from lossratio.checked_arguments import shown_value
 from lossratio.errors import LossRatioError, ReportError, SearchError, TrafficError
 from lossratio.measurements import (
     NOT_IN_FILES,
@@ -30,7 +29,6 @@ from lossratio.measurements.latency.result import (
     stream_latencies,
 )
 from lossratio.mlrsearch import Forecast
-from lossratio.quantities import Duration, Repeats
 from lossratio.results import Conditions, Outcome, TestRun, read_result, same_value
 from lossratio.trials import (
     Integrity,
@@ -41,7 +39,9 @@ from lossratio.trials import (
     known_missing,
     output_from_counters,
 )
-from lossratio.units import LONGEST_TRIAL, format_frame_rate, parse_frame_rate
+from lossratio.values.checked_arguments import shown_value
+from lossratio.values.quantities import Duration, Repeats
+from lossratio.values.units import LONGEST_TRIAL, format_frame_rate, parse_frame_rate
 
 if TYPE_CHECKING:
     from lossratio.measurements.throughput import ThroughputResult

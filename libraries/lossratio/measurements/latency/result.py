@@ -9,7 +9,6 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, model_validator
 
 from lossratio.measurements.latency.histogram import DIGITS, Histogram
-from lossratio.records import FrameCount, Rate, Ratio, Record, Seconds, left_out_if_empty
 from lossratio.results import (
     ROUNDING,
     LatencyPoint,
@@ -30,7 +29,8 @@ from lossratio.trials import (
     OneWayLatency,
     TrialResult,
 )
-from lossratio.units import counted, format_frame_rate, format_ratio
+from lossratio.values.records import FrameCount, Rate, Ratio, Record, Seconds, left_out_if_empty
+from lossratio.values.units import counted, format_frame_rate, format_ratio
 
 PERCENTILES = (50.0, 90.0, 99.0, 99.9, 99.99)
 """Percentiles that are reported if there are enough frames for them."""

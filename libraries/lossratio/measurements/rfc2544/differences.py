@@ -13,10 +13,10 @@ from lossratio.measurements.latency import LatencyAtLoad
 from lossratio.measurements.rfc2544.run import Rfc2544Run, Rfc2544Test, in_words
 from lossratio.measurements.throughput import SearchRequest
 from lossratio.mlrsearch import SearchGoal
-from lossratio.records import Rate
 from lossratio.results import TestResult, integrity_of
 from lossratio.traffic import RFC2544_FRAME_SIZES
-from lossratio.units import format_ratio
+from lossratio.values.records import Rate
+from lossratio.values.units import format_ratio
 
 Level = Literal["MUST", "SHOULD"]
 Judge = Callable[[Rfc2544Run], Iterable[str]]

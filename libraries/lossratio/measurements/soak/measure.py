@@ -27,10 +27,10 @@ from lossratio.measurements.soak.description import describe_critical_load
 from lossratio.measurements.soak.result import SoakResult, critical_load_contradictions
 from lossratio.measurements.trusted_trials import OnTrustedTrials
 from lossratio.plrsearch import TIME_FOR_RARE, TIMEOUT, LikelihoodName, SelectionName
-from lossratio.quantities import Choice, Duration, FrameRate, Share
 from lossratio.results import MaxLoad, TestResult, kind_of
 from lossratio.trials import TrialResult
-from lossratio.units import LONGEST_TRIAL
+from lossratio.values.quantities import Choice, Duration, FrameRate, Share
+from lossratio.values.units import LONGEST_TRIAL
 
 if TYPE_CHECKING:
     from lossratio.testbed import LoadRange

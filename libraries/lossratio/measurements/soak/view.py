@@ -23,7 +23,6 @@ from lossratio.drawing import (
 from lossratio.measurements import CsitExportError, csit_rate
 from lossratio.measurements.soak.result import CriticalLoad, FittedFunction, SoakResult
 from lossratio.plrsearch import FINE, TIME_FOR_RARE, LimitReached, LossBounds, target_in_words
-from lossratio.records import Rate
 from lossratio.results import (
     OF_ALL_KINDS,
     OVER_TIME,
@@ -44,7 +43,8 @@ from lossratio.results import (
     value_line,
 )
 from lossratio.trials import STALL
-from lossratio.units import (
+from lossratio.values.records import Rate
+from lossratio.values.units import (
     format_frame_rate,
     format_one_in,
     format_ratio,

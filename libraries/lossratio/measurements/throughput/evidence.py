@@ -25,8 +25,8 @@ from lossratio.measurements.throughput.result import (
 )
 from lossratio.measurements.throughput.settings import ALGORITHM, EARLY_VERDICT, warm_ups_in
 from lossratio.mlrsearch import GoalBounds, GoalResult, IrregularReason, SearchGoal, goal_result
-from lossratio.records import Rate
 from lossratio.trials import JournalContents, JournalEntry, TrialResult
+from lossratio.values.records import Rate
 
 _RATES = ("relevant_lower_bound", "relevant_upper_bound", "conditional_throughput")
 

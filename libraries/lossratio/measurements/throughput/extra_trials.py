@@ -8,10 +8,10 @@ from pydantic import Field
 
 from lossratio.measurements import Request
 from lossratio.mlrsearch import SearchGoal
-from lossratio.records import Ratio, Record
 from lossratio.results import offered_in_words, rate_in_words
 from lossratio.trials import TrialInput, TrialResult, offered_load, sut_loss_ratio
-from lossratio.units import format_ratio
+from lossratio.values.records import Ratio, Record
+from lossratio.values.units import format_ratio
 
 if TYPE_CHECKING:
     from lossratio.testbed import Testbed

@@ -21,7 +21,6 @@ from lossratio.mlrsearch import (
     without_generators_faults,
     without_starvation,
 )
-from lossratio.records import Rate
 from lossratio.trials import (
     FAR_BELOW,
     MissingFrames,
@@ -32,7 +31,8 @@ from lossratio.trials import (
     offered_load,
     sut_loss_ratio,
 )
-from lossratio.units import format_frame_rate, format_ratio
+from lossratio.values.records import Rate
+from lossratio.values.units import format_frame_rate, format_ratio
 
 UNSENT_LIMIT = "unsent frames, not lost ones, made the upper bound"
 """The reason for a result whose upper bound is caused by frames that were not sent. The generator may have been too

@@ -13,7 +13,6 @@ from lossratio.measurements.throughput.result import (
     format_regularity,
 )
 from lossratio.measurements.throughput.sentence import made_by
-from lossratio.records import Rate
 from lossratio.results import (
     NoteKind,
     Trial,
@@ -27,7 +26,8 @@ from lossratio.results import (
     value_line,
 )
 from lossratio.trials import DirectionCounters
-from lossratio.units import FRAMES_PER_SECOND, format_ratio, trials_counted
+from lossratio.values.records import Rate
+from lossratio.values.units import FRAMES_PER_SECOND, format_ratio, trials_counted
 
 
 @numbers

@@ -13,8 +13,8 @@ from lossratio.measurements import NOT_IN_FILES, Request
 from lossratio.measurements.throughput.goals import NdrPdrGoals, goals_from
 from lossratio.measurements.throughput.nightly import SEARCH_EVERY, Nightly
 from lossratio.mlrsearch import Forecast, SearchGoal
-from lossratio.quantities import Choice, Duration
-from lossratio.units import LONGEST_TRIAL
+from lossratio.values.quantities import Choice, Duration
+from lossratio.values.units import LONGEST_TRIAL
 
 if TYPE_CHECKING:
     from lossratio.testbed import LoadRange

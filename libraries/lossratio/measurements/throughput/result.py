@@ -10,8 +10,8 @@ from lossratio.measurements.latency.result import LatencyAtLoad
 from lossratio.measurements.telemetry import TelemetryTrial
 from lossratio.measurements.throughput.extra_trials import LongerTrial
 from lossratio.mlrsearch import Answer, IrregularReason, SearchGoal, SearchGoalWarning
-from lossratio.records import Rate, Ratio, Record, Seconds, UtcTime, left_out_if_empty
 from lossratio.results import MaxLoad, Outcome, TestResult
+from lossratio.values.records import Rate, Ratio, Record, Seconds, UtcTime, left_out_if_empty
 
 _PDR = "PDR"
 

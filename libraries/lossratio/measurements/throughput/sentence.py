@@ -16,7 +16,6 @@ from lossratio.measurements.throughput.result import (
     search_goal,
 )
 from lossratio.mlrsearch import Bound, evidence_of, of_sut
-from lossratio.records import Rate
 from lossratio.results import (
     Trial,
     frames_in_words,
@@ -27,7 +26,8 @@ from lossratio.results import (
     share_missing_in_words,
 )
 from lossratio.trials import sut_loss_ratio
-from lossratio.units import FRAMES_PER_SECOND, format_ratio, trials_counted
+from lossratio.values.records import Rate
+from lossratio.values.units import FRAMES_PER_SECOND, format_ratio, trials_counted
 
 _BY_CHANCE = 0.01
 """A part of the traffic is named as the cause of a bound if chance would name one less often: after eight trials with

@@ -33,7 +33,6 @@ from lossratio.measurements.throughput.sweeps import (
     draw_frame_sizes,
     size_sweeps,
 )
-from lossratio.records import Record
 from lossratio.results import (
     OF_ALL_KINDS,
     Finding,
@@ -48,6 +47,7 @@ from lossratio.results import (
     spells,
     trials_in_words,
 )
+from lossratio.values.records import Record
 
 _ABOUT_LOSS = (
     "Dashed lines are the loss ratios that the goals allow, and vertical lines are their bounds. In a shaded range of "

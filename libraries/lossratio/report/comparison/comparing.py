@@ -3,14 +3,14 @@
 from collections.abc import Iterator, Sequence
 
 from lossratio import results
-from lossratio.checked_arguments import NotNegative, checked
 from lossratio.errors import ReportError
 from lossratio.report.comparison.findings import compared_findings
 from lossratio.report.comparison.quantity import ComparedQuantity, Comparison
 from lossratio.report.comparison.verdicts import judged
 from lossratio.report.failures import FAILED
 from lossratio.report.run import Run
-from lossratio.units import and_more
+from lossratio.values.checked_arguments import NotNegative, checked
+from lossratio.values.units import and_more
 
 LEAST_CHANGE = 0.01
 """Smaller relative changes do not count. The distance between the bounds of one search is half of this value."""

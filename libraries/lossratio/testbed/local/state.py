@@ -15,8 +15,8 @@ from pathlib import Path
 from pydantic import ValidationError
 
 from lossratio.errors import TopologyError
-from lossratio.records import FileModel
 from lossratio.topology import Topology
+from lossratio.values.records import FileModel
 
 _LOCK = "lock"
 _STATE = "state.json"

@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from lossratio.errors import ProfileError, TrafficError
+from lossratio.files.plugins import distribution_of
 from lossratio.nodes import NodeSession
-from lossratio.plugins import distribution_of
 from lossratio.topology import GENERATORS, Port, RealGenerator, Topology
 from lossratio.traffic.client import AgentClient
 from lossratio.traffic.generators.base import Generator, GeneratorNode

@@ -10,16 +10,22 @@ import yaml
 from pydantic import BaseModel, ValidationError
 from yaml.reader import ReaderError
 
-from lossratio.checked_arguments import shortened
 from lossratio.errors import LossRatioError
-from lossratio.input_file import NO_TEXT, PLAIN_TEXT, kind_of_contents, read_input_file, shown_name
-from lossratio.quantities import resolved
-from lossratio.shipped import did_you_mean
-from lossratio.units import counted
-from lossratio.wrong_values import in_words
-from lossratio.yaml_file.loader import BoundedLoader
-from lossratio.yaml_file.nodes import Location, Problem, duplicates, line_numbers
-from lossratio.yaml_file.words import plain_words
+from lossratio.files.input_file import (
+    NO_TEXT,
+    PLAIN_TEXT,
+    kind_of_contents,
+    read_input_file,
+    shown_name,
+)
+from lossratio.files.yaml_file.loader import BoundedLoader
+from lossratio.files.yaml_file.nodes import Location, Problem, duplicates, line_numbers
+from lossratio.files.yaml_file.words import plain_words
+from lossratio.values.checked_arguments import shortened
+from lossratio.values.names import did_you_mean
+from lossratio.values.quantities import resolved
+from lossratio.values.units import counted
+from lossratio.values.wrong_values import in_words
 
 ModelT = TypeVar("ModelT", bound=BaseModel)
 _MOST_BYTES = 1 << 21

@@ -17,7 +17,7 @@ from typing import Annotated, Any, TypeVar, get_args
 
 from pydantic import AfterValidator, BeforeValidator, Field, WithJsonSchema
 
-from lossratio.units import (
+from lossratio.values.units import (
     format_exact_duration,
     format_frame_rate,
     parse_duration,

@@ -19,7 +19,7 @@ import pydantic
 from pydantic import AfterValidator, AwareDatetime, BaseModel, ConfigDict, Field
 from pydantic_core import CoreSchema
 
-from lossratio.units import l1_bandwidth
+from lossratio.values.units import l1_bandwidth
 
 
 class FileModel(BaseModel):

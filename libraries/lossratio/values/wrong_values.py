@@ -11,9 +11,9 @@ from typing import Any, TypeVar
 from pydantic import GetCoreSchemaHandler, GetJsonSchemaHandler, ValidationError
 from pydantic_core import core_schema
 
-from lossratio.checked_arguments import shortened, shown_value
 from lossratio.errors import LossRatioError
-from lossratio.shipped import did_you_mean
+from lossratio.values.checked_arguments import shortened, shown_value
+from lossratio.values.names import did_you_mean
 
 ClassT = TypeVar("ClassT", bound=type)
 

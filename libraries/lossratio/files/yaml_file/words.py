@@ -4,7 +4,7 @@ import re
 
 import yaml
 
-from lossratio.yaml_file.loader import RefusedError
+from lossratio.files.yaml_file.loader import RefusedError
 
 _WRONG_INDENTATION = (
     "the indentation does not fit the lines above; fields of one mapping begin in one column"

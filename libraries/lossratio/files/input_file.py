@@ -13,8 +13,8 @@ from os import PathLike
 from pathlib import Path
 from typing import Any, NoReturn
 
-from lossratio.checked_arguments import shown_value
 from lossratio.errors import LossRatioError
+from lossratio.values.checked_arguments import shown_value
 from lossratio.version import __version__
 
 MOST_RECORDED_BYTES = 1 << 28

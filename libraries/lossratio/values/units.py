@@ -11,7 +11,7 @@ from datetime import timedelta
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context
 from itertools import count
 
-from lossratio.checked_arguments import is_number, shortened
+from lossratio.values.checked_arguments import is_number, shortened
 
 _PREFIXES = {"": 1.0, "k": 1e3, "M": 1e6, "G": 1e9}
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")

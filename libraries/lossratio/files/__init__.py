@@ -1,0 +1,1 @@
+"""What there is on this machine: input files, files that come with lossratio, other packages and programs."""
