@@ -2,7 +2,7 @@
 
 import sys
 
-from lossratio.values.exit_status import ExitStatus
+from lossratio.values import ExitStatus
 
 
 def main() -> None:

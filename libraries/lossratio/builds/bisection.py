@@ -22,8 +22,7 @@ from lossratio.builds.outcome import check_terms, check_throughput
 from lossratio.builds.record import BuildRecord
 from lossratio.errors import BuildError, SearchError
 from lossratio.results import agreed_change, share_in_words
-from lossratio.values.exit_status import ExitStatus
-from lossratio.values.units import counted, format_change
+from lossratio.values import ExitStatus, counted, format_change
 
 _CHANGE_SCALE = 10.0
 """The prior of the change is normal; this is its standard deviation, in standard deviations of the noise."""

@@ -7,7 +7,7 @@ from lossratio.builds.measuring import NOTHING, Measure
 from lossratio.builds.outcome import AbRequest, Build, ComparisonResult
 from lossratio.builds.record import BuildRecord
 from lossratio.errors import BuildError
-from lossratio.values.exit_status import ExitStatus
+from lossratio.values import ExitStatus
 
 
 def compare_builds(

@@ -17,8 +17,7 @@ from lossratio.runs import RunOutcome, RunRequest, run
 from lossratio.testbed import Ready, Testbed, load_limits, load_range, open_testbed
 from lossratio.traffic import load_profile
 from lossratio.trials import TrialInput, TrialResult, known_missing
-from lossratio.values.exit_status import ExitStatus
-from lossratio.values.units import FRAMES_PER_SECOND, format_frame_rate, format_ratio
+from lossratio.values import FRAMES_PER_SECOND, ExitStatus, format_frame_rate, format_ratio
 
 SKIP = 125
 """Exit status of a set-up command whose revision cannot be measured, as with ``git bisect run``."""

@@ -14,10 +14,8 @@ from pydantic import TypeAdapter, ValidationError
 
 from lossratio.builds.measuring import Measure, Measured
 from lossratio.errors import BuildError, JobError
-from lossratio.files.input_file import MOST_RECORDED_BYTES, parse_json, read_input_file
-from lossratio.values.checked_arguments import shown_value
-from lossratio.values.exit_status import ExitStatus
-from lossratio.values.wrong_values import first_problem
+from lossratio.files import MOST_RECORDED_BYTES, parse_json, read_input_file
+from lossratio.values import ExitStatus, first_problem, shown_value
 
 FORMAT = "lossratio-builds/3"
 """Format of the record."""

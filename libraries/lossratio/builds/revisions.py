@@ -6,9 +6,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 from lossratio.errors import BuildError
-from lossratio.files.input_file import shown_name
-from lossratio.values.checked_arguments import shortened, shown_value
-from lossratio.values.exit_status import ExitStatus
+from lossratio.files import shown_name
+from lossratio.values import ExitStatus, shortened, shown_value
 
 _LONGEST_OF_GIT = 300
 _FATAL = re.compile(r"^(fatal|error): ", re.MULTILINE)

@@ -6,7 +6,7 @@ from html import escape
 
 from lossratio.builds.outcome import AbRequest, ComparisonResult, ComparisonVerdict
 from lossratio.results import ROUNDING, share_in_words
-from lossratio.values.units import counted, format_change, format_change_size, range_in_words
+from lossratio.values import counted, format_change, format_change_size, range_in_words
 
 _WORST_FIRST = (
     ComparisonVerdict.SLOWER,

@@ -21,8 +21,8 @@ from lossratio.commands.parameters import (
     command,
     option,
 )
-from lossratio.files.input_file import check_directory, shell_word
-from lossratio.values.exit_status import ExitStatus
+from lossratio.files import check_directory, shell_word
+from lossratio.values import ExitStatus
 
 if TYPE_CHECKING:
     from lossratio.measurements.open_testbed import OpenTestbed
@@ -301,7 +301,7 @@ def _check_generator(generator: dict[str, Any]) -> None:
     from pydantic import ValidationError
 
     from lossratio.topology import AfPacketGenerator
-    from lossratio.values.wrong_values import in_words
+    from lossratio.values import in_words
 
     try:
         AfPacketGenerator.model_validate(generator)

@@ -27,8 +27,8 @@ from lossratio.commands.parameters import (
     option,
 )
 from lossratio.errors import BuildError
-from lossratio.files.input_file import check_directory
-from lossratio.values.exit_status import ExitStatus
+from lossratio.files import check_directory
+from lossratio.values import ExitStatus
 
 if TYPE_CHECKING:
     from lossratio import builds
@@ -227,7 +227,7 @@ def bisect(
     """
     from lossratio import builds
     from lossratio.results import in_columns
-    from lossratio.values.units import counted
+    from lossratio.values import counted
 
     bench = measured.bench()
     revisions = builds.revisions_between(good, bad, repository)

@@ -12,8 +12,8 @@ import click
 
 from lossratio.commands.parameters import FRAME_RATE, argument, command, option
 from lossratio.commands.run import VERBOSE, VERBOSE_RULES, show_problems
-from lossratio.files.input_file import check_directory
-from lossratio.values.exit_status import ExitStatus
+from lossratio.files import check_directory
+from lossratio.values import ExitStatus
 
 if TYPE_CHECKING:
     from lossratio.runs import RunOutcome, RunRequest

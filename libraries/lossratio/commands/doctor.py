@@ -14,7 +14,7 @@ import click
 from lossratio.commands.parameters import command
 from lossratio.dut import Tool, dut_kinds, load_kind
 from lossratio.errors import DutError
-from lossratio.files.plugins import how_to_install, how_to_install_package
+from lossratio.files import how_to_install, how_to_install_package
 
 _EXTRAS = {
     "history": ("trends and an archive of many runs", ("pyarrow", "duckdb", "fsspec")),

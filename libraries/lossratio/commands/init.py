@@ -12,7 +12,7 @@ import yaml
 from lossratio.commands.parameters import FRAME_RATE, LocalPath, OneOf, argument, command
 from lossratio.dut import BLACK_BOX, CABLE, dut_kinds
 from lossratio.errors import TopologyError
-from lossratio.files.input_file import check_directory, shell_word
+from lossratio.files import check_directory, shell_word
 from lossratio.topology import is_interface_name, load_topology
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*$")

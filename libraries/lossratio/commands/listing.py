@@ -10,7 +10,7 @@ from pathlib import Path
 import click
 
 from lossratio.commands.parameters import OneOf, argument, command
-from lossratio.files.shipped import SUITES, TOPOLOGIES
+from lossratio.files import SUITES, TOPOLOGIES
 
 
 def suites() -> Iterator[tuple[str, str]]:

@@ -24,11 +24,16 @@ from types import FrameType
 import click
 
 from lossratio.errors import FREE_SPACE, LossRatioError
-from lossratio.files.input_file import shown_name, way_to_read
-from lossratio.files.plugins import distribution_of, not_installed, plugin_group
-from lossratio.values.exit_status import MEANINGS, ExitStatus, status_of_error
-from lossratio.values.names import REMOVED, did_you_mean, nearest
-from lossratio.values.units import printable
+from lossratio.files import distribution_of, not_installed, plugin_group, shown_name, way_to_read
+from lossratio.values import (
+    MEANINGS,
+    REMOVED,
+    ExitStatus,
+    did_you_mean,
+    nearest,
+    printable,
+    status_of_error,
+)
 from lossratio.version import __version__
 
 FRONT = {

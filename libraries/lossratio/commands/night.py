@@ -18,7 +18,7 @@ def send(directories: tuple[Path, ...] = argument("[DIR...]"), url: str = ARCHIV
     on this machine, and the next command sends it.
     """
     from lossratio.history import Outbox
-    from lossratio.values.units import counted
+    from lossratio.values import counted
 
     outbox = Outbox.of(url)
     for directory in directories:

@@ -13,17 +13,18 @@ from typing import Any, get_args, get_type_hints
 
 import click
 
-from lossratio.files.input_file import is_url, kind_of_contents, shown_name, way_to_read
-from lossratio.files.shipped import SUITES
-from lossratio.values.checked_arguments import shortened, shown_value
-from lossratio.values.exit_status import FailureKind, kind_of_error
-from lossratio.values.names import did_you_mean
-from lossratio.values.units import (
+from lossratio.files import SUITES, is_url, kind_of_contents, shown_name, way_to_read
+from lossratio.values import (
+    FailureKind,
+    did_you_mean,
+    kind_of_error,
     parse_duration,
     parse_frame_rate,
     parse_number,
     parse_ratio,
     parse_whole_number,
+    shortened,
+    shown_value,
 )
 
 # Table: the words for a bound, by whether the number must differ from it.

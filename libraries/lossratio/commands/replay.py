@@ -10,9 +10,8 @@ import click
 
 from lossratio.commands.parameters import argument, command
 from lossratio.errors import SearchError
-from lossratio.files.input_file import shown_name
-from lossratio.values.checked_arguments import is_number, shown_value
-from lossratio.values.units import as_sentence, range_in_words, trials_counted
+from lossratio.files import shown_name
+from lossratio.values import as_sentence, is_number, range_in_words, shown_value, trials_counted
 
 if TYPE_CHECKING:
     from lossratio.mlrsearch import SearchResult

@@ -20,7 +20,7 @@ from lossratio.commands.parameters import (
 from lossratio.errors import ReportError
 from lossratio.report import FORMATS, PAGE, junit_xml, read_run, runs_in, write_report
 from lossratio.results import in_columns, message, provenance, repair as repair_files
-from lossratio.values.exit_status import ExitStatus
+from lossratio.values import ExitStatus
 
 
 @command()

@@ -26,7 +26,7 @@ from lossratio.commands.parameters import (
     command,
     option,
 )
-from lossratio.values.exit_status import ExitStatus
+from lossratio.values import ExitStatus
 
 if TYPE_CHECKING:
     from lossratio.runs import RunOutcome, TestVerdict
@@ -232,7 +232,7 @@ def _check_variables(variables: Sequence[str]) -> None:
 
 def _show_skipped(verdicts: Sequence[TestVerdict]) -> None:
     """Shows each reason for which tests were skipped, with the number of these tests."""
-    from lossratio.values.units import tests_counted
+    from lossratio.values import tests_counted
 
     skipped = Counter(
         (verdict.skip, verdict.message) for verdict in verdicts if verdict.skip is not None
@@ -256,7 +256,7 @@ def show_problems(outcome: RunOutcome) -> None:
 
 
 def _summary(outcome: RunOutcome) -> str:
-    from lossratio.values.units import tests_counted
+    from lossratio.values import tests_counted
 
     verdicts = outcome.verdicts
     passed = sum(verdict.status == "PASS" for verdict in verdicts)

@@ -20,8 +20,7 @@ from lossratio.commands.parameters import (
 )
 from lossratio.dut.vpp import vpp_problem
 from lossratio.errors import LinkError, NodeError, ProfileError, TopologyError
-from lossratio.files.input_file import shell_word
-from lossratio.files.yaml_file import Problem, describe_problem
+from lossratio.files import Problem, describe_problem, shell_word
 from lossratio.nodes import NodeSession, is_public_key
 from lossratio.testbed.local import LocalTestbed, describe, status as running_testbeds
 from lossratio.testbed.reservation import TOKEN_VARIABLE, Claim, Lease, clear, holder_of
@@ -36,7 +35,7 @@ from lossratio.traffic import (
     profile_text,
     read_profile,
 )
-from lossratio.values.units import format_duration, format_frame_rate
+from lossratio.values import format_duration, format_frame_rate
 
 _SMALLEST = "64B"
 _SMALLEST_IPV6 = "78B"

@@ -21,10 +21,10 @@ from lossratio.commands.parameters import (
     command,
     option,
 )
-from lossratio.files.input_file import shell_word
+from lossratio.files import shell_word
 from lossratio.history import LOOK_AT, TrendRequest, TrendVerdict
 from lossratio.report import PAGE, junit_xml, report_format, write_report
-from lossratio.values.exit_status import ExitStatus
+from lossratio.values import ExitStatus
 
 _USUAL = TrendRequest()
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     import jinja2
 
-from lossratio.values.units import printable
+from lossratio.values import printable
 
 PAGES = "lossratio.drawing"
 """The package with the templates of pages, in its folder ``templates``."""

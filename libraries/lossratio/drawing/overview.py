@@ -7,7 +7,7 @@ from html import escape
 from typing import Generic, Protocol, TypeVar
 
 from lossratio.drawing.html import PAGES, html_fragment
-from lossratio.values.units import printable
+from lossratio.values import printable
 
 NOTHING = "–"
 """The text for a missing value."""

@@ -15,7 +15,7 @@ from html import escape
 
 from lossratio.results import Trial, format_loss
 from lossratio.trials import sut_loss_ratio
-from lossratio.values.units import FRAMES_PER_SECOND, Unit, format_frame_rate, prefix_of
+from lossratio.values import FRAMES_PER_SECOND, Unit, format_frame_rate, prefix_of
 
 WIDTH = 900.0
 """Width of a picture that fills the page, in pixels."""

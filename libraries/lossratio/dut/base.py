@@ -17,8 +17,7 @@ from lossratio.dut.connection_table import ConnectionTable
 from lossratio.errors import DutError
 from lossratio.nodes import CommandRunner
 from lossratio.topology import Hop
-from lossratio.values.records import FileModel
-from lossratio.values.units import parse_duration
+from lossratio.values import FileModel, parse_duration
 
 EASTWARD = "west>east"
 """Name of the direction from the west interface to the east one."""

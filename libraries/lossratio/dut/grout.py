@@ -33,7 +33,7 @@ from lossratio.dut.linux.program_dut import ProgramDut, ProgramOptions
 from lossratio.errors import NotMeasuredHereError
 from lossratio.results import Role
 from lossratio.topology import EAST, WEST, Address
-from lossratio.values.wrong_values import Like
+from lossratio.values import Like
 
 HOME_VARIABLE = "GROUT_HOME"
 """Environment variable of the controller that names grout's directory on the node."""

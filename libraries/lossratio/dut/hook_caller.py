@@ -7,10 +7,10 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from lossratio.errors import DutError, NodeError
-from lossratio.files.callouts import CallError, run_program, said_by, shown
+from lossratio.files import CallError, run_program, said_by, shown
 from lossratio.nodes import CommandRunner
 from lossratio.topology import Hook, Hooks
-from lossratio.values.names import names_near
+from lossratio.values import names_near
 
 MOST_OUTPUT = 1_000_000
 """The maximum number of bytes of an answer; a longer answer is an error."""

@@ -14,11 +14,10 @@ from pydantic import ValidationError
 
 from lossratio.dut.base import Dut, DutOptions
 from lossratio.errors import DutError
-from lossratio.files.plugins import plugin_group
+from lossratio.files import plugin_group
 from lossratio.nodes import CommandRunner
 from lossratio.topology import Hop, Port
-from lossratio.values.names import names_near
-from lossratio.values.wrong_values import in_words
+from lossratio.values import in_words, names_near
 
 _KINDS = plugin_group(
     "lossratio.dut",

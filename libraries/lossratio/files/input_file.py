@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from lossratio.errors import LossRatioError
-from lossratio.values.checked_arguments import shown_value
+from lossratio.values import shown_value
 from lossratio.version import __version__
 
 MOST_RECORDED_BYTES = 1 << 28

@@ -12,7 +12,7 @@ from importlib.metadata import EntryPoint, entry_points
 from typing import TypeVar
 
 from lossratio.errors import LossRatioError
-from lossratio.values.names import names_near
+from lossratio.values import names_near
 
 PluginT = TypeVar("PluginT")
 

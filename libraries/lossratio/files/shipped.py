@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from lossratio.values.names import did_you_mean
+from lossratio.values import did_you_mean
 
 _PACKAGE = Path(__file__).parents[1]
 _MOST_SHOWN = 20

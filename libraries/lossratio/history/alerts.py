@@ -16,16 +16,21 @@ from typing import Annotated, Literal
 from pydantic import AwareDatetime, BaseModel, BeforeValidator, Field
 
 from lossratio.errors import ReportError, StorageError
-from lossratio.files import callouts
-from lossratio.files.input_file import MOST_RECORDED_BYTES, parse_json, read_input_file
-from lossratio.files.yaml_file import load_yaml_file
+from lossratio.files import (
+    MOST_RECORDED_BYTES,
+    CallError,
+    load_yaml_file,
+    parse_json,
+    read_input_file,
+    run_program,
+    said_by,
+    shown,
+)
 from lossratio.history.trend import ALARMS, Trend, TrendVerdict
 from lossratio.history.trend_formats import trend_as_data
 from lossratio.history.trend_words import describe_trend
 from lossratio.report import write_report
-from lossratio.values.quantities import FilePath
-from lossratio.values.records import FileModel
-from lossratio.values.units import counted
+from lossratio.values import FileModel, FilePath, counted
 
 FORMAT: Literal["lossratio-alerts/1"] = "lossratio-alerts/1"
 _MOST_OUTPUT = 1_000_000
@@ -134,15 +139,15 @@ def _problem_of_sending(alert: Alert, trends: Sequence[Trend]) -> str | None:
     name = alert.command[0]
     given = f"{_as_input(alert, trends)}\n".encode()
     try:
-        done = callouts.run_program(
+        done = run_program(
             alert.command, stdin=given, timeout=alert.timeout, most=_MOST_OUTPUT
         )
-    except callouts.CallError as error:
+    except CallError as error:
         return f"{name} {error}"
     if done.returncode == 0:
         return None
     printed = [output.decode(errors="replace") for output in (done.stdout, done.stderr)]
-    said = callouts.shown(callouts.said_by(*printed))
+    said = shown(said_by(*printed))
     return f"{name} ended with exit status {done.returncode}: {said}"
 
 

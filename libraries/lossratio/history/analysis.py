@@ -24,8 +24,7 @@ from lossratio.history.trend_words import describe_trend
 from lossratio.history.unmeasured import NothingMeasured, left_out_of
 from lossratio.report import Run, read_run
 from lossratio.results import TestResult
-from lossratio.values.checked_arguments import shown_value
-from lossratio.values.names import did_you_mean, names_near
+from lossratio.values import did_you_mean, names_near, shown_value
 
 _MOST_SHOWN = 20
 """The largest number of names in an error. Nobody reads more."""

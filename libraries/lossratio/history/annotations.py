@@ -13,10 +13,9 @@ from typing import Annotated
 from pydantic import BeforeValidator, Field
 
 from lossratio.errors import ReportError, storing
-from lossratio.files.yaml_file import load_yaml_file
+from lossratio.files import load_yaml_file
 from lossratio.history.series import SeriesKey
-from lossratio.values.quantities import resolved
-from lossratio.values.records import FileModel
+from lossratio.values import FileModel, resolved
 
 ANNOTATIONS_NAME = "annotations.yaml"
 """Name of the file of known changes in a history's folder."""

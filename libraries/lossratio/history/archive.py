@@ -20,9 +20,7 @@ from typing import Any
 from urllib.parse import quote, unquote
 
 from lossratio.errors import FREE_SPACE, ArchiveError, ReportError, remedy_for, storing
-from lossratio.files.callouts import without_secrets
-from lossratio.files.input_file import as_path, shell_word
-from lossratio.files.plugins import how_to_install
+from lossratio.files import as_path, how_to_install, shell_word, without_secrets
 from lossratio.history.annotations import ANNOTATIONS_NAME
 from lossratio.history.entries import entries_of
 from lossratio.history.store import History
@@ -30,7 +28,7 @@ from lossratio.history.unmeasured import left_out_of, nothing_measured
 from lossratio.report import Run, read_run
 from lossratio.results import write_whole
 from lossratio.trials import lock
-from lossratio.values.units import counted
+from lossratio.values import counted
 
 _MIRRORED = re.compile(rf"testbed=[^/]+/date=[^/]+/[^/]+\.parquet|{re.escape(ANNOTATIONS_NAME)}")
 # A password may contain slashes; an address with a password may lack slashes, or have encoded punctuation.

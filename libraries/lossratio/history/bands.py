@@ -23,7 +23,7 @@ import numpy.typing as npt
 import scipy
 
 from lossratio.history.steps import Values
-from lossratio.values.units import Unit, format_change, results_counted
+from lossratio.values import Unit, format_change, results_counted
 
 WINDOW = 80
 """Number of the newest values in which bands are looked for."""

@@ -14,7 +14,7 @@ from lossratio.history.result_readings import readings_of
 from lossratio.history.unmeasured import nothing_measured
 from lossratio.report import NOTHING_MEASURED, Run
 from lossratio.results import Finding
-from lossratio.values.units import FRAMES_PER_SECOND
+from lossratio.values import FRAMES_PER_SECOND
 from lossratio.version import __version__
 
 MEASURED = results.Outcome.MEASURED.value

@@ -22,7 +22,7 @@ from lossratio.history.series import Series
 from lossratio.history.trend import Trend, TrendVerdict
 from lossratio.history.trend_words import describe_trend, details_of, sentence_of
 from lossratio.history.unmeasured import describe_nothing_measured
-from lossratio.values.units import FRAMES_PER_SECOND, format_change, range_in_words
+from lossratio.values import FRAMES_PER_SECOND, format_change, range_in_words
 
 _HEIGHT = 240.0
 _LEFT = 78.0

@@ -18,7 +18,7 @@ import numpy.typing as npt
 from lossratio import results
 from lossratio.history.devices import Identity, Line, lines_of
 from lossratio.history.entries import AS_BEFORE, MEASURED
-from lossratio.values.units import Unit, range_in_words
+from lossratio.values import Unit, range_in_words
 
 _NOT_KNOWN = "device not known"
 

@@ -18,14 +18,13 @@ from typing import Any
 from urllib.parse import quote, unquote
 
 from lossratio.errors import ReportError, storing
-from lossratio.files.input_file import shell_word
-from lossratio.files.plugins import how_to_install
+from lossratio.files import how_to_install, shell_word
 from lossratio.history.entries import COLUMNS, Entry
 from lossratio.history.result_readings import CLOCKS, OF_NODES
 from lossratio.history.unmeasured import NothingMeasured
 from lossratio.report import NOTHING_MEASURED
 from lossratio.results import write_whole
-from lossratio.values.units import and_more, results_counted
+from lossratio.values import and_more, results_counted
 
 _NEEDED = ("testbed", "test", "quantity", "started", "outcome", "unit", "lower_is_better")
 """Columns that each entry has."""

@@ -16,7 +16,7 @@ from lossratio.history.trend_words import describe_trend, sentence_of
 from lossratio.history.unmeasured import describe_nothing_measured
 from lossratio.report import Case, judged_case, verdicts_counted
 from lossratio.results import quick_goals_in
-from lossratio.values.units import counted, printable, results_counted
+from lossratio.values import counted, printable, results_counted
 
 FORMAT = "lossratio-trend/2"
 # Table: the names of verdicts in counts.

@@ -7,13 +7,7 @@ import numpy as np
 from lossratio.history.series import Series
 from lossratio.history.trend import LEAST_RESULTS, NO_VERDICT, Trend, TrendVerdict
 from lossratio.results import share_in_words
-from lossratio.values.units import (
-    and_more,
-    change_in_words,
-    counted,
-    format_change,
-    results_counted,
-)
+from lossratio.values import and_more, change_in_words, counted, format_change, results_counted
 
 _WITHOUT_VALUE = (TrendVerdict.NO_VALUE, TrendVerdict.NOT_OFFERED, TrendVerdict.TESTER)
 _MOST_FOLLOWERS = 5

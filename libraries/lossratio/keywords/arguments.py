@@ -16,20 +16,21 @@ from robot.api.types import Secret
 
 from lossratio.dut import types_of_options
 from lossratio.errors import SearchError
-from lossratio.files.input_file import as_path, is_url
+from lossratio.files import as_path, is_url
 from lossratio.measurements.throughput import GoalSet, goal_from, goal_set_from
 from lossratio.mlrsearch import SearchGoal, SearchGoalWarning
 from lossratio.results import TestResult
 from lossratio.traffic import parse_frame_size
-from lossratio.values.checked_arguments import in_python, shown_value
-from lossratio.values.names import did_you_mean
-from lossratio.values.units import (
+from lossratio.values import (
     counts_connections,
+    did_you_mean,
+    in_python,
     parse_frame_rate,
     parse_number,
     parse_ratio,
     parse_whole_number,
     read_seconds,
+    shown_value,
 )
 
 if TYPE_CHECKING:

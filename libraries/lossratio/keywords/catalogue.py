@@ -18,8 +18,7 @@ from lossratio.errors import LossRatioError, TopologyError
 from lossratio.results import VARIATION
 from lossratio.topology import NicModel, Topology, TrafficPath, load_topology
 from lossratio.traffic import RFC2544_FRAME_SIZES, parse_frame_size
-from lossratio.values.checked_arguments import shortened, shown_value
-from lossratio.values.names import names_near
+from lossratio.values import names_near, shortened, shown_value
 
 FRAME_SIZES = (*(f"{size}B" for size in RFC2544_FRAME_SIZES), "IMIX")
 """Frame sizes of suites that do not name any."""

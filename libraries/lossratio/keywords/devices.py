@@ -23,8 +23,7 @@ from lossratio.measurements.telemetry import (
 )
 from lossratio.measurements.throughput import ThroughputResult, add_telemetry
 from lossratio.mlrsearch import SearchGoal
-from lossratio.values.checked_arguments import shown_value
-from lossratio.values.names import names_near
+from lossratio.values import names_near, shown_value
 
 _ENTRIES = 1000
 

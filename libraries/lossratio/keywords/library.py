@@ -20,7 +20,7 @@ from lossratio.keywords.testbed import TestbedKeywords
 from lossratio.keywords.tester import TesterKeywords
 from lossratio.keywords.throughput import ThroughputKeywords
 from lossratio.measurements.throughput import NdrPdrGoals
-from lossratio.values.checked_arguments import shortened
+from lossratio.values import shortened
 from lossratio.version import __version__
 
 _MARK = "cannot be converted to "

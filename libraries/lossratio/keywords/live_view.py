@@ -15,7 +15,7 @@ from robot.libraries.BuiltIn import BuiltIn
 from robot.output import LOGGER
 from robot.utils import is_truthy
 
-from lossratio.files.input_file import shell_word
+from lossratio.files import shell_word
 from lossratio.measurements import InWords, live_on
 
 if TYPE_CHECKING:

@@ -32,10 +32,16 @@ from lossratio.measurements import (
 )
 from lossratio.results import TestResult, installed_kinds
 from lossratio.traffic import load_profile
-from lossratio.values.checked_arguments import shown_value
-from lossratio.values.names import did_you_mean
-from lossratio.values.quantities import DURATION, FRAME_RATE, RATIO, Quantity, quantity_of
-from lossratio.values.records import docstrings_of_fields
+from lossratio.values import (
+    DURATION,
+    FRAME_RATE,
+    RATIO,
+    Quantity,
+    did_you_mean,
+    docstrings_of_fields,
+    quantity_of,
+    shown_value,
+)
 
 if TYPE_CHECKING:
     from lossratio.testbed import Testbed

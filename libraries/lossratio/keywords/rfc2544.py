@@ -23,7 +23,7 @@ from lossratio.mlrsearch import Forecast
 from lossratio.results import message
 from lossratio.traffic import RFC2544_FRAME_SIZES, load_profile
 from lossratio.trials import Integrity
-from lossratio.values.units import counted, format_duration, range_in_words, tests_counted
+from lossratio.values import counted, format_duration, range_in_words, tests_counted
 
 _FRAME_SIZES = FrameSizes(FrameSize(f"{size}B") for size in RFC2544_FRAME_SIZES)
 

@@ -16,7 +16,7 @@ from robot.libraries.BuiltIn import BuiltIn
 
 from lossratio import results
 from lossratio.errors import DoubtError, LossRatioError, SearchError
-from lossratio.files.input_file import shown_name
+from lossratio.files import shown_name
 from lossratio.keywords.arguments import to_member_of
 from lossratio.measurements import Span, TestPlace
 from lossratio.measurements.throughput import (

@@ -9,9 +9,7 @@ from lossratio.keywords.arguments import to_member_of, to_path, to_truth_value, 
 from lossratio.keywords.session import Doubts
 from lossratio.measurements.throughput import Nightly, goal_set_from
 from lossratio.traffic import check_frame_size
-from lossratio.values.checked_arguments import shown_value
-from lossratio.values.names import did_you_mean
-from lossratio.values.units import parse_frame_rate
+from lossratio.values import did_you_mean, parse_frame_rate, shown_value
 
 
 def _nightly(name: str) -> Nightly:

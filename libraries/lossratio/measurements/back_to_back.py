@@ -39,9 +39,19 @@ from lossratio.results import (
     way_in_words,
 )
 from lossratio.trials import Measurer, TrialInput, TrialOutput, TrialResult, known_missing
-from lossratio.values.quantities import Duration, Frames, Repeats
-from lossratio.values.records import FrameCount, Rate, Record, Seconds
-from lossratio.values.units import LONGEST_WAIT, Unit, counted, format_precise_time
+from lossratio.values import (
+    LONGEST_WAIT,
+    Duration,
+    FrameCount,
+    Frames,
+    Rate,
+    Record,
+    Repeats,
+    Seconds,
+    Unit,
+    counted,
+    format_precise_time,
+)
 
 if TYPE_CHECKING:
     from lossratio.testbed import LoadRange, Ready, Testbed

@@ -35,9 +35,11 @@ from lossratio.results import (
     offered_in,
 )
 from lossratio.trials import USUAL_BATCH, MissingFrames, TrialInput, TrialResult, missing_frames
-from lossratio.values.quantities import Duration, FrameRate, Share
-from lossratio.values.units import (
+from lossratio.values import (
     LONGEST_TRIAL,
+    Duration,
+    FrameRate,
+    Share,
     counted,
     format_about,
     format_duration,

@@ -40,9 +40,7 @@ from lossratio.results import (
     value_line,
 )
 from lossratio.trials import TrialInput, TrialResult, known_missing
-from lossratio.values.quantities import Repeats
-from lossratio.values.records import Record
-from lossratio.values.units import Unit, counted
+from lossratio.values import Record, Repeats, Unit, counted
 
 if TYPE_CHECKING:
     from lossratio.testbed import LoadRange, Testbed

@@ -29,8 +29,7 @@ from lossratio.results import (
     value_line,
 )
 from lossratio.trials import TrialInput, TrialResult
-from lossratio.values.records import Record
-from lossratio.values.units import counted, trials_counted
+from lossratio.values import Record, counted, trials_counted
 
 if TYPE_CHECKING:
     from lossratio.testbed import LoadRange

@@ -28,7 +28,7 @@ from lossratio.measurements.throughput.view import ThroughputView
 from lossratio.mlrsearch import SearchGoal
 from lossratio.results import Finding, number_of, numbers, value_line
 from lossratio.trials import Exchange
-from lossratio.values.units import FRAMES_PER_SECOND, Unit
+from lossratio.values import FRAMES_PER_SECOND, Unit
 
 if TYPE_CHECKING:
     from lossratio.testbed import LoadRange, Testbed

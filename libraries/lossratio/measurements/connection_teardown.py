@@ -30,9 +30,15 @@ from lossratio.results import (
     value_line,
 )
 from lossratio.trials import Measurer, TrialInput, TrialOutput, TrialResult, missing_frames
-from lossratio.values.quantities import Repeats
-from lossratio.values.records import Record, Seconds
-from lossratio.values.units import counted, format_precise_time, range_in_words, trials_counted
+from lossratio.values import (
+    Record,
+    Repeats,
+    Seconds,
+    counted,
+    format_precise_time,
+    range_in_words,
+    trials_counted,
+)
 
 if TYPE_CHECKING:
     from lossratio.dut import ConnectionTable

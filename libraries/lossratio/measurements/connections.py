@@ -16,8 +16,7 @@ from lossratio.errors import DutError, SearchError, TrafficError
 from lossratio.measurements import NOT_IN_FILES, Request
 from lossratio.results import Finding, TestResult, number_of, value_line
 from lossratio.trials import Exchange, Integrity, Measurer, TrialInput, TrialOutput, missing_frames
-from lossratio.values.quantities import FrameRate
-from lossratio.values.units import Unit
+from lossratio.values import FrameRate, Unit
 
 if TYPE_CHECKING:
     from lossratio.dut import ConnectionTable, TcpState

@@ -34,9 +34,18 @@ from lossratio.results import (
     value_line,
 )
 from lossratio.trials import TrialInput, TrialResult
-from lossratio.values.quantities import Duration, Share
-from lossratio.values.records import FrameCount, Rate, Ratio, Record, Seconds
-from lossratio.values.units import LONGEST_TRIAL, format_frame_rate, format_ratio
+from lossratio.values import (
+    LONGEST_TRIAL,
+    Duration,
+    FrameCount,
+    Rate,
+    Ratio,
+    Record,
+    Seconds,
+    Share,
+    format_frame_rate,
+    format_ratio,
+)
 
 if TYPE_CHECKING:
     from lossratio.testbed import LoadRange

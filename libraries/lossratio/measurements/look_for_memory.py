@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from lossratio.measurements.request import Request
 from lossratio.results import Note, NoteKind, Weight, noted
 from lossratio.trials import Measurer, TrialInput, TrialOutput, known_missing
-from lossratio.values.units import format_frame_rate
+from lossratio.values import format_frame_rate
 
 if TYPE_CHECKING:
     from lossratio.testbed import Testbed

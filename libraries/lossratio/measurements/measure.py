@@ -27,9 +27,7 @@ from lossratio.results import (
     queue_drops_in,
 )
 from lossratio.trials import Controller, Measurer, TrialInput, TrialResult
-from lossratio.values.checked_arguments import require_types, shown_value
-from lossratio.values.records import Record
-from lossratio.values.units import format_frame_rate, format_ratio
+from lossratio.values import Record, format_frame_rate, format_ratio, require_types, shown_value
 
 if TYPE_CHECKING:
     from lossratio.testbed import LoadRange, Ready, Testbed

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from lossratio import trials
 from lossratio.errors import SearchError, StarvedGeneratorError, StorageError, storing
-from lossratio.files.input_file import shell_word
+from lossratio.files import shell_word
 from lossratio.measurements.request import Request
 from lossratio.results import (
     INTERRUPTED,
@@ -29,9 +29,7 @@ from lossratio.results import (
     low_rate_check,
     noted,
 )
-from lossratio.values.checked_arguments import checked
-from lossratio.values.records import Record
-from lossratio.values.units import format_frame_rate
+from lossratio.values import Record, checked, format_frame_rate
 from lossratio.version import __version__
 
 if TYPE_CHECKING:

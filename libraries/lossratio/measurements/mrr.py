@@ -40,10 +40,15 @@ from lossratio.results import (
     value_line,
 )
 from lossratio.trials import TrialInput, TrialResult
-from lossratio.values.quantities import Duration, Repeats
-from lossratio.values.records import FrameCount, Rate, Ratio, Record, Seconds
-from lossratio.values.units import (
+from lossratio.values import (
     LONGEST_TRIAL,
+    Duration,
+    FrameCount,
+    Rate,
+    Ratio,
+    Record,
+    Repeats,
+    Seconds,
     counted,
     format_frame_rate,
     format_ratio,

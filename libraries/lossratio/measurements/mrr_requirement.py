@@ -2,7 +2,7 @@
 
 from lossratio.errors import SearchError, TesterError
 from lossratio.results import TestResult, apart_in_words, ends_of, findings_of, written_in_full
-from lossratio.values.units import format_ratio
+from lossratio.values import format_ratio
 
 MRR_KINDS = ("mrr", "connection_mrr")
 """The kinds of measurement whose results have an MRR."""

@@ -7,7 +7,7 @@ from typing import Any
 from lossratio.mlrsearch import Forecast, GoalBounds, RelevantBounds
 from lossratio.results import format_loss
 from lossratio.trials import TrialInput, TrialResult
-from lossratio.values.units import format_frame_rate, format_ratio, format_short_duration, prefix_of
+from lossratio.values import format_frame_rate, format_ratio, format_short_duration, prefix_of
 
 _GOAL_WIDTH = 17
 """Columns of a goal and its bounds."""

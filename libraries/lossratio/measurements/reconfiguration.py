@@ -33,8 +33,15 @@ from lossratio.results import (
     value_line,
 )
 from lossratio.trials import MissingFrames, TrialResult, read_journal
-from lossratio.values.records import FrameCount, Rate, Record, Seconds
-from lossratio.values.units import counted, format_precise_time, format_ratio
+from lossratio.values import (
+    FrameCount,
+    Rate,
+    Record,
+    Seconds,
+    counted,
+    format_precise_time,
+    format_ratio,
+)
 
 if TYPE_CHECKING:
     from lossratio.dut import Dut, DutOptions

@@ -38,9 +38,18 @@ from lossratio.results import (
     value_line,
 )
 from lossratio.trials import Step, Timeline, TrialInput, TrialOutput, TrialResult, known_missing
-from lossratio.values.quantities import Duration, Repeats, Share
-from lossratio.values.records import FrameCount, Rate, Record, Seconds
-from lossratio.values.units import LONGEST_TRIAL, counted, format_ratio
+from lossratio.values import (
+    LONGEST_TRIAL,
+    Duration,
+    FrameCount,
+    Rate,
+    Record,
+    Repeats,
+    Seconds,
+    Share,
+    counted,
+    format_ratio,
+)
 
 if TYPE_CHECKING:
     from lossratio.testbed import LoadRange

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from lossratio.errors import SearchError, TesterError
 from lossratio.mlrsearch import Forecast
 from lossratio.trials import TrialInput, TrialResult, missing_frames
-from lossratio.values.units import counted
+from lossratio.values import counted
 
 MOST_UNKNOWN = 5
 """The maximum number of trials in a row that may show nothing."""

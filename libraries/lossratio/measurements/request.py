@@ -29,17 +29,21 @@ from pydantic_core import CoreSchema
 
 from lossratio.errors import SearchError
 from lossratio.trials import Integrity, Measurer
-from lossratio.values.checked_arguments import require_types
-from lossratio.values.names import names_near
-from lossratio.values.quantities import Choice, Duration, FrameRate, quantity_of
-from lossratio.values.records import Record, docstrings_of_fields
-from lossratio.values.units import (
+from lossratio.values import (
     LONGEST_TRIAL,
     LONGEST_WAIT,
+    Choice,
+    Duration,
+    FrameRate,
+    Record,
     counts_connections,
+    docstrings_of_fields,
     format_exact_duration,
+    in_words,
+    names_near,
+    quantity_of,
+    require_types,
 )
-from lossratio.values.wrong_values import in_words
 
 if TYPE_CHECKING:
     from lossratio.testbed import LoadRange, Ready, Testbed

@@ -16,7 +16,7 @@ from pydantic import Field, JsonValue
 from lossratio import measurements
 from lossratio.dut import BLACK_BOX
 from lossratio.errors import DutError, SearchError, TrafficError
-from lossratio.files.callouts import said_by
+from lossratio.files import said_by
 from lossratio.measurements.reset_times import ResetTime, reset_time
 from lossratio.mlrsearch import Forecast
 from lossratio.results import (
@@ -40,11 +40,13 @@ from lossratio.trials import (
     output_from_counters,
     with_late_frames,
 )
-from lossratio.values.quantities import Duration, Repeats
-from lossratio.values.records import Rate, Seconds
-from lossratio.values.units import (
+from lossratio.values import (
     LONGEST_TRIAL,
     LONGEST_WAIT,
+    Duration,
+    Rate,
+    Repeats,
+    Seconds,
     counted,
     format_precise_time,
     format_ratio,

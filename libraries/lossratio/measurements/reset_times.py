@@ -13,7 +13,7 @@ from operator import attrgetter
 from pydantic import Field
 
 from lossratio.trials import Outage, Silence, Timeline
-from lossratio.values.records import FrameCount, Record, Seconds
+from lossratio.values import FrameCount, Record, Seconds
 
 _EARLY = 0.01
 """Seconds before the reset in which the outage may already begin, in addition to the error of the clocks.

@@ -5,8 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from lossratio.results import TestResult, View, value_line
-from lossratio.values.records import Record, Seconds
-from lossratio.values.units import Unit, format_precise_time
+from lossratio.values import Record, Seconds, Unit, format_precise_time
 
 ResultT = TypeVar("ResultT", bound=TestResult)
 SECONDS = Unit("s", lower_is_better=True)

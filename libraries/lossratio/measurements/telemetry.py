@@ -18,9 +18,16 @@ from lossratio.errors import TrafficError
 from lossratio.measurements import Request
 from lossratio.results import LEAST_FRAMES_EACH, UNEVEN_TIMES
 from lossratio.trials import TrialInput, known_missing
-from lossratio.values.quantities import Duration, FrameRate
-from lossratio.values.records import FrameCount, Rate, Record, Seconds, left_out_if_empty
-from lossratio.values.units import LONGEST_TRIAL
+from lossratio.values import (
+    LONGEST_TRIAL,
+    Duration,
+    FrameCount,
+    FrameRate,
+    Rate,
+    Record,
+    Seconds,
+    left_out_if_empty,
+)
 
 if TYPE_CHECKING:
     from lossratio.dut import Dut, DutCounters, DutOptions

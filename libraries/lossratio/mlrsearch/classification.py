@@ -14,7 +14,7 @@ from fractions import Fraction
 from lossratio.errors import SearchError
 from lossratio.mlrsearch.goal import SearchGoal
 from lossratio.trials import TrialResult
-from lossratio.values.checked_arguments import NotNegative, checked
+from lossratio.values import NotNegative, checked
 
 
 class Bound(Enum):

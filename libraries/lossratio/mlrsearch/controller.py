@@ -27,7 +27,7 @@ from lossratio.mlrsearch.result import GoalResult, IrregularReason, SearchResult
 from lossratio.mlrsearch.rules import GoalView
 from lossratio.mlrsearch.stages import GoalBounds
 from lossratio.trials import TrialInput, TrialResult
-from lossratio.values.checked_arguments import NotNegative, checked
+from lossratio.values import NotNegative, checked
 
 
 def _check_time(name: str, seconds: float | None) -> None:

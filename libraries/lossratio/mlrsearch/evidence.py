@@ -11,7 +11,7 @@ from lossratio.errors import SearchError
 from lossratio.mlrsearch.classification import Bound, Criterion, Tally
 from lossratio.mlrsearch.goal import SearchGoal
 from lossratio.trials import TrialResult
-from lossratio.values.checked_arguments import checked
+from lossratio.values import checked
 
 
 class RelevantBounds(NamedTuple):

@@ -6,8 +6,13 @@ from dataclasses import dataclass
 
 from lossratio.errors import SearchError
 from lossratio.trials import TrialResult
-from lossratio.values.checked_arguments import checked, shown_value
-from lossratio.values.units import LONGEST_DURATION, LONGEST_TRIAL, format_exact_duration
+from lossratio.values import (
+    LONGEST_DURATION,
+    LONGEST_TRIAL,
+    checked,
+    format_exact_duration,
+    shown_value,
+)
 
 DEFAULT_INITIAL_TRIAL_DURATION = 1.0
 """Seconds; the initial trial duration of a goal that does not set it (or the final trial duration, if that is

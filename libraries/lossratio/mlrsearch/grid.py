@@ -8,8 +8,7 @@ from collections.abc import Iterable
 
 from lossratio.errors import SearchError
 from lossratio.trials import sendable
-from lossratio.values.checked_arguments import NotNegative, checked
-from lossratio.values.units import format_ratio
+from lossratio.values import NotNegative, checked, format_ratio
 
 _ROUNDING = 1e-6
 """A load this close to a grid load (in steps) is that load."""

@@ -22,7 +22,7 @@ from cryptography.exceptions import UnsupportedAlgorithm
 from paramiko.hostkeys import HostKeyEntry, InvalidHostKey
 
 from lossratio.errors import NodeError
-from lossratio.files.input_file import read_input_file
+from lossratio.files import read_input_file
 from lossratio.nodes.credentials import Credentials, own_name
 from lossratio.nodes.limits import within
 from lossratio.topology import Node

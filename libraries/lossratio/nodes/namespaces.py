@@ -18,7 +18,7 @@ from pathlib import Path
 
 from lossratio.errors import NodeError
 from lossratio.topology import Node
-from lossratio.values.names import names_near
+from lossratio.values import names_near
 
 NETNS_DIRECTORY = Path("/run/netns")
 """The directory with the names of network namespaces."""

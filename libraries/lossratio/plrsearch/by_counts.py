@@ -22,7 +22,7 @@ from lossratio.plrsearch.options import TIMEOUT, CriticalLoadQuestion, Likelihoo
 from lossratio.plrsearch.poisson import poisson_estimate
 from lossratio.plrsearch.statement import LEAST_TRIALS
 from lossratio.trials import TrialInput, TrialResult, sendable
-from lossratio.values.checked_arguments import checked
+from lossratio.values import checked
 
 _DURATION = 2.0
 """Seconds of a trial, if the user does not say."""

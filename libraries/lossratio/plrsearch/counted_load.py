@@ -9,7 +9,7 @@ from enum import Enum
 from typing import TYPE_CHECKING
 
 from lossratio.plrsearch.statement import CountedStatement, Verdict
-from lossratio.values.units import counted, format_about, format_frame_rate, format_ratio
+from lossratio.values import counted, format_about, format_frame_rate, format_ratio
 
 if TYPE_CHECKING:
     from lossratio.plrsearch.csit_estimate import CsitEstimate

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from lossratio.errors import SearchError
 from lossratio.trials import TrialResult, missing_frames
-from lossratio.values.units import format_ratio
+from lossratio.values import format_ratio
 
 Array = NDArray[np.float64]
 

@@ -10,7 +10,7 @@ from lossratio.plrsearch.counted_load import CountedLoad
 from lossratio.plrsearch.counts import why_set_aside
 from lossratio.plrsearch.options import LikelihoodName
 from lossratio.trials import TrialResult
-from lossratio.values.checked_arguments import checked
+from lossratio.values import checked
 
 
 @checked(SearchError)

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 from lossratio.errors import SearchError
-from lossratio.values.checked_arguments import checked
+from lossratio.values import checked
 
 TIMEOUT = 1800.0
 """Seconds of a soak test, as in FD.io CSIT."""

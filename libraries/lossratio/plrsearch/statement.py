@@ -8,7 +8,7 @@ from enum import Enum
 from typing import TYPE_CHECKING
 
 from lossratio.trials import Frames, Observed, Seconds
-from lossratio.values.units import (
+from lossratio.values import (
     format_about,
     format_duration,
     format_frame_rate,

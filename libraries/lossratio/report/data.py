@@ -13,8 +13,7 @@ from lossratio.report.formats import ReportFormat
 from lossratio.report.overview import AVERAGE_SIZE, number_of_trials, of_rate, trials_s
 from lossratio.report.run import Run
 from lossratio.results import Finding, aggregate_field, integrity_of
-from lossratio.values.records import Rate
-from lossratio.values.units import printable
+from lossratio.values import Rate, printable
 
 REPORT_FORMAT = "lossratio-report/1"
 """Format of the JSON report."""

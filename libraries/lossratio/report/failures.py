@@ -14,8 +14,7 @@ from typing import Any
 
 from lossratio.errors import NotMeasuredHereError
 from lossratio.results import identity_of, result_stems, suite_identity_of, write_whole
-from lossratio.values.exit_status import FAILURES
-from lossratio.values.units import tests_counted
+from lossratio.values import FAILURES, tests_counted
 
 CUT_OFF = "cut off"
 """State of a test with a journal and without a result: the run ended in the middle of the test."""
@@ -53,6 +52,11 @@ class WithoutResult:
     def name(self) -> str:
         """Its name in the suite."""
         return self.full_name.removeprefix(f"{self.suite}.")
+
+    @property
+    def when(self) -> str:
+        """When it ended, in words that follow its state; empty: nothing more is to be said."""
+        return " before it measured anything" if self.state == FAILED else ""
 
     def began_after(self, time: datetime) -> bool:
         """Whether it is known to have begun after a time with a time zone."""

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from lossratio.errors import ReportError
-from lossratio.files.plugins import plugin_group
+from lossratio.files import plugin_group
 from lossratio.report.run import Run
 
 PAGE = "html"

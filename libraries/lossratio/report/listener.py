@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from lossratio.errors import ReportError, StorageError, storing
-from lossratio.files.input_file import as_path, kind_of_contents, shell_word
+from lossratio.files import as_path, kind_of_contents, shell_word
 from lossratio.report.failures import (
     Misfits,
     begin_failures,
@@ -25,7 +25,7 @@ from lossratio.report.failures import (
 from lossratio.report.formats import PAGE, render, report_format
 from lossratio.report.run import is_run, read_run
 from lossratio.results import identity_of, write_whole
-from lossratio.values.checked_arguments import shown_value
+from lossratio.values import shown_value
 
 PAGE_VARIABLE = "LOSSRATIO_PAGE"
 """Robot Framework's variable that is set when a listener or program will write the page of the run."""

@@ -8,7 +8,7 @@ from lossratio.report.formats import ReportFormat
 from lossratio.report.overview import COLUMNS, methods_in_words, terms_in_words, value_or_sentence
 from lossratio.report.run import Run
 from lossratio.results import Finding, view_of
-from lossratio.values.units import printable
+from lossratio.values import printable
 
 _VALUE = "conditional throughput (or other value)"
 _LEFT_OUT = ("number to quote", "stream", "latency")
@@ -40,7 +40,7 @@ def _lines(run: Run) -> Iterator[str]:
 def _without_result(run: Run) -> Iterator[str]:
     """The tests that have no result: those that were cut off, that failed, or that were skipped."""
     for test in run.having(CUT_OFF, FAILED):
-        yield f"- **{test.state}**: {markdown_cell(f'{test.full_name}: {test.reason}')}"
+        yield f"- **{test.state}**{test.when}: {markdown_cell(f'{test.full_name}: {test.reason}')}"
         yield from (f"  - {bounds}" for bounds in test.known)
     for line in skips_in_words(run.skipped):
         yield f"- {markdown_cell(line)}"

@@ -15,7 +15,7 @@ from lossratio.report.failures import FAILED, NOT_HERE, SKIPPED
 from lossratio.report.formats import ReportFormat
 from lossratio.report.run import NOTHING_MEASURED, Run
 from lossratio.results import Finding, Outcome, TestResult, aggregate_of, view_of
-from lossratio.values.units import FRAMES_PER_SECOND
+from lossratio.values import FRAMES_PER_SECOND
 
 _SPLIT = re.compile(r"[,={}'\"\s]+")
 _UNITS = {FRAMES_PER_SECOND.name: "frames_per_second", "s": "seconds", "frames": "frames"}

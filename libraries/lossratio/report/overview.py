@@ -18,8 +18,7 @@ from lossratio.results import (
     number_of,
     view_of,
 )
-from lossratio.values.records import Rate
-from lossratio.values.units import Unit, format_bit_rate, format_ratio, range_in_words
+from lossratio.values import Rate, Unit, format_bit_rate, format_ratio, range_in_words
 
 _LONGEST_MESSAGE = 300
 """Maximum length of a failed test's message in a table. The test's section has the whole message."""

@@ -36,7 +36,7 @@ from lossratio.results import (
     findings_of,
     view_of,
 )
-from lossratio.values.units import counted, range_in_words, results_counted, tests_counted
+from lossratio.values import counted, range_in_words, results_counted, tests_counted
 
 PAGE_NAME = "lossratio.html"
 """Name of the page in the directory of a run; ``report.html`` there is Robot Framework's own."""

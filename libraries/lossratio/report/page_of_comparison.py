@@ -20,7 +20,7 @@ from lossratio.report.comparison import (
 )
 from lossratio.report.overview import aggregate_in_words, bounds_in_words, run_of, value_in_words
 from lossratio.report.run import Run
-from lossratio.values.units import FRAMES_PER_SECOND, range_in_words
+from lossratio.values import FRAMES_PER_SECOND, range_in_words
 
 _KINDS = {
     Verdict.REGRESSION: "alarm",

@@ -13,7 +13,7 @@ from pathlib import Path
 from pydantic import ValidationError
 
 from lossratio.errors import ReportError, SearchError
-from lossratio.files.input_file import as_path
+from lossratio.files import as_path
 from lossratio.report.failures import (
     CUT_OFF,
     FAILED,
@@ -39,8 +39,7 @@ from lossratio.results import (
     withdrawn_in_words,
 )
 from lossratio.trials import JournalContents, missing_frames, read_journal
-from lossratio.values.exit_status import FAILURES
-from lossratio.values.units import and_more, counted, format_frame_rate, trials_counted
+from lossratio.values import FAILURES, and_more, counted, format_frame_rate, trials_counted
 
 NOTHING_MEASURED = "nothing measured"
 """Stands for the quantities of a test that failed before it measured anything, because they are not known."""
@@ -48,7 +47,7 @@ RECORD = "run.json"
 """Name of the record of a run in its directory, if ``lossratio run`` began it."""
 
 
-_SAID = {CUT_OFF: "was cut off", FAILED: "failed before it measured anything"}
+_MISSING = {CUT_OFF: "was cut off", FAILED: "failed"}
 """What became of a test that is missing, in words."""
 
 
@@ -98,8 +97,8 @@ class Run:
     @property
     def lacks(self) -> tuple[str, ...]:
         """What is missing: messages about files that could not be read, and tests that did not finish."""
-        missing = self.having(*_SAID)
-        said = (f"{test.full_name} {_SAID[test.state]}: {test.reason}" for test in missing)
+        missing = self.having(*_MISSING)
+        said = (f"{test.full_name} {_MISSING[test.state]}{test.when}: {test.reason}" for test in missing)
         return (*self.problems, *said)
 
     @property

@@ -14,7 +14,7 @@ from lossratio.results.device import Device, in_words
 from lossratio.results.machines import ControllerFacts, NodeFacts
 from lossratio.results.trial_timing import TrialTiming
 from lossratio.topology import Topology, TrafficPath
-from lossratio.values.records import Rate, Ratio, Record, left_out_if_empty, make_rate
+from lossratio.values import Rate, Ratio, Record, left_out_if_empty, make_rate
 
 
 class Testbed(Record):

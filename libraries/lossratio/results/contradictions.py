@@ -12,7 +12,7 @@ from lossratio.errors import LossRatioError
 from lossratio.results.kinds import kind_of
 from lossratio.results.model import TestResult
 from lossratio.trials import TrialResult, contradictions
-from lossratio.values.records import Rate, Record
+from lossratio.values import Rate, Record
 
 ROUNDING = 1e-9
 """Numbers with at most this relative difference are equal: they differ by the rounding of floats."""

@@ -14,7 +14,7 @@ from pydantic import BaseModel, Field, JsonValue, TypeAdapter, ValidationError
 from pydantic.fields import FieldInfo
 from pydantic_core import PydanticSerializationError
 
-from lossratio.values.records import Record
+from lossratio.values import Record
 
 GIVEN = "given"
 """The text in `Device.options` that replaces the value of an option that names what is tested."""

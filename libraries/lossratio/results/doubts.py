@@ -17,8 +17,7 @@ from lossratio.results.offered import against_stalls
 from lossratio.results.trials import Trial, foreign_frames_of
 from lossratio.results.wording import per_interface
 from lossratio.trials import MissingFrames, most_lost_in_bursts
-from lossratio.values.records import Rate
-from lossratio.values.units import format_ratio, trials_counted
+from lossratio.values import Rate, format_ratio, trials_counted
 
 TIME_SIGNIFICANCE = 0.001
 """Time matters if the probability that trials of a constant SUT look like this, over all loads, is below this value."""

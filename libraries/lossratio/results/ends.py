@@ -13,7 +13,7 @@ from lossratio.results.offered import Offered, offered_by, offered_in, sums_by_l
 from lossratio.results.quantity import Finding, number_of
 from lossratio.results.view import view_of
 from lossratio.trials import MissingFrames, TrialResult
-from lossratio.values.units import FRAMES_PER_SECOND, Unit, format_ratio
+from lossratio.values import FRAMES_PER_SECOND, Unit, format_ratio
 
 
 class Ends(NamedTuple):

@@ -13,7 +13,7 @@ from lossratio.results.model import TestResult
 from lossratio.results.note import NoteKind, doubt
 from lossratio.results.trials import Trial
 from lossratio.trials import USUAL_BATCH
-from lossratio.values.units import format_ratio
+from lossratio.values import format_ratio
 
 LEAST_FALL = 0.15
 """Minimum difference of loss ratios that the load must explain. Near its limit, a SUT whose capacity differs by a few

@@ -9,7 +9,7 @@ from pydantic import JsonValue
 
 from lossratio.results.model import TestResult
 from lossratio.trials import ChangedField, DirectionCounters, read_record
-from lossratio.values.units import format_most, format_ratio
+from lossratio.values import format_most, format_ratio
 
 _SAFETY = 0.95
 

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from lossratio.files.shipped import SUITES
+from lossratio.files import SUITES
 
 ID = "Id"
 """Metadata that names a suite independently of its file, for users who move or rename the file."""

@@ -18,11 +18,11 @@ from typing import Annotated, Any, ClassVar, Generic, Union, get_args
 from pydantic import BaseModel, Field, TypeAdapter
 
 from lossratio.errors import ReportError
-from lossratio.files.plugins import plugin_group
+from lossratio.files import plugin_group
 from lossratio.results.model import TestResult
 from lossratio.results.view import ResultT, View
 from lossratio.trials import JournalContents, TrialResult
-from lossratio.values.units import trials_counted
+from lossratio.values import trials_counted
 
 GROUP = "lossratio.measurement"
 """Group of the entry points."""

@@ -9,7 +9,7 @@ import numpy as np
 from lossratio.results.loss_tables import Seen, spread_of_loads
 from lossratio.results.loss_words import WHOLE, of_direction, pauses_in_words
 from lossratio.results.losses import LossPattern, PatternKind
-from lossratio.values.units import format_ratio
+from lossratio.values import format_ratio
 
 OTHER_LOAD = 1.02
 """Two loads are different if their ratio is at least this."""

@@ -15,7 +15,7 @@ from lossratio.results.loss_tables import Seen
 from lossratio.results.loss_tests import Effect, Flags
 from lossratio.results.losses import LEVEL
 from lossratio.trials import FlowClasses, Losses, read_counts
-from lossratio.values.units import format_about, format_frame_rate, format_ratio, range_in_words
+from lossratio.values import format_about, format_frame_rate, format_ratio, range_in_words
 
 WHOLE = 0.995
 """Flows that lost more than this share of their frames count as having lost all: some at the edges may not be lost."""

@@ -4,8 +4,7 @@ from typing import Literal, TypeAlias
 
 from pydantic import Field
 
-from lossratio.values.records import Ratio, Record
-from lossratio.values.units import format_frame_rate, format_ratio, range_in_words
+from lossratio.values import Ratio, Record, format_frame_rate, format_ratio, range_in_words
 
 LEVEL = 1e-3
 """The probability of chance, over all questions asked of a result, below which a pattern is reported."""

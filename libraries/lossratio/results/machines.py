@@ -8,7 +8,7 @@ from importlib.metadata import version
 
 from pydantic import Field
 
-from lossratio.values.records import Record
+from lossratio.values import Record
 from lossratio.version import __version__
 
 

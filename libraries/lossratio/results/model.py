@@ -22,9 +22,7 @@ from lossratio.results.pictures import Picture
 from lossratio.results.queue_drops import QueueDrops
 from lossratio.results.trials import Trial
 from lossratio.results.wording import in_columns, per_interface
-from lossratio.values.records import Rate, Record, UtcTime
-from lossratio.values.units import FRAMES_PER_SECOND, Unit
-from lossratio.values.wrong_values import refused_in_words
+from lossratio.values import FRAMES_PER_SECOND, Rate, Record, Unit, UtcTime, refused_in_words
 
 if TYPE_CHECKING:
     from pandas import DataFrame

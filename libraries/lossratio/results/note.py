@@ -6,8 +6,7 @@ from enum import Enum
 from functools import partial
 from typing import Any
 
-from lossratio.values.records import Record
-from lossratio.values.units import printable
+from lossratio.values import Record, printable
 
 
 class Weight(str, Enum):

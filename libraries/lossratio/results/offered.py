@@ -8,7 +8,7 @@ from lossratio.results.note import NoteKind, doubt
 from lossratio.results.trials import Trial
 from lossratio.results.wording import per_interface, rate_in_words
 from lossratio.trials import STALL, MissingFrames, TrialOutput, missing_frames
-from lossratio.values.units import format_ratio
+from lossratio.values import format_ratio
 
 LEAST_UNSENT = 0.01
 """Share of a load's frames. Fewer unsent frames cause no doubt: they cannot move a value by the minimum change (1 %)

@@ -10,8 +10,7 @@ from typing import Any, get_args
 from lossratio.errors import ReportError
 from lossratio.results.model import Outcome, TestResult
 from lossratio.results.note import Note
-from lossratio.values.records import Rate, Record
-from lossratio.values.units import FRAMES_PER_SECOND, Unit, format_frame_rate
+from lossratio.values import FRAMES_PER_SECOND, Rate, Record, Unit, format_frame_rate
 
 
 @dataclass(frozen=True)

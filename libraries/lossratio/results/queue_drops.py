@@ -6,8 +6,7 @@ from operator import attrgetter
 from pydantic import Field
 
 from lossratio.results.trials import Trial
-from lossratio.values.records import FrameCount, Record
-from lossratio.values.units import format_ratio
+from lossratio.values import FrameCount, Record, format_ratio
 
 UNEVEN_TIMES = 1.5
 """A share is uneven if it is this many times the even share."""

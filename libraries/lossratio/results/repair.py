@@ -14,7 +14,7 @@ from pathlib import Path
 from lossratio.errors import DamagedFileError, LossRatioError, ReportError, SearchError, storing
 from lossratio.results.run_directory import DamagedResultError, read_result, write_whole
 from lossratio.trials import UnknownJournalError, has_header, read_good_part, read_journal
-from lossratio.values.units import counted
+from lossratio.values import counted
 
 _SET_ASIDE = ".damaged"
 _LEFT = "it is left as it is"

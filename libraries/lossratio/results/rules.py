@@ -18,7 +18,7 @@ from lossratio.results.offered import LESS_WORK, against_stalls
 from lossratio.results.quantity import shown_in
 from lossratio.results.wording import value_line
 from lossratio.trials import LOOK_AT_DUT, LOOK_FOR_COPIES, LOOK_FOR_WAYS, STALL, changes_in_words
-from lossratio.values.units import counted, trials_counted
+from lossratio.values import counted, trials_counted
 
 
 @rule(Weight.HEADLINE, NoteKind.FAILURE)

@@ -24,7 +24,7 @@ from lossratio.errors import (
     StorageError,
     storing,
 )
-from lossratio.files.input_file import (
+from lossratio.files import (
     MOST_RECORDED_BYTES,
     as_path,
     parse_json,
@@ -37,7 +37,7 @@ from lossratio.results.contradictions import contradictions_of
 from lossratio.results.kinds import kind_in
 from lossratio.results.model import FORMAT, TestIdentity, TestResult
 from lossratio.trials import DigestError, add_digest, is_being_written, lock, take_digest
-from lossratio.values.wrong_values import in_words
+from lossratio.values import in_words
 
 _LONGEST_NAME = 120
 _MOST_RESULTS = 1000

@@ -5,7 +5,7 @@ from typing import Any, Literal
 
 from pydantic import Field
 
-from lossratio.values.records import Record, Seconds
+from lossratio.values import Record, Seconds
 
 _RFC2544_WAIT_BEFORE = 2.0
 _RFC2544_WAIT_AFTER = 2.0

@@ -19,12 +19,16 @@ from lossratio.trials import (
     TrialResult,
     known_missing,
 )
-from lossratio.values.records import FrameCount, Ratio, Record, Seconds, left_out_if_empty
-from lossratio.values.units import (
+from lossratio.values import (
     FRAMES_PER_SECOND,
+    FrameCount,
+    Ratio,
+    Record,
+    Seconds,
     Unit,
     counted,
     format_ratio,
+    left_out_if_empty,
     range_in_words,
     trials_counted,
 )

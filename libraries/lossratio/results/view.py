@@ -16,8 +16,7 @@ from lossratio.results.offered import FOR_SMALLER_LOADS, Offered, offered_in
 from lossratio.results.pictures import Picture
 from lossratio.results.quantity import Finding, shown_in
 from lossratio.results.rules import USUAL
-from lossratio.values.records import Rate, Record
-from lossratio.values.units import FRAMES_PER_SECOND, Unit
+from lossratio.values import FRAMES_PER_SECOND, Rate, Record, Unit
 
 ResultT = TypeVar("ResultT", bound=TestResult)
 

@@ -6,9 +6,9 @@ from collections.abc import Callable
 from itertools import count
 
 from lossratio.results.conditions import Conditions
-from lossratio.values.records import Rate
-from lossratio.values.units import (
+from lossratio.values import (
     FRAMES_PER_SECOND,
+    Rate,
     Unit,
     format_bit_rate,
     format_frame_rate,

@@ -7,7 +7,7 @@ from pathlib import Path
 from robot.api import SuiteVisitor
 
 from lossratio.errors import JobError
-from lossratio.files.shipped import TOPOLOGIES
+from lossratio.files import TOPOLOGIES
 from lossratio.keywords import SuiteExpander
 from lossratio.runs.job import Job, Testbed, load_job
 from lossratio.runs.job_tests import JobSelection, job_tests

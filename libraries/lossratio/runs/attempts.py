@@ -22,7 +22,7 @@ from lossratio.results import (
 from lossratio.runs.record import MAKE_ROOM, ResumeError
 from lossratio.runs.robot_run import way_to_continue
 from lossratio.runs.verdicts import TestVerdict, kinds_of_failures, verdict_of
-from lossratio.values.exit_status import FailureKind
+from lossratio.values import FailureKind
 
 OUTPUT = "output.xml"
 """While an attempt runs, this is the attempt's own output; afterwards, it is the output of all attempts."""

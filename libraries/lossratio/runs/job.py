@@ -9,16 +9,20 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from lossratio.errors import JobError, LossRatioError
-from lossratio.files.input_file import shown_name
-from lossratio.files.shipped import SUITES, TOPOLOGIES, Shipped
-from lossratio.files.yaml_file import Location, Problem, describe_problem, load_yaml_file
+from lossratio.files import (
+    SUITES,
+    TOPOLOGIES,
+    Location,
+    Problem,
+    Shipped,
+    describe_problem,
+    load_yaml_file,
+    shown_name,
+)
 from lossratio.keywords import problem_with_variable
 from lossratio.topology import FileName, Topology, load_topology
 from lossratio.traffic import check_frame_size
-from lossratio.values.checked_arguments import shortened, shown_value
-from lossratio.values.names import names_near
-from lossratio.values.quantities import FilePath
-from lossratio.values.records import FileModel
+from lossratio.values import FileModel, FilePath, names_near, shortened, shown_value
 
 _LONGEST_PATH = 300
 _MOST_PROBLEMS = 20

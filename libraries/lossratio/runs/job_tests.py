@@ -9,14 +9,13 @@ from robot.running import TestCase, TestSuite
 from robot.running.builder import TestSuiteBuilder
 
 from lossratio.errors import JobError
-from lossratio.files.yaml_file import describe_problem
+from lossratio.files import describe_problem
 from lossratio.keywords import SuiteExpander
 from lossratio.results import VARIATION
 from lossratio.runs.job import Job, JobTests, Testbed
 from lossratio.runs.robot_run import RunRequest, tags_near, words_of
 from lossratio.traffic import mix_names, parse_frame_size
-from lossratio.values.checked_arguments import shown_value
-from lossratio.values.names import names_near
+from lossratio.values import names_near, shown_value
 
 
 class JobSelection(SuiteVisitor):  # type: ignore[misc]

@@ -9,7 +9,7 @@ from typing import Any, Literal
 from pydantic import ValidationError
 
 from lossratio.errors import FREE_SPACE, LossRatioError, storing
-from lossratio.files.input_file import (
+from lossratio.files import (
     MOST_RECORDED_BYTES,
     parse_json,
     read_input_file,
@@ -20,8 +20,7 @@ from lossratio.report import RECORD
 from lossratio.results import write_whole
 from lossratio.runs.assignments import Assignment
 from lossratio.runs.robot_run import RunRequest
-from lossratio.values.records import Record
-from lossratio.values.wrong_values import first_problem
+from lossratio.values import Record, first_problem
 from lossratio.version import __version__
 
 MAKE_ROOM = f"Nothing that was measured is lost. {FREE_SPACE}, and repeat the command."

@@ -21,14 +21,13 @@ from robot.running import Keyword, TestCase, TestSuite, TestSuiteBuilder
 from robot.utils import normalize, secs_to_timestr, timestr_to_secs
 
 from lossratio.errors import FREE_SPACE, LossRatioError, ReportError, StorageError
-from lossratio.files.input_file import shell_word
+from lossratio.files import shell_word
 from lossratio.keywords import LossRatio, problem_with_variable, value_of
 from lossratio.report import PAGE, PAGE_VARIABLE, write_reports
 from lossratio.results import identity_of
 from lossratio.runs.console import OWN_CONSOLE, Console, wants_own_console
 from lossratio.runs.verdicts import TestVerdict, VerdictListener
-from lossratio.values.names import did_you_mean
-from lossratio.values.units import and_more
+from lossratio.values import and_more, did_you_mean
 
 _SYSTEM_ERROR = re.compile(r"\w+Error: \[Errno \d+\] (.+): '[^']*'$")
 """The end of a message of Robot Framework about a file, with Python's name of the error and once more the file."""

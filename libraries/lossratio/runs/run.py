@@ -16,7 +16,7 @@ from robot.errors import RobotError
 from robot.libraries.BuiltIn import BuiltIn
 
 from lossratio.errors import LossRatioError, NewerFileError, NodeError, storing
-from lossratio.files.input_file import check_directory, shell_word
+from lossratio.files import check_directory, shell_word
 from lossratio.report import begin_failures
 from lossratio.results import identity_of, suite_identity_of, unreadable_in
 from lossratio.runs.assignments import Assignment, assignments_of
@@ -34,7 +34,7 @@ from lossratio.runs.record import ResumeError, make_record, read_record
 from lossratio.runs.robot_run import RunRequest, check_identities, run_robot, selected
 from lossratio.runs.verdicts import TestVerdict, exit_status, failure_kind
 from lossratio.testbed import Candidate, candidate, inspect_nodes, reserved
-from lossratio.values.exit_status import FAILURES, ExitStatus, FailureKind, status_of_kinds
+from lossratio.values import FAILURES, ExitStatus, FailureKind, status_of_kinds
 
 _P = ParamSpec("_P")
 

@@ -28,7 +28,7 @@ from lossratio.report import (
 )
 from lossratio.results import INTERRUPTED, TERMINATED, identity_of
 from lossratio.trials import NegativeLossError
-from lossratio.values.exit_status import ExitStatus, FailureKind, kind_of_error, status_of_kinds
+from lossratio.values import ExitStatus, FailureKind, kind_of_error, status_of_kinds
 
 # Return codes of Robot Framework that are not a number of failed tests.
 _ROBOT_STATUSES = {252: ExitStatus.BAD_INPUT, 253: ExitStatus.INTERRUPTED, 255: ExitStatus.INTERNAL}

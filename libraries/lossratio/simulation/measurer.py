@@ -17,8 +17,7 @@ from lossratio.errors import SearchError
 from lossratio.simulation.losses import BASE_DELAY, Course, LocatingSut, Loss, losses_of
 from lossratio.simulation.sut import Ratio, RunningSut, StartsSut, Traffic, sut_model
 from lossratio.trials import DirectionCounters, LatencyCounters, TrialInput, TrialOutput
-from lossratio.values.checked_arguments import NotNegative, checked
-from lossratio.values.wrong_values import in_words
+from lossratio.values import NotNegative, checked, in_words
 
 QUEUE_FRAMES = 1024
 """Maximum number of frames that wait in a simulated SUT."""

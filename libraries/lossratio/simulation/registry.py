@@ -10,8 +10,7 @@ from pydantic import TypeAdapter, ValidationError
 from lossratio.simulation import constant_capacity as constant, varying_capacity as varying
 from lossratio.simulation.recorded import Recorded
 from lossratio.simulation.sut import Sut
-from lossratio.values.names import did_you_mean
-from lossratio.values.wrong_values import in_words
+from lossratio.values import did_you_mean, in_words
 
 # Table: the models of SUTs by their names.
 SUT_MODELS: Mapping[str, type] = MappingProxyType(

@@ -13,8 +13,7 @@ from pydantic.dataclasses import dataclass as pydantic_dataclass
 from typing_extensions import dataclass_transform
 
 from lossratio.errors import SearchError
-from lossratio.values.quantities import Duration, FrameRate as AnyFrameRate, Share
-from lossratio.values.wrong_values import refused_in_words
+from lossratio.values import Duration, FrameRate as AnyFrameRate, Share, refused_in_words
 
 ClassT = TypeVar("ClassT", bound=type)
 

@@ -17,7 +17,7 @@ from lossratio.testbed.tester_cards import taken_cards, takes_cards
 from lossratio.topology import Port, RealGenerator, Topology, TrafficPath
 from lossratio.traffic import FCS_BYTES, Configuration, PortPair, TrafficDirection
 from lossratio.trials import LOOK_AT_DUT, fields_in_words, ways_to_expect
-from lossratio.values.units import as_sentence
+from lossratio.values import as_sentence
 
 LISTEN_SECONDS = 0.5
 """Seconds in which nothing is sent, to look for other frames on the path."""

@@ -11,7 +11,7 @@ from lossratio.testbed.rules import ERRORS, FOUND_DOWN, RULES, Rule
 from lossratio.testbed.starvation import frames_meanwhile, longest_wait
 from lossratio.topology import TrafficPath
 from lossratio.trials import BlamedSide, Incident, Reaction, TrialInput, TrialOutput, known_missing
-from lossratio.values.units import counted, format_ratio
+from lossratio.values import counted, format_ratio
 
 NOBODY_KNOWN = "The cause is not known"
 """Words of an error whose cause is not known."""

@@ -15,8 +15,7 @@ from pydantic import ValidationError
 from lossratio.errors import NodeError, TopologyError
 from lossratio.nodes import NETNS_DIRECTORY, NO_CREDENTIALS, Credentials, NodeSession, own_name
 from lossratio.topology import WAYS_IN, Interface, Node, as_file_name
-from lossratio.values.names import nearest
-from lossratio.values.wrong_values import in_words
+from lossratio.values import in_words, nearest
 
 _SSH = re.compile(r"(?:(?P<user>[^@:/]+)@)?(?P<host>[^@:/]+)(?::(?P<port>\d+))?$")
 _SSH_PORT = 22

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from lossratio.dut.linux import core_choices, lifelines_among
 from lossratio.errors import DutError, NodeError, TopologyError, TrafficError
-from lossratio.files.yaml_file import describe_problem
+from lossratio.files import describe_problem
 from lossratio.nodes import (
     INTERFACES_OF_CARD,
     REPORT_SECONDS,
@@ -28,7 +28,7 @@ from lossratio.testbed.local import reachable
 from lossratio.testbed.tester_cards import card_address, card_problems, takes_cards
 from lossratio.topology import Interface, Node, Port, RealGenerator, Topology, TrafficPath
 from lossratio.traffic import Configuration, load_generator
-from lossratio.values.units import format_bit_rate
+from lossratio.values import format_bit_rate
 
 _INTERFACES = (
     INTERFACES_OF_CARD

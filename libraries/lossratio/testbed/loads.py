@@ -10,7 +10,7 @@ from lossratio.testbed.testbed import Testbed
 from lossratio.topology import NicModel, Port
 from lossratio.traffic import TrafficDirection, TrafficProfile
 from lossratio.trials import sendable
-from lossratio.values.units import L1_OVERHEAD, format_bit_rate, format_frame_rate
+from lossratio.values import L1_OVERHEAD, format_bit_rate, format_frame_rate
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from typing import Any
 from lossratio import traffic
 from lossratio.dut import BLACK_BOX, CABLE
 from lossratio.errors import LinkError, TesterError, TopologyError
-from lossratio.files.shipped import TOPOLOGIES
+from lossratio.files import TOPOLOGIES
 from lossratio.nodes import NO_CREDENTIALS, Credentials, NodeSession, gather_facts
 from lossratio.testbed.changes import Way, error_of, faults_in
 from lossratio.testbed.fingerprint import FingerprintReader
@@ -39,7 +39,7 @@ from lossratio.topology import (
     load_topology,
 )
 from lossratio.traffic import TrafficProfile, check_sends_streams
-from lossratio.values.checked_arguments import checked
+from lossratio.values import checked
 
 
 def _open(request: TestbedRequest) -> LiveTestbed:

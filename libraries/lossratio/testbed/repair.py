@@ -19,7 +19,7 @@ from lossratio.testbed.testbed import Recovery
 from lossratio.testbed.watch import Watch
 from lossratio.traffic import REPEATS, AgentRefusalError
 from lossratio.trials import CountersError, Incident, Measurer, TrialInput, TrialOutput
-from lossratio.values.units import counted
+from lossratio.values import counted
 
 REPAIRABLE_KINDS = frozenset(
     {

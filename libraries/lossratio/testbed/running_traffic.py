@@ -14,8 +14,7 @@ from lossratio.trials import (
     faults_in_words,
     sendable,
 )
-from lossratio.values.checked_arguments import checked
-from lossratio.values.units import format_frame_rate
+from lossratio.values import checked, format_frame_rate
 
 DEFAULT_LATE_WAIT = 0.5
 """Seconds to wait for late frames by default."""

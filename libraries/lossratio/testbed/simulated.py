@@ -28,7 +28,7 @@ from lossratio.testbed.testbed import USUAL_TRIALS, Ready, Testbed, TestbedReque
 from lossratio.topology import SimulatedGenerator
 from lossratio.traffic import Answer, TrafficProfile, check_sends_streams
 from lossratio.trials import START_TOLERANCE, Integrity, LatencyOutput, Step, TrialInput
-from lossratio.values.checked_arguments import shown_value
+from lossratio.values import shown_value
 
 _FAULTS = "faults"
 _VERSION = "version"

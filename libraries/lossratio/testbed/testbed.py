@@ -11,7 +11,7 @@ from typing import Any, Protocol, TypeVar
 
 from lossratio.dut import Dut, DutOptions, load_kind, parse_options
 from lossratio.errors import DutError, TopologyError
-from lossratio.files.yaml_file import describe_problem
+from lossratio.files import describe_problem
 from lossratio.nodes import NO_CREDENTIALS, Credentials
 from lossratio.results import Conditions, Device, options_that_count
 from lossratio.topology import GeneratorSettings, Topology, TrafficPath

@@ -6,9 +6,9 @@ from typing import Any
 from pydantic import Field, model_validator
 
 from lossratio.errors import TopologyError
-from lossratio.files.yaml_file import load_yaml_file
+from lossratio.files import load_yaml_file
 from lossratio.topology.lab_graph import Lab, LabEnd, LabNode
-from lossratio.values.records import ForeignPart
+from lossratio.values import ForeignPart
 
 _NO_CONTAINERS = frozenset({"bridge", "ovs-bridge", "host", "k8s-kind"})
 

@@ -12,14 +12,13 @@ from pathlib import Path
 from typing import Any
 
 from lossratio.errors import TopologyError
-from lossratio.files.shipped import TOPOLOGIES
-from lossratio.files.yaml_file import Problem, load_yaml_file
+from lossratio.files import TOPOLOGIES, Problem, load_yaml_file
 from lossratio.topology.generators import GeneratorSettings, RealGenerator
 from lossratio.topology.model import Node, Topology
 from lossratio.topology.path import Interface
 from lossratio.topology.quantities import as_file_name
 from lossratio.topology.vpp import VppStart
-from lossratio.values.checked_arguments import shown_value
+from lossratio.values import shown_value
 
 
 def load_topology(path: str | Path) -> Topology:

@@ -19,8 +19,7 @@ from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema, core_schema
 
 from lossratio.errors import TopologyError
-from lossratio.files.plugins import not_installed, plugin_group
-from lossratio.files.yaml_file import Problem
+from lossratio.files import Problem, not_installed, plugin_group
 from lossratio.topology.path import Interface
 from lossratio.topology.quantities import (
     Duration,
@@ -30,7 +29,7 @@ from lossratio.topology.quantities import (
     ProgramName,
     Share,
 )
-from lossratio.values.records import FileModel
+from lossratio.values import FileModel
 
 GENERATORS = plugin_group(
     "lossratio.generator",

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, BeforeValidator, Field
 
 from lossratio.topology.quantities import ONE_OR_SEVERAL, Duration
-from lossratio.values.records import FileModel
+from lossratio.values import FileModel
 
 Side = Literal["west", "east"]
 

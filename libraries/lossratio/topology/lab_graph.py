@@ -12,8 +12,7 @@ import yaml
 
 from lossratio.errors import TopologyError
 from lossratio.topology.quantities import as_file_name
-from lossratio.values.checked_arguments import shown_value
-from lossratio.values.names import names_near
+from lossratio.values import names_near, shown_value
 
 _PORTS = 2
 """Ports of the generator on a path."""

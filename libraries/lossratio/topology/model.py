@@ -7,17 +7,21 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, JsonValue, model_validator
 
 from lossratio.errors import NotMeasuredHereError, TopologyError
-from lossratio.files.yaml_file import Problem
+from lossratio.files import Problem
 from lossratio.topology import quantities
 from lossratio.topology.addressing import Side, split_sides
 from lossratio.topology.generators import Generator, GeneratorSettings, RealGenerator
 from lossratio.topology.hooks import Hooks
 from lossratio.topology.path import Interface, Port, TrafficPath, find_paths
 from lossratio.topology.vpp import VppStart
-from lossratio.values.names import did_you_mean
-from lossratio.values.quantities import RESOLVED, FilePath
-from lossratio.values.records import FileModel
-from lossratio.values.units import format_bit_rate, format_frame_rate
+from lossratio.values import (
+    RESOLVED,
+    FileModel,
+    FilePath,
+    did_you_mean,
+    format_bit_rate,
+    format_frame_rate,
+)
 
 WAYS_IN = ("host", "netns", "container", "pod")
 """The fields of a node that say how it is reached."""

@@ -19,8 +19,7 @@ from lossratio.topology.quantities import (
     PciAddress,
 )
 from lossratio.topology.vpp import VppStart
-from lossratio.values.quantities import RESOLVED
-from lossratio.values.records import FileModel
+from lossratio.values import RESOLVED, FileModel
 
 _SHORTEST_PREFIX = {4: 8, 6: 16}
 

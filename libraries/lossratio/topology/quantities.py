@@ -8,9 +8,14 @@ from typing import Annotated, Any
 
 from pydantic import AfterValidator, BeforeValidator, Field, WithJsonSchema
 
-from lossratio.values.quantities import WITH_UNIT, FileDuration, FileShare
-from lossratio.values.units import parse_bit_rate, parse_frame_rate
-from lossratio.values.wrong_values import Like
+from lossratio.values import (
+    WITH_UNIT,
+    FileDuration,
+    FileShare,
+    Like,
+    parse_bit_rate,
+    parse_frame_rate,
+)
 
 ONE_OR_SEVERAL = WithJsonSchema(
     {"anyOf": [{"type": "string"}, {"type": "array", "items": {"type": "string"}}]}

@@ -5,8 +5,7 @@ from typing import Annotated, Literal
 from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
 from lossratio.topology.quantities import ONE_OR_SEVERAL, as_tuple
-from lossratio.values.records import FileModel
-from lossratio.values.wrong_values import Like
+from lossratio.values import FileModel, Like
 
 MemorySize = Annotated[str, Like(r"^[1-9]\d*[KMG]?$", "a number of bytes, such as 3G", 20)]
 """Bytes as VPP reads them, e.g. ``3G``."""

@@ -4,9 +4,7 @@ from collections.abc import Mapping
 from math import gcd
 
 from lossratio.traffic.headers import LARGEST_FRAME, SMALLEST_FRAME, SMALLEST_IPV6_FRAME
-from lossratio.values.checked_arguments import shown_value
-from lossratio.values.names import did_you_mean
-from lossratio.values.units import parse_bytes
+from lossratio.values import did_you_mean, parse_bytes, shown_value
 
 _IMIX = "IMIX_v4_1"
 IMIX: Mapping[str, Mapping[int, int]] = {_IMIX: {64: 28, 570: 16, 1518: 4}}

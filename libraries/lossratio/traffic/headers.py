@@ -22,8 +22,7 @@ from lossratio.agent import (
 )
 from lossratio.topology import Side
 from lossratio.traffic.ranges import PORTS, AddressRange, PortRange, Range
-from lossratio.values.records import FileModel, left_out_if_empty
-from lossratio.values.wrong_values import Like
+from lossratio.values import FileModel, Like, left_out_if_empty
 
 SMALLEST_FRAME = 64
 """Bytes, with FCS, of the smallest Ethernet frame."""

@@ -22,9 +22,7 @@ from lossratio.traffic.streams import (
     sizes_of,
     weights_of_streams,
 )
-from lossratio.values.quantities import RESOLVED
-from lossratio.values.records import FileModel, left_out_if_empty
-from lossratio.values.wrong_values import refused_in_words
+from lossratio.values import RESOLVED, FileModel, left_out_if_empty, refused_in_words
 
 MOST_FLOWS = 1 << 22
 """The maximum number of flows of a profile in each direction."""

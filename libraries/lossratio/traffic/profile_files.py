@@ -11,16 +11,13 @@ from typing import Any
 from pydantic import ValidationError
 
 from lossratio.errors import ProfileError
-from lossratio.files.input_file import shown_name
-from lossratio.files.yaml_file import describe_problem, load_yaml_file
+from lossratio.files import describe_problem, load_yaml_file, shown_name
 from lossratio.topology import WEST
 from lossratio.traffic.frame_sizes import IMIX, parse_frame_size
 from lossratio.traffic.profile import ProfileFile, TrafficProfile
 from lossratio.traffic.ranges import PORTS
 from lossratio.traffic.streams import StreamError
-from lossratio.values.checked_arguments import shortened, shown_value
-from lossratio.values.names import did_you_mean
-from lossratio.values.wrong_values import in_words
+from lossratio.values import did_you_mean, in_words, shortened, shown_value
 
 _PROFILES = "resources/traffic_profiles"
 _SIMILAR = 0.6

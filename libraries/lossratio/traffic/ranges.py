@@ -5,8 +5,7 @@ from typing import Any, Literal
 
 from pydantic import Field, model_validator
 
-from lossratio.values.quantities import resolved
-from lossratio.values.records import FileModel, left_out_if_empty
+from lossratio.values import FileModel, left_out_if_empty, resolved
 
 PORTS = 1 << 16
 """How many ports UDP and TCP have; the last one is below."""

@@ -21,9 +21,7 @@ from lossratio.agent import (
     size_pattern,
 )
 from lossratio.traffic.headers import Headers, InnerHeaders, VlanTag
-from lossratio.values.quantities import RESOLVED
-from lossratio.values.records import FileModel, left_out_if_empty
-from lossratio.values.wrong_values import Like
+from lossratio.values import RESOLVED, FileModel, Like, left_out_if_empty
 
 LONGEST_ROUND = 4096
 """The maximum number of frames after which shares repeat."""

@@ -10,7 +10,7 @@ from typing import Protocol
 
 from lossratio.trials.trial import TrialResult
 from lossratio.trials.trial_output import DirectionCounters
-from lossratio.values.units import counted
+from lossratio.values import counted
 
 STALL = 1e-3
 """Usual delay of a sender on a shared machine, in seconds; a longer delay is a stall."""

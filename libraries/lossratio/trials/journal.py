@@ -38,8 +38,7 @@ from lossratio.trials.journal_reading import JournalContents, has_header, read_j
 from lossratio.trials.late import Late, LateFrames
 from lossratio.trials.trial import TrialResult
 from lossratio.trials.trial_input import TrialInput
-from lossratio.values.checked_arguments import checked
-from lossratio.values.units import trials_counted
+from lossratio.values import checked, trials_counted
 
 _LOG = logging.getLogger(__name__)
 _UNPROVED = "the run was cut off before the devices were checked"

@@ -10,7 +10,7 @@ from datetime import datetime, timezone
 from typing import Any, TypeAlias
 
 from lossratio.errors import SearchError
-from lossratio.files.input_file import parse_json
+from lossratio.files import parse_json
 from lossratio.trials.counters import contradictions
 from lossratio.trials.digest import DigestError, DigestMismatchError, take_digest
 from lossratio.trials.late import Late

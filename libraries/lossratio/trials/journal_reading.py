@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from lossratio.errors import DamagedFileError, NewerFileError, SearchError
-from lossratio.files.input_file import (
+from lossratio.files import (
     MOST_RECORDED_BYTES,
     kind_of_contents,
     parse_json,

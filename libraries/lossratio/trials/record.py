@@ -32,7 +32,7 @@ class Observed:
     def __get_pydantic_json_schema__(
         cls, core: CoreSchema, handler: GetJsonSchemaHandler
     ) -> dict[str, Any]:
-        from lossratio.values.records import with_docstrings
+        from lossratio.values import with_docstrings
 
         return with_docstrings(handler.resolve_ref_schema(handler(core)), cls)
 
@@ -72,7 +72,7 @@ def read_record(kind: type[RecordT], text: bytes | str) -> RecordT:
 
 
 def _problem(error: ErrorDetails) -> str:
-    from lossratio.values.wrong_values import in_words
+    from lossratio.values import in_words
 
     name = ".".join(map(str, error["loc"])) or "the record"
     words = {"missing": "missing", "unexpected_keyword_argument": "unknown"}.get(error["type"])

@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 from lossratio.errors import SearchError
 from lossratio.trials.journal import Journal
 from lossratio.trials.trial import Controller, Measurer, ResultT_co, TrialResult
-from lossratio.values.checked_arguments import NotNegative, checked
+from lossratio.values import NotNegative, checked
 
 _ASIDE = 10
 """Niceness of the thread that computes while a trial runs, because the generator may be on the same machine."""

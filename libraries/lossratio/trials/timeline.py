@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from lossratio.errors import SearchError, TrafficError
 from lossratio.trials.record import Observed
-from lossratio.values.checked_arguments import checked
+from lossratio.values import checked
 
 MOST_OUTAGES = 1000
 """The maximum number of outages that a timeline lists: the longest ones."""

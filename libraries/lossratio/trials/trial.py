@@ -10,7 +10,7 @@ from typing import Protocol, TypeVar
 from lossratio.errors import SearchError
 from lossratio.trials.trial_input import TrialInput
 from lossratio.trials.trial_output import DirectionCounters, TrialOutput
-from lossratio.values.checked_arguments import checked
+from lossratio.values import checked
 
 
 @checked(SearchError)

@@ -7,7 +7,7 @@ from typing import Literal
 from lossratio.errors import SearchError
 from lossratio.trials.record import Observed
 from lossratio.trials.timeline import Step, check_traffic
-from lossratio.values.checked_arguments import NotNegative, checked, is_number
+from lossratio.values import NotNegative, checked, is_number
 
 
 def sendable(load: float, step: float) -> float:

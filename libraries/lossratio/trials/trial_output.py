@@ -8,7 +8,7 @@ from lossratio.errors import SearchError
 from lossratio.trials.losses import Losses
 from lossratio.trials.record import Frames, Observed, Seconds
 from lossratio.trials.timeline import Timeline
-from lossratio.values.checked_arguments import checked
+from lossratio.values import checked
 
 
 @dataclass(frozen=True)

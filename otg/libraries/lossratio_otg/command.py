@@ -13,7 +13,7 @@ import click
 
 from lossratio.commands import DURATION, OneOf, WholeNumber, argument, command, option
 from lossratio.errors import TopologyError
-from lossratio.files.input_file import shown_name, way_to_read
+from lossratio.files import shown_name, way_to_read
 from lossratio_otg.http_server import MOST_CONNECTIONS, is_loopback
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from lossratio.agent import FCS_BYTES, MAC, TAG_BYTES, Configuration, Direction, HeaderField
 from lossratio.traffic import SMALLEST_FRAME
-from lossratio.values.units import L1_OVERHEAD
+from lossratio.values import L1_OVERHEAD
 from lossratio_otg.headers import HEADERS, MOST_LISTED
 from lossratio_otg.models import checked
 from lossratio_otg.packets import FieldError, read_packet

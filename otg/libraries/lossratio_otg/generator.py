@@ -10,7 +10,7 @@ from pydantic import AfterValidator, Field
 
 from lossratio.agent import Configuration
 from lossratio.errors import LossRatioError, TopologyError
-from lossratio.files.yaml_file import Problem
+from lossratio.files import Problem
 from lossratio.nodes import NodeSession
 from lossratio.topology import Duration, Interface, Port, RealGenerator
 from lossratio.traffic import Generator

@@ -8,7 +8,7 @@ from http import HTTPStatus
 from typing import Any
 
 from lossratio.errors import LossRatioError
-from lossratio.files.input_file import parse_json
+from lossratio.files import parse_json
 from lossratio_otg.http_server import TOO_SLOW, LocalHandler, LocalServer
 from lossratio_otg.models import ModelError, checked, load_snappi
 from lossratio_otg.packets import FieldError

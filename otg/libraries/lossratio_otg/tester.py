@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from lossratio.errors import LossRatioError, NodeError
-from lossratio.files.input_file import shown_name
+from lossratio.files import shown_name
 from lossratio.traffic import AgentRefusalError
 from lossratio.version import __version__
 from lossratio_otg.captures import PortCaptures, read_captures

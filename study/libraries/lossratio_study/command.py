@@ -11,9 +11,8 @@ from typing import Any
 import click
 
 from lossratio.commands import FRAME_RATE, TESTBED, LocalPath, OneOf, WholeNumber, command, option, run_command
-from lossratio.files.input_file import shown_name
-from lossratio.values.checked_arguments import shown_value
-from lossratio.values.names import names_near
+from lossratio.files import shown_name
+from lossratio.values import names_near, shown_value
 from lossratio_study import figures, peer, tables
 from lossratio_study.algorithms import ALGORITHMS, OURS, PEER
 from lossratio_study.nights import CHANGES, HINT_ALGORITHMS
@@ -154,7 +153,7 @@ def study(
         first_seed = 0 if seeds is None else seeds[0]
         click.echo(tables.promise_table(promises_kept(PROMISES, promises, first_seed)))
         return
-    from lossratio.files.input_file import check_directory
+    from lossratio.files import check_directory
 
     check_directory(results, "--results")
     if on_testbed.testbed is not None:

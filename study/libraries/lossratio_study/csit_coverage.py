@@ -12,9 +12,9 @@ import click
 from robot.running import TestCase
 
 from lossratio.commands import SUITE, LocalPath, argument, command, option
-from lossratio.files.shipped import SUITES
+from lossratio.files import SUITES
 from lossratio.runs import expanded_tests
-from lossratio.values.units import format_ratio
+from lossratio.values import format_ratio
 from lossratio_study.csit_jobs import CsitTest, csit_jobs
 from lossratio_study.csit_suites import CsitSuites, nodes_of
 

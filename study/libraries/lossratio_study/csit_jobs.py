@@ -15,9 +15,8 @@ from typing import Any
 from pydantic import Field
 
 from lossratio.errors import JobError
-from lossratio.files.yaml_file import load_yaml_file
-from lossratio.values.names import names_near
-from lossratio.values.records import ForeignPart
+from lossratio.files import load_yaml_file
+from lossratio.values import ForeignPart, names_near
 
 _UNNAMED_DRIVERS = frozenset({"vfio-pci", "oct-vfio-pci", "tap", "vhost", "-"})
 _DRIVER_NAMES = {"rdma-core": "rdma", "mlx5_core": "mlx5"}

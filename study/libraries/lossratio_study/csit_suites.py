@@ -17,13 +17,12 @@ from robot.variables import Variables
 
 from lossratio.dut import parse_options
 from lossratio.errors import JobError
-from lossratio.files.yaml_file import load_yaml_file
+from lossratio.files import load_yaml_file
 from lossratio.keywords import twin_tags
 from lossratio.runs import words_of
 from lossratio.traffic import Headers, ProfileFile, read_profile
 from lossratio.trials import Exchange
-from lossratio.values.checked_arguments import shown_value
-from lossratio.values.records import FileModel
+from lossratio.values import FileModel, shown_value
 
 _AGAIN = "Get the file from CSIT's repository again."
 _SETUPS = Path(__file__).with_name("csit_setups.yaml")

@@ -18,7 +18,7 @@ from lossratio.drawing import (
     test_column,
 )
 from lossratio.simulation import Recorded
-from lossratio.values.units import FRAMES_PER_SECOND, range_in_words
+from lossratio.values import FRAMES_PER_SECOND, range_in_words
 
 _FEW = 4
 LEAST_TRIALS = 10

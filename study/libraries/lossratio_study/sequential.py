@@ -44,7 +44,7 @@ from lossratio.mlrsearch import (
     Target,
 )
 from lossratio.trials import TrialResult
-from lossratio.values.checked_arguments import checked
+from lossratio.values import checked
 
 FIRST_SHARE = 0.3
 """Share of the error for each of the first two tested loads: in most searches, these are the bounds."""

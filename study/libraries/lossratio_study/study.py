@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import Any
 
 from lossratio.errors import ReportError, SearchError
-from lossratio.files.input_file import shown_name
-from lossratio.values.checked_arguments import shortened
+from lossratio.files import shown_name
+from lossratio.values import shortened
 from lossratio_study.families import FAMILIES, HARD_FAMILIES, HELD_OUT_FAMILIES
 from lossratio_study.search import GOAL_SETS, GoalSet, Row, search_rows
 from lossratio_study.suts import NO_OVERHEAD, Family, Overhead, recorded_families

@@ -15,7 +15,7 @@ from pydantic.dataclasses import dataclass as pydantic_dataclass
 
 from lossratio.errors import SearchError
 from lossratio.simulation import GRACEFUL, Overload, Recorded, RunningSut, SimulatedMeasurer, Sut, Traffic, WithoutTruth
-from lossratio.values.exit_status import FAILURES
+from lossratio.values import FAILURES
 
 
 class Named(Protocol):

@@ -9,8 +9,8 @@ from pkgutil import resolve_name
 
 import lossratio
 from lossratio.errors import SearchError
-from lossratio.files.input_file import shown_name
-from lossratio.values.checked_arguments import shortened, shown_value
+from lossratio.files import shown_name
+from lossratio.values import shortened, shown_value
 from lossratio_study import older
 from lossratio_study.algorithms import ALGORITHMS, EARLY, OURS, PEER, SEQUENTIAL, Algorithm
 from lossratio_study.csit import AS_CSIT, CSIT

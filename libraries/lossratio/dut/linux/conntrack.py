@@ -12,7 +12,7 @@ from lossratio.dut.connection_table import ConnectionTable, Established, TcpStat
 from lossratio.dut.texts import lines
 from lossratio.errors import DutError
 from lossratio.nodes import DutNode, reason
-from lossratio.values.records import FileModel
+from lossratio.values import FileModel
 
 Rule = Sequence[str]
 """The name of an nftables rule's counter (empty: none), the rule's conditions, and what it does."""

@@ -15,7 +15,7 @@ from lossratio.dut.linux.nftables import NFT, WALK, Ruleset, table_name
 from lossratio.dut.linux.node_dut import NodeDut
 from lossratio.dut.linux.reports import read_softnet
 from lossratio.errors import DutError, NotMeasuredHereError
-from lossratio.values.units import parse_frame_rate
+from lossratio.values import parse_frame_rate
 
 BURST_SECONDS = 0.02
 """Seconds of its rate that a policer's bucket holds by default: with less, stalls of the sender would cause loss."""

@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from lossratio.errors import DutError
-from lossratio.values.units import format_ratio
+from lossratio.values import format_ratio
 
 _STAMPS_PER_PERIOD = 2**17
 """Time stamps in a period of a policer (POLICER_TICKS_PER_PERIOD in VPP's source)."""

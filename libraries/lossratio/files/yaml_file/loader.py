@@ -11,7 +11,7 @@ from yaml.error import MarkedYAMLError
 from yaml.events import AliasEvent
 from yaml.reader import Reader
 
-from lossratio.values.quantities import Plain
+from lossratio.values import Plain
 
 _MOST_VALUES = 50_000
 _MOST_BY_ALIASES = 5_000

@@ -21,11 +21,7 @@ from lossratio.files.input_file import (
 from lossratio.files.yaml_file.loader import BoundedLoader
 from lossratio.files.yaml_file.nodes import Location, Problem, duplicates, line_numbers
 from lossratio.files.yaml_file.words import plain_words
-from lossratio.values.checked_arguments import shortened
-from lossratio.values.names import did_you_mean
-from lossratio.values.quantities import resolved
-from lossratio.values.units import counted
-from lossratio.values.wrong_values import in_words
+from lossratio.values import counted, did_you_mean, in_words, resolved, shortened
 
 ModelT = TypeVar("ModelT", bound=BaseModel)
 _MOST_BYTES = 1 << 21

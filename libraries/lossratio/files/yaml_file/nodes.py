@@ -4,7 +4,7 @@ from collections.abc import Hashable, Iterator, Sequence
 
 import yaml
 
-from lossratio.values.checked_arguments import shortened
+from lossratio.values import shortened
 
 Location = tuple[str | int, ...]
 """A place in a file: keys and indices."""

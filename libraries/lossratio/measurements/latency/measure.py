@@ -39,9 +39,14 @@ from lossratio.trials import (
     known_missing,
     output_from_counters,
 )
-from lossratio.values.checked_arguments import shown_value
-from lossratio.values.quantities import Duration, Repeats
-from lossratio.values.units import LONGEST_TRIAL, format_frame_rate, parse_frame_rate
+from lossratio.values import (
+    LONGEST_TRIAL,
+    Duration,
+    Repeats,
+    format_frame_rate,
+    parse_frame_rate,
+    shown_value,
+)
 
 if TYPE_CHECKING:
     from lossratio.measurements.throughput import ThroughputResult

@@ -29,8 +29,17 @@ from lossratio.trials import (
     OneWayLatency,
     TrialResult,
 )
-from lossratio.values.records import FrameCount, Rate, Ratio, Record, Seconds, left_out_if_empty
-from lossratio.values.units import counted, format_frame_rate, format_ratio
+from lossratio.values import (
+    FrameCount,
+    Rate,
+    Ratio,
+    Record,
+    Seconds,
+    counted,
+    format_frame_rate,
+    format_ratio,
+    left_out_if_empty,
+)
 
 PERCENTILES = (50.0, 90.0, 99.0, 99.9, 99.99)
 """Percentiles that are reported if there are enough frames for them."""

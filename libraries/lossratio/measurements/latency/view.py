@@ -36,7 +36,7 @@ from lossratio.results import (
     load_in_words,
     numbers,
 )
-from lossratio.values.units import format_ratio
+from lossratio.values import format_ratio
 
 _ROOM = 1.2
 _LATENCY = "latency, µs"

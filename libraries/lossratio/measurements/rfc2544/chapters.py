@@ -14,8 +14,7 @@ from lossratio.measurements.rfc2544.graphs import draw_loss, draw_throughput, th
 from lossratio.measurements.rfc2544.run import Rfc2544Run, Rfc2544Test
 from lossratio.measurements.throughput import ThroughputResult
 from lossratio.results import ROUNDING
-from lossratio.values.records import Rate
-from lossratio.values.units import counted, format_precise_time, format_ratio
+from lossratio.values import Rate, counted, format_precise_time, format_ratio
 
 _DEFINITION = (
     "Latency is the time between two stamps of the same frame: one when it leaves the TG, one when it comes back. "

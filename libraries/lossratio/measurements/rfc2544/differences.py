@@ -15,8 +15,7 @@ from lossratio.measurements.throughput import SearchRequest
 from lossratio.mlrsearch import SearchGoal
 from lossratio.results import TestResult, integrity_of
 from lossratio.traffic import RFC2544_FRAME_SIZES
-from lossratio.values.records import Rate
-from lossratio.values.units import format_ratio
+from lossratio.values import Rate, format_ratio
 
 Level = Literal["MUST", "SHOULD"]
 Judge = Callable[[Rfc2544Run], Iterable[str]]

@@ -11,7 +11,7 @@ from typing import Any
 
 from lossratio.drawing import html_fragment
 from lossratio.errors import storing
-from lossratio.files.input_file import parse_json
+from lossratio.files import parse_json
 from lossratio.measurements.rfc2544.chapters import CHAPTERS
 from lossratio.measurements.rfc2544.differences import Difference, differences_of, verdict_of
 from lossratio.measurements.rfc2544.run import Rfc2544Part, Rfc2544Run, Rfc2544Test
@@ -24,7 +24,7 @@ from lossratio.results import (
     view_of,
     write_whole,
 )
-from lossratio.values.units import format_duration
+from lossratio.values import format_duration
 
 REPORT_FORMAT = "lossratio-rfc2544/2"
 """Format of the JSON file."""

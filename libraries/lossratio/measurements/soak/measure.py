@@ -29,8 +29,7 @@ from lossratio.measurements.trusted_trials import OnTrustedTrials
 from lossratio.plrsearch import TIME_FOR_RARE, TIMEOUT, LikelihoodName, SelectionName
 from lossratio.results import MaxLoad, TestResult, kind_of
 from lossratio.trials import TrialResult
-from lossratio.values.quantities import Choice, Duration, FrameRate, Share
-from lossratio.values.units import LONGEST_TRIAL
+from lossratio.values import LONGEST_TRIAL, Choice, Duration, FrameRate, Share
 
 if TYPE_CHECKING:
     from lossratio.testbed import LoadRange

@@ -11,7 +11,7 @@ from pydantic import Field, JsonValue, model_validator
 from lossratio.plrsearch import CountedStatement, CsitEstimate, LimitReached
 from lossratio.results import MaxLoad, Outcome, TestResult
 from lossratio.trials import Seconds, TrialResult
-from lossratio.values.records import Rate, Ratio, Record
+from lossratio.values import Rate, Ratio, Record
 
 _ROUNDING = 1e-9
 """A smaller relative difference of loads counts as rounding."""

@@ -43,8 +43,8 @@ from lossratio.results import (
     value_line,
 )
 from lossratio.trials import STALL
-from lossratio.values.records import Rate
-from lossratio.values.units import (
+from lossratio.values import (
+    Rate,
     format_frame_rate,
     format_one_in,
     format_ratio,

@@ -19,7 +19,7 @@ from lossratio.results import (
     spells,
     stalls_that_decided,
 )
-from lossratio.values.units import format_ratio
+from lossratio.values import format_ratio
 
 
 @doubt(

@@ -26,7 +26,7 @@ from lossratio.measurements.throughput.result import (
 from lossratio.measurements.throughput.settings import ALGORITHM, EARLY_VERDICT, warm_ups_in
 from lossratio.mlrsearch import GoalBounds, GoalResult, IrregularReason, SearchGoal, goal_result
 from lossratio.trials import JournalContents, JournalEntry, TrialResult
-from lossratio.values.records import Rate
+from lossratio.values import Rate
 
 _RATES = ("relevant_lower_bound", "relevant_upper_bound", "conditional_throughput")
 

@@ -10,8 +10,7 @@ from lossratio.measurements import Request
 from lossratio.mlrsearch import SearchGoal
 from lossratio.results import offered_in_words, rate_in_words
 from lossratio.trials import TrialInput, TrialResult, offered_load, sut_loss_ratio
-from lossratio.values.records import Ratio, Record
-from lossratio.values.units import format_ratio
+from lossratio.values import Ratio, Record, format_ratio
 
 if TYPE_CHECKING:
     from lossratio.testbed import Testbed

@@ -21,7 +21,7 @@ from lossratio.measurements.throughput.result import (
 )
 from lossratio.mlrsearch import IrregularReason, SearchGoal
 from lossratio.results import LossPattern
-from lossratio.values.units import FRAMES_PER_SECOND, as_sentence
+from lossratio.values import FRAMES_PER_SECOND, as_sentence
 
 if TYPE_CHECKING:
     from lossratio.testbed import Testbed

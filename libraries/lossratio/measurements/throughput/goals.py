@@ -12,13 +12,9 @@ from typing import Any, Literal
 from pydantic import Field, ValidationError
 
 from lossratio.errors import SearchError
-from lossratio.files.yaml_file import Problem, load_yaml_file
+from lossratio.files import Problem, load_yaml_file
 from lossratio.mlrsearch import NDR, PDR, RFC2544, TST009, SearchGoal, SearchGoalWarning
-from lossratio.values.checked_arguments import shown_value
-from lossratio.values.names import did_you_mean
-from lossratio.values.quantities import FileDuration, FileShare
-from lossratio.values.records import FileModel
-from lossratio.values.wrong_values import in_words
+from lossratio.values import FileDuration, FileModel, FileShare, did_you_mean, in_words, shown_value
 
 _EXAMPLE = '{"loss_ratio": "0.1 %", "duration_sum": "5 s"}'
 _SHARE_AFTER_SEARCH = 0.5

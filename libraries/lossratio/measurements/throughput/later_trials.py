@@ -8,7 +8,7 @@ from lossratio.measurements.latency.result import name_load
 from lossratio.measurements.throughput.result import Goal, GoalsResult
 from lossratio.results import ROUNDING, NoteKind, Offered, doubt
 from lossratio.trials import MissingFrames
-from lossratio.values.units import format_frame_rate, format_ratio
+from lossratio.values import format_frame_rate, format_ratio
 
 LEAST_CHANGE = 0.01
 """The smallest relative change that a comparison or a trend reports."""

@@ -31,8 +31,7 @@ from lossratio.trials import (
     offered_load,
     sut_loss_ratio,
 )
-from lossratio.values.records import Rate
-from lossratio.values.units import format_frame_rate, format_ratio
+from lossratio.values import Rate, format_frame_rate, format_ratio
 
 UNSENT_LIMIT = "unsent frames, not lost ones, made the upper bound"
 """The reason for a result whose upper bound is caused by frames that were not sent. The generator may have been too

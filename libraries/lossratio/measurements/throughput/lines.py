@@ -26,8 +26,7 @@ from lossratio.results import (
     value_line,
 )
 from lossratio.trials import DirectionCounters
-from lossratio.values.records import Rate
-from lossratio.values.units import FRAMES_PER_SECOND, format_ratio, trials_counted
+from lossratio.values import FRAMES_PER_SECOND, Rate, format_ratio, trials_counted
 
 
 @numbers

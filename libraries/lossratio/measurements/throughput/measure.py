@@ -38,7 +38,7 @@ from lossratio.measurements.throughput.result import (
 from lossratio.measurements.throughput.settings import ALGORITHM, END_AT_COIN, NIGHTLY
 from lossratio.results import Device, MaxLoad
 from lossratio.trials import TrialResult
-from lossratio.values.units import format_frame_rate
+from lossratio.values import format_frame_rate
 
 if TYPE_CHECKING:
     from lossratio.testbed import LoadRange, Testbed

@@ -26,7 +26,7 @@ from lossratio.measurements.throughput.settings import EARLY_VERDICT
 from lossratio.mlrsearch import Answer, LoadGrid, Question, SearchGoal
 from lossratio.results import Outcome
 from lossratio.trials import TrialInput, TrialOutput, TrialResult
-from lossratio.values.units import format_ratio
+from lossratio.values import format_ratio
 from lossratio.version import __version__
 
 if TYPE_CHECKING:

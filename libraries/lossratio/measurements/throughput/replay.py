@@ -10,7 +10,7 @@ from lossratio.errors import SearchError
 from lossratio.measurements.throughput.result import Goal, search_goal
 from lossratio.measurements.throughput.settings import EARLY_VERDICT, END_AT_COIN
 from lossratio.trials import JournalContents
-from lossratio.values.wrong_values import in_words
+from lossratio.values import in_words
 
 
 class _Searched(BaseModel):

@@ -13,8 +13,7 @@ from lossratio.measurements import NOT_IN_FILES, Request
 from lossratio.measurements.throughput.goals import NdrPdrGoals, goals_from
 from lossratio.measurements.throughput.nightly import SEARCH_EVERY, Nightly
 from lossratio.mlrsearch import Forecast, SearchGoal
-from lossratio.values.quantities import Choice, Duration
-from lossratio.values.units import LONGEST_TRIAL
+from lossratio.values import LONGEST_TRIAL, Choice, Duration
 
 if TYPE_CHECKING:
     from lossratio.testbed import LoadRange

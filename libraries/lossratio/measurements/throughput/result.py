@@ -11,7 +11,7 @@ from lossratio.measurements.telemetry import TelemetryTrial
 from lossratio.measurements.throughput.extra_trials import LongerTrial
 from lossratio.mlrsearch import Answer, IrregularReason, SearchGoal, SearchGoalWarning
 from lossratio.results import MaxLoad, Outcome, TestResult
-from lossratio.values.records import Rate, Ratio, Record, Seconds, UtcTime, left_out_if_empty
+from lossratio.values import Rate, Ratio, Record, Seconds, UtcTime, left_out_if_empty
 
 _PDR = "PDR"
 

@@ -16,7 +16,7 @@ from lossratio import drawing
 from lossratio.measurements.throughput.result import GoalReport, GoalsResult, format_regularity
 from lossratio.mlrsearch import GoalBounds, RelevantBounds
 from lossratio.results import Trial
-from lossratio.values.units import format_ratio, trials_counted
+from lossratio.values import format_ratio, trials_counted
 
 BANDS = {"bounds so far": 0.2, "proved": 0.5}
 """Opacities of the bands."""

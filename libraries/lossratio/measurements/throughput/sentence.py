@@ -26,8 +26,7 @@ from lossratio.results import (
     share_missing_in_words,
 )
 from lossratio.trials import sut_loss_ratio
-from lossratio.values.records import Rate
-from lossratio.values.units import FRAMES_PER_SECOND, format_ratio, trials_counted
+from lossratio.values import FRAMES_PER_SECOND, Rate, format_ratio, trials_counted
 
 _BY_CHANCE = 0.01
 """A part of the traffic is named as the cause of a bound if chance would name one less often: after eight trials with

@@ -8,8 +8,7 @@ from dataclasses import dataclass
 
 from lossratio import drawing
 from lossratio.measurements.throughput.result import GoalReport, GoalsResult
-from lossratio.values.records import Rate
-from lossratio.values.units import L1_OVERHEAD, format_frame_rate
+from lossratio.values import L1_OVERHEAD, Rate, format_frame_rate
 
 _SIZE = re.compile(r"(\d+B|IMIX\w*)", re.IGNORECASE)
 _CORES = re.compile(r"([1-9]\d*)c", re.IGNORECASE)

@@ -47,7 +47,7 @@ from lossratio.results import (
     spells,
     trials_in_words,
 )
-from lossratio.values.records import Record
+from lossratio.values import Record
 
 _ABOUT_LOSS = (
     "Dashed lines are the loss ratios that the goals allow, and vertical lines are their bounds. In a shaded range of "

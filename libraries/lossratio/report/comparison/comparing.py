@@ -9,8 +9,7 @@ from lossratio.report.comparison.quantity import ComparedQuantity, Comparison
 from lossratio.report.comparison.verdicts import judged
 from lossratio.report.failures import FAILED
 from lossratio.report.run import Run
-from lossratio.values.checked_arguments import NotNegative, checked
-from lossratio.values.units import and_more
+from lossratio.values import NotNegative, and_more, checked
 
 LEAST_CHANGE = 0.01
 """Smaller relative changes do not count. The distance between the bounds of one search is half of this value."""

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from lossratio import results
-from lossratio.values.units import Unit
+from lossratio.values import Unit
 
 RANK_TEST_LEAST = 5
 """Minimum number of results on both sides for a comparison of ranks."""

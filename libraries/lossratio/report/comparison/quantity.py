@@ -7,7 +7,7 @@ from functools import cached_property
 
 from lossratio import results
 from lossratio.report.comparison.differences import Difference, Sample
-from lossratio.values.units import Unit
+from lossratio.values import Unit
 
 
 class Verdict(str, Enum):

@@ -13,7 +13,7 @@ from lossratio.report.comparison.differences import (
     real_change,
 )
 from lossratio.report.comparison.quantity import ComparedQuantity, Verdict
-from lossratio.values.units import format_change
+from lossratio.values import format_change
 
 
 def judged(compared: Sequence[ComparedQuantity], least_change: float) -> Iterator[ComparedQuantity]:

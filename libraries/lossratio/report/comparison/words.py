@@ -11,7 +11,7 @@ from lossratio.report.comparison.differences import NO_SPREAD, Difference, Sampl
 from lossratio.report.comparison.quantity import ComparedQuantity, Comparison, Verdict
 from lossratio.report.junit import Case, judged_case
 from lossratio.report.markdown import markdown_cell, markdown_table
-from lossratio.values.units import (
+from lossratio.values import (
     Unit,
     and_more,
     change_in_words,

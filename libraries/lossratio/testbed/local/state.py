@@ -16,7 +16,7 @@ from pydantic import ValidationError
 
 from lossratio.errors import TopologyError
 from lossratio.topology import Topology
-from lossratio.values.records import FileModel
+from lossratio.values import FileModel
 
 _LOCK = "lock"
 _STATE = "state.json"

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from lossratio.errors import TopologyError
-from lossratio.files.input_file import shell_word
+from lossratio.files import shell_word
 from lossratio.holder import ADDRESS, LinkEnd, Plan
 from lossratio.testbed.local import state
 from lossratio.testbed.local.requirements import (

@@ -19,7 +19,7 @@ from typing import Any
 from lossratio.errors import NodeError, ReservationError
 from lossratio.nodes import NodeProcess, NodeSession, Pulse, namespace_key, own_name, pack_program
 from lossratio.topology import Topology
-from lossratio.values.units import format_duration
+from lossratio.values import format_duration
 
 TOKEN_VARIABLE = "LOSSRATIO_RESERVATION"  # noqa: S105 (a name)
 """Environment variable with the token of an existing reservation, which is used instead of a new one."""

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import yaml
 
 from lossratio.errors import ProfileError
-from lossratio.files.input_file import read_input_file
+from lossratio.files import read_input_file
 
 if TYPE_CHECKING:
     from lossratio.traffic.foreign.conversion import ConvertedProfile

@@ -25,8 +25,7 @@ from lossratio.traffic.frame_sizes import MOST_SIZES
 from lossratio.traffic.headers import LARGEST_FRAME, SMALLEST_FRAME, SMALLEST_IPV6_FRAME, TCP_FLAGS
 from lossratio.traffic.profile import TrafficProfile
 from lossratio.traffic.streams import LONGEST_ROUND, StreamError, whole_shares
-from lossratio.values.units import L1_OVERHEAD
-from lossratio.values.wrong_values import in_words
+from lossratio.values import L1_OVERHEAD, in_words
 
 _FORMAT = "lossratio-traffic-profile/1"
 _PARTS = 1000

@@ -9,7 +9,7 @@ from typing import Any
 
 from lossratio.agent import FCS_BYTES
 from lossratio.errors import ProfileError
-from lossratio.files.input_file import read_input_file
+from lossratio.files import read_input_file
 from lossratio.traffic.foreign.captures import read_capture
 from lossratio.traffic.foreign.enclosed import run_enclosed
 from lossratio.traffic.foreign.field_engine import FieldEngine

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from lossratio.errors import ProfileError, TrafficError
-from lossratio.files.plugins import distribution_of
+from lossratio.files import distribution_of
 from lossratio.nodes import NodeSession
 from lossratio.topology import GENERATORS, Port, RealGenerator, Topology
 from lossratio.traffic.client import AgentClient

@@ -5,7 +5,7 @@ Another package adds one by an entry point of the group ``lossratio.vpp_feature`
 """
 
 from lossratio.errors import DutError
-from lossratio.files.plugins import plugin_group
+from lossratio.files import plugin_group
 
 # Table: lossratio's own features.
 FEATURES = plugin_group(

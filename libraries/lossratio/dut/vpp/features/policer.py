@@ -7,7 +7,7 @@ from pydantic import BeforeValidator, Field
 
 from lossratio.dut.linux.kernel_dut import BURST_SECONDS
 from lossratio.dut.vpp.features.feature import LOOKING, Feature, Needs, Steps
-from lossratio.values.units import parse_bit_rate
+from lossratio.values import parse_bit_rate
 
 _KILO = 1000
 _BITS_PER_BYTE = 8
