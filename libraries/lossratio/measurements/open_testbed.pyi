@@ -8,13 +8,12 @@ from os import PathLike
 from pathlib import Path
 from types import NoneType
 from typing import TYPE_CHECKING, Any, NoReturn, SupportsIndex
-from lossratio.values import require_types, shown_value
 from lossratio.errors import FREE_SPACE, LossRatioError, ProfileError, storing
 from lossratio.files import is_url, require_writable, shown_name
 from lossratio.measurements.measure import RequestedKind, check_callback
 from lossratio.measurements.measurement import TestPlace
 from lossratio.results import RunDirectory, TestIdentity, TestResult, installed_kinds, result_name
-from lossratio.values import did_you_mean
+from lossratio.values import did_you_mean, require_types, shown_value
 from lossratio.dut import AnyOptions
 from lossratio.nodes import Credentials
 from lossratio.testbed import Ready, Recovery as Repairs, Testbed, TrialSettings
