@@ -121,7 +121,7 @@ def test_an_address_that_test_traffic_does_not_have_is_noted(lossratio, tmp_path
     for own, is_noted in (("10.1.0.2/30", True), ("198.18.0.1/16", False)):
         file.write_text(TREX_LAB.replace("link: b}\n  DUT1", f"link: b, address: {own}}}\n  DUT1"))
         _, out, _ = lossratio("check", file)
-        assert ("NOTE: TG.p1: its address 10.1.0.2/30 is not one of test traffic" in out) is is_noted
+        assert ("NOTE: TG.p1: its address 10.1.0.2/30 is not in 198.18.0.0/15" in out) is is_noted
 
 
 def test_a_model_of_the_sut_that_makes_no_sense_is_found_in_the_file(lossratio, tmp_path):

@@ -446,11 +446,14 @@ def test_a_doubt_has_a_remedy_only_if_something_was_counted_that_it_would_change
     assert bool(ADVICE.search(said)) is (kind not in WITHOUT_REMEDY)
 
 
-def test_other_work_is_only_stopped_if_a_sender_was_late():
-    for lateness, words in ((0.0, "that it can send"), (0.0432, "A sender was late by up to 43.2 ms: stop other work")):
+def test_other_programs_are_only_stopped_if_a_sender_was_late():
+    for lateness, words in (
+        (0.0, "that it can send"),
+        (0.0432, "A sender was late by up to 43.2 ms: stop other programs"),
+    ):
         (text,) = unsent_frames([Offered(LOAD, 90_000, MissingFrames(unsent=10_000))], lateness=lateness)
         assert words in text
-        assert ("other work" in text) is bool(lateness)
+        assert ("other programs" in text) is bool(lateness)
 
 
 def test_late_frames_of_a_generator_that_counts_no_unsent_frames_are_no_frames_of_the_sut():
