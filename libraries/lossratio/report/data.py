@@ -15,7 +15,7 @@ from lossratio.report.run import Run
 from lossratio.results import Finding, aggregate_field, integrity_of
 from lossratio.values import Rate, printable
 
-REPORT_FORMAT = "lossratio-report/1"
+REPORT_FORMAT = "lossratio-report/2"
 """Format of the JSON report."""
 _INTEGRITY = (
     "arrived",

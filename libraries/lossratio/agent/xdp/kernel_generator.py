@@ -67,7 +67,7 @@ class KernelGenerator(OwnGenerator):
         """Ports with their modes, and how senders are scheduled."""
         has_vlan = any(direction.frames.tag_place.behind_vlan for direction in self._configuration.directions)
         # The kernel or a card removes the tag before a program sees the frame; the DUT might also have removed it.
-        unseen = ["whether frames came back without their VLAN's tag"] if has_vlan else []
+        unseen = ["whether frames came back without their VLAN tag"] if has_vlan else []
 
         # Record: the generator as it stands in a result.
         return {
