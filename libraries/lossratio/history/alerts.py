@@ -139,9 +139,7 @@ def _problem_of_sending(alert: Alert, trends: Sequence[Trend]) -> str | None:
     name = alert.command[0]
     given = f"{_as_input(alert, trends)}\n".encode()
     try:
-        done = run_program(
-            alert.command, stdin=given, timeout=alert.timeout, most=_MOST_OUTPUT
-        )
+        done = run_program(alert.command, stdin=given, timeout=alert.timeout, most=_MOST_OUTPUT)
     except CallError as error:
         return f"{name} {error}"
     if done.returncode == 0:

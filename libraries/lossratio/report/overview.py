@@ -161,7 +161,7 @@ def of_rate(name: str) -> Callable[[Finding], float | None]:
     """A column of a number of the value, if it is a rate.
 
     Args:
-        name: The name of a field of `lossratio.values.records.Rate`.
+        name: The name of a field of `lossratio.values.Rate`.
     """
 
     def read(row: Finding) -> float | None:

@@ -98,7 +98,9 @@ class Run:
     def lacks(self) -> tuple[str, ...]:
         """What is missing: messages about files that could not be read, and tests that did not finish."""
         missing = self.having(*_MISSING)
-        said = (f"{test.full_name} {_MISSING[test.state]}{test.when}: {test.reason}" for test in missing)
+        said = (
+            f"{test.full_name} {_MISSING[test.state]}{test.when}: {test.reason}" for test in missing
+        )
         return (*self.problems, *said)
 
     @property

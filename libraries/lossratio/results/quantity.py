@@ -160,7 +160,7 @@ class Finding:
         for value in (self.value, self.lower_bound, self.upper_bound, self.deviation):
             if value is not None and not _fits(value, unit):
                 is_rate = unit == FRAMES_PER_SECOND
-                wanted = "a lossratio.values.records.Rate" if is_rate else "a finite number from 0"
+                wanted = "a lossratio.values.Rate" if is_rate else "a finite number from 0"
                 raise ReportError(
                     f"The kind of measurement {self.result.kind!r} is broken: {self.quantity!r} is in {unit.name}, "
                     f"which needs {wanted} as a value, not {value!r}. Its view (`unit`) or the field (`Shown`) "
@@ -186,7 +186,7 @@ class Shown:
     quantity: str
     """The name of the quantity."""
     unit: Unit = FRAMES_PER_SECOND
-    """The unit; a value in frames per second is a `lossratio.values.records.Rate`, any other value a number."""
+    """The unit; a value in frames per second is a `lossratio.values.Rate`, any other value a number."""
 
 
 def shown_in(result: TestResult) -> Iterator[tuple[Shown, Rate | float | None]]:

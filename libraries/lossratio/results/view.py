@@ -86,7 +86,7 @@ class View(Generic[ResultT]):
     value_fields: ClassVar[Mapping[str, str]] = {}
     """Fields of the record with all numbers (`TestResult.found`) that are the ``value`` and the ``deviation``."""
     measured_in: ClassVar[Unit] = FRAMES_PER_SECOND
-    """The unit of values; values in frames per second are a `lossratio.values.records.Rate`."""
+    """The unit of values; values in frames per second are a `lossratio.values.Rate`."""
     in_order: ClassVar[str] = "measured"
     """The word in tables for a finding that is neither irregular nor failed."""
     csit_type: ClassVar[str | None] = None

@@ -156,7 +156,7 @@ def test_the_demand_that_a_time_has_not_regressed_fails_where_it_got_longer(lost
 def test_a_value_that_does_not_fit_its_unit_is_one_error_that_names_the_kind(runs, lost_times):
     (worst,), (lost_time,) = read_run(runs[0]).results, read_run(lost_times[0]).results
     for result, wanted in (
-        (worst.model_copy(update={"worst": 5.0}), "'worst' .* is in fps, which needs a lossratio.values.records.Rate"),
+        (worst.model_copy(update={"worst": 5.0}), "'worst' .* is in fps, which needs a lossratio.values.Rate"),
         (lost_time.model_copy(update={"lost_time_s": -1.0}), "'lost_time' .* is in s, which needs a finite"),
     ):
         with pytest.raises(ReportError, match=wanted):
