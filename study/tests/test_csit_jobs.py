@@ -141,7 +141,7 @@ def _covered(specifications: Path, pattern: str = "*", suites: tuple[str, ...] =
         (b"traffic_profile", b"profile", r"does not set the variable 'traffic_profile', as suites of CSIT do"),
         (b"${overhead}=", b"${over}=", r"does not set the variable 'overhead'"),
         (b"${nic_pfs}= | 2", b"${nic_pfs}= | two", r"the variable 'nic_pfs' must be a whole number, not 'two'"),
-        (b"64B", b"\xff4B", r"is not a suite of Robot Framework: it is not UTF-8 text, from byte \d+ on"),
+        (b"64B", b"\xff4B", r"is not a suite of Robot Framework: byte \d+ is not valid UTF-8"),
     ],
 )
 def test_a_damaged_suite_of_csit_is_named(clone, old, new, problem):

@@ -44,6 +44,16 @@ class Exchange:
     is_complete: bool
     answers: str
 
+    def __post_init__(self) -> None:
+        if not 0.0 < self.answer_ratio < math.inf:
+            raise ValueError(f"the answer_ratio must be a positive, finite number, not {self.answer_ratio!r}")
+        if self.data_frames < 0:
+            raise ValueError(f"data_frames must be 0 or more, not {self.data_frames!r}")
+        if self.closing not in (None, "fin", "rst"):
+            raise ValueError(f"closing must be 'fin', 'rst' or None, not {self.closing!r}")
+        if self.answers not in ("opened", "again", "unasked"):
+            raise ValueError(f"answers must be 'opened', 'again' or 'unasked', not {self.answers!r}")
+
 
 @dataclass(frozen=True)
 class Plan:
