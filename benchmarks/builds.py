@@ -15,8 +15,8 @@ from pathlib import Path
 import click
 import numpy as np
 
-from lossratio.builds import AbRequest, Bisection, Build, BuildComparison, ComparisonVerdict
 from lossratio.measurements.open_testbed import open_testbed
+from lossratio.runs.builds import AbRequest, Bisection, Build, BuildComparison, ComparisonVerdict
 from lossratio.traffic import load_profile
 from lossratio.trials import TrialInput
 from lossratio.values.units import parse_frame_rate

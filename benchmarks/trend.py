@@ -24,17 +24,17 @@ import numpy as np
 import numpy.typing as npt
 from report import timed
 
-from lossratio.history import trend_page
-from lossratio.history.analysis import TrendRequest, analyse
-from lossratio.history.archive import ObjectStore, Outbox, mirror_history
-from lossratio.history.series import Series, SeriesKey, series_of
-from lossratio.history.steps import Values, group_starts
-from lossratio.history.store import History
-from lossratio.history.trend import Trend, TrendRules, TrendVerdict, trends_of
 from lossratio.measurements.measurement import TestPlace
 from lossratio.measurements.throughput.measure import find_conditional_throughput
 from lossratio.measurements.throughput.request import SearchRequest
 from lossratio.mlrsearch import NDR, PDR
+from lossratio.report.history import trend_page
+from lossratio.report.history.analysis import TrendRequest, analyse
+from lossratio.report.history.archive import ObjectStore, Outbox, mirror_history
+from lossratio.report.history.series import Series, SeriesKey, series_of
+from lossratio.report.history.steps import Values, group_starts
+from lossratio.report.history.store import History
+from lossratio.report.history.trend import Trend, TrendRules, TrendVerdict, trends_of
 from lossratio.results.model import TestIdentity
 from lossratio.results.run_directory import RunDirectory
 from lossratio.testbed.opening import open_testbed

@@ -9,7 +9,7 @@ from lossratio.drawing import INK, Drawing
 PAGE = Path(__file__).parents[1] / "architecture.md"
 STOREYS = (
     ("what users start", "commands", "#D6E4F0"),
-    ("what runs show", "history", "#DDEBDC"),
+    ("what runs show", "report", "#DDEBDC"),
     ("measuring", "measurements", "#FBE8D3"),
     ("devices and traffic", "dut", "#F6DEDE"),
     ("data and searches", "results", "#E7E0F0"),

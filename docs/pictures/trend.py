@@ -6,10 +6,10 @@ from pathlib import Path
 
 import numpy as np
 
-from lossratio.history.annotations import KnownChange
-from lossratio.history.page_of_trends import draw_trend
-from lossratio.history.series import Series, SeriesKey
-from lossratio.history.trend import trends_of
+from lossratio.report.history.annotations import KnownChange
+from lossratio.report.history.page_of_trends import draw_trend
+from lossratio.report.history.series import Series, SeriesKey
+from lossratio.report.history.trend import trends_of
 from lossratio.values.units import FRAMES_PER_SECOND
 
 NIGHTS, NEW_KERNEL, FALL = 90, 30, 84

@@ -3,7 +3,7 @@
 from dataclasses import replace
 from datetime import datetime, timedelta, timezone
 
-from lossratio.history.series import Series, SeriesKey
+from lossratio.report.history.series import Series, SeriesKey
 from lossratio.results import LatencyPoint
 from lossratio.values.units import FRAMES_PER_SECOND
 

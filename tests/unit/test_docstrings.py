@@ -71,15 +71,15 @@ UNIT = re.compile(r"\b(\w*seconds?|frames?|bits?|bytes?|ratio|share|relative|num
 """What a text has that says what a number is."""
 
 ROOMS_WITH_UNITS = (
-    "builds",
     "dut",
-    "history",
     "measurements",
     "mlrsearch",
     "nodes",
     "report",
+    "report.history",
     "results",
     "runs",
+    "runs.builds",
     "testbed",
     "topology",
     "traffic",

@@ -14,7 +14,7 @@ import pytest
 
 import lossratio
 from lossratio import keywords, testbed, topology
-from lossratio.history import TrendRequest
+from lossratio.report.history import TrendRequest
 
 ROOT = Path(__file__).parents[2]
 
@@ -83,7 +83,7 @@ def test_a_room_whose_names_are_imported_on_first_use_has_each_name_of_its_stub(
 
 # Robot Framework's and the library's own imports: with the history, pages or the simulation, there would be more.
 MOST_MODULES = 1_000
-NOT_TO_LIST_KEYWORDS = ("history", "report", "simulation", "holder", "testbed.set_up", "topology.containerlab", "runs")
+NOT_TO_LIST_KEYWORDS = ("report", "simulation", "nodes.holder", "testbed.set_up", "topology.containerlab", "runs")
 
 
 @pytest.mark.whole

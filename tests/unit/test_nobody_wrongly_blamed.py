@@ -23,7 +23,6 @@ from perfect_sut import (
 from lossratio.drawing import trial_hint
 from lossratio.drawing.plot import LOSSY, mark_of
 from lossratio.errors import DutError, LossRatioError, TrafficError
-from lossratio.history import History, TrendRequest, add_runs, analyse, trend_cases, trend_page, trend_text
 from lossratio.measurements import OneLine
 from lossratio.measurements.connections import OpeningRequest
 from lossratio.measurements.latency.measure import (
@@ -42,6 +41,7 @@ from lossratio.measurements.throughput.limits import LATE_LIMIT
 from lossratio.mlrsearch import NDR, PDR
 from lossratio.report import render
 from lossratio.report.comparison import compare, comparison_table
+from lossratio.report.history import History, TrendRequest, add_runs, analyse, trend_cases, trend_page, trend_text
 from lossratio.report.run import read_run
 from lossratio.results.findings import findings_of, message
 from lossratio.results.kinds import built_in_kinds, kind_of

@@ -247,11 +247,11 @@ def look(work: Path) -> dict[str, object]:
 def look_for_kind(kind: str, work: Path) -> dict[str, object]:
     """Looks for a kind wherever it should be, after a measurement on a simulated testbed."""
     from lossratio import open_testbed
-    from lossratio.history import History, TrendRequest, add_runs, analyse
     from lossratio.keywords import LossRatio
     from lossratio.measurements.rfc2544 import Rfc2544Part, Rfc2544Test
     from lossratio.measurements.rfc2544.report import values_of
     from lossratio.report import read_run, render
+    from lossratio.report.history import History, TrendRequest, add_runs, analyse
     from lossratio.results import findings_of, read_result, view_of
 
     with open_testbed("simulated", results=work / "run") as testbed:

@@ -31,7 +31,7 @@ from lossratio.files import check_directory
 from lossratio.values import ExitStatus
 
 if TYPE_CHECKING:
-    from lossratio import builds
+    from lossratio.runs import builds
 
 _MOST_RUNS, _MOST_TRIALS = 40, 2000
 
@@ -108,8 +108,7 @@ class _Measured:
 
     def bench(self) -> builds.BuildBench | builds.TrialBench:
         """Sets builds up, and measures them."""
-        from lossratio import builds
-        from lossratio.runs import RunRequest
+        from lossratio.runs import RunRequest, builds
 
         check_directory(self.output, "--output")
         if bool(self.suites) is (self.in_place is not None):
@@ -171,9 +170,9 @@ def ab(
     Exit status: 0 if B is not slower, 3 if B is slower, 4 if undecided at the limit, or the status of the run that
     failed.
     """
-    from lossratio import builds
     from lossratio.report import write_report
     from lossratio.results import in_columns
+    from lossratio.runs import builds
 
     bench = measured.bench()
     commands = {builds.Build.A.value: set_up_a, builds.Build.B.value: set_up_b}
@@ -225,8 +224,8 @@ def bisect(
     Exit status: 0 if the revision is found, 1 if no change matters, 4 if undecided at the limit, or the status of the
     run that failed.
     """
-    from lossratio import builds
     from lossratio.results import in_columns
+    from lossratio.runs import builds
     from lossratio.values import counted
 
     bench = measured.bench()

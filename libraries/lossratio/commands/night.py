@@ -17,7 +17,7 @@ def send(directories: tuple[Path, ...] = argument("[DIR...]"), url: str = ARCHIV
     If there is no archive yet, the command creates it, and says so. If the archive does not accept a run, the run stays
     on this machine, and the next command sends it.
     """
-    from lossratio.history import Outbox
+    from lossratio.report.history import Outbox
     from lossratio.values import counted
 
     outbox = Outbox.of(url)
@@ -51,7 +51,7 @@ def fetch(
 
     Exit status: 0 even if the archive has no runs of the testbed yet, 2 if there is no archive.
     """
-    from lossratio.history import ObjectStore, fetch_newest
+    from lossratio.report.history import ObjectStore, fetch_newest
 
     store = ObjectStore(url)
     if not may_be_new:

@@ -10,7 +10,6 @@ from typing import Any
 
 import click
 
-from lossratio import history as histories
 from lossratio.commands.parameters import (
     FILE_TO_WRITE,
     ONLY_QUANTITY,
@@ -22,8 +21,8 @@ from lossratio.commands.parameters import (
     option,
 )
 from lossratio.files import shell_word
-from lossratio.history import LOOK_AT, TrendRequest, TrendVerdict
-from lossratio.report import PAGE, junit_xml, report_format, write_report
+from lossratio.report import PAGE, history as histories, junit_xml, report_format, write_report
+from lossratio.report.history import LOOK_AT, TrendRequest, TrendVerdict
 from lossratio.values import ExitStatus
 
 _USUAL = TrendRequest()
@@ -31,7 +30,7 @@ _USUAL = TrendRequest()
 
 @dataclass(frozen=True)
 class RuleOptions:
-    """The options for changes and alarms, with the names of the fields of `lossratio.history.TrendRequest`."""
+    """The options for changes and alarms, with the names of the fields of `lossratio.report.history.TrendRequest`."""
 
     fresh: int = option(
         "A change can raise an alarm if it began among this many of the newest results.",

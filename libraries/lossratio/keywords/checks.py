@@ -74,7 +74,12 @@ class CheckKeywords(Keywords):
         | `Throughput Should Not Have Regressed`    /srv/history    goal=PDR
         """
         # Imported here, because few suites have a history; a test compares the defaults with those of `TrendRequest`.
-        from lossratio.history import NO_VERDICT, History, describe_trend, require_no_regression
+        from lossratio.report.history import (
+            NO_VERDICT,
+            History,
+            describe_trend,
+            require_no_regression,
+        )
 
         trends = require_no_regression(
             History(history),

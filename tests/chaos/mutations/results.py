@@ -115,21 +115,21 @@ RESULTS = (
     ),
     Mutation(
         "a device that is replaced goes on in its series",
-        "history/devices.py",
+        "report/history/devices.py",
         "groups.setdefault(identity, [])",
         "groups.setdefault(identities[0], [])",
         ("history/test_devices.py",),
     ),
     Mutation(
         "a device that takes turns with another one counts as replaced",
-        "history/devices.py",
+        "report/history/devices.py",
         "if other[0] <= rows[-1]:",
         "if False:",
         ("history/test_devices.py",),
     ),
     Mutation(
         "bands may be one width of the goal apart",
-        "history/bands.py",
+        "report/history/bands.py",
         "LEAST_WIDTHS = 2.5",
         "LEAST_WIDTHS = 0.5",
         ("history/test_bands_and_widths.py",),
@@ -188,7 +188,7 @@ RESULTS = (
     ),
     Mutation(
         "builds of two devices are compared",
-        "builds/record.py",
+        "runs/builds/record.py",
         "if wanted != device:",
         "if False:",
         ("builds/test_one_device.py::test_a_record_that_is_continued_knows_the_device_of_earlier_builds",),

@@ -18,7 +18,7 @@ from lossratio.commands.main import commands
 from lossratio.commands.night import fetch, send
 from lossratio.commands.trend import trend
 from lossratio.errors import ArchiveError, ReportError, StorageError
-from lossratio.history.archive import ObjectStore, Outbox, fetch_newest, mirror_history, put_annotations
+from lossratio.report.history.archive import ObjectStore, Outbox, fetch_newest, mirror_history, put_annotations
 from lossratio.report.run import read_run
 from lossratio.results.run_directory import RunDirectory, read_result
 

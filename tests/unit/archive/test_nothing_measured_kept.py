@@ -11,9 +11,9 @@ from click.testing import CliRunner
 
 from lossratio.commands.night import fetch, send
 from lossratio.commands.trend import trend
-from lossratio.history import History
-from lossratio.history.archive import ObjectStore
 from lossratio.report import note_failure, read_run
+from lossratio.report.history import History
+from lossratio.report.history.archive import ObjectStore
 
 
 @pytest.fixture(autouse=True)

@@ -6,7 +6,7 @@ import pytest
 from ports import refusing_port
 
 from lossratio.errors import ArchiveError
-from lossratio.history.archive import ObjectStore, Outbox, mirror_history
+from lossratio.report.history.archive import ObjectStore, Outbox, mirror_history
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from patches_examples import git, make_repository, set_capacity, set_up_revision, write_lab
 
-from lossratio.builds import BuildBench
+from lossratio.runs.builds import BuildBench
 from lossratio.runs.run import RunOutcome
 from lossratio.values.exit_status import ExitStatus
 

@@ -5,10 +5,10 @@ import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 
-from lossratio.builds import AbRequest, Build, BuildComparison, ComparisonVerdict
-from lossratio.builds.outcome import ComparisonResult
-from lossratio.builds.words import describe_comparison
 from lossratio.errors import SearchError
+from lossratio.runs.builds import AbRequest, Build, BuildComparison, ComparisonVerdict
+from lossratio.runs.builds.outcome import ComparisonResult
+from lossratio.runs.builds.words import describe_comparison
 
 
 def compare(measure, **settings):

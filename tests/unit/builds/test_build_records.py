@@ -2,8 +2,8 @@
 
 import pytest
 
-from lossratio.builds import BuildRecord
 from lossratio.errors import JobError
+from lossratio.runs.builds import BuildRecord
 
 HEADER = '{"format": "lossratio-builds/3", "asked": {}}\n'
 LINE = '{"build": "A", "directory": "001-A", "measured": {"values": {"T MRR": [1000.0, 1000.0, 0.0]}}}\n'

@@ -9,9 +9,9 @@ from types import SimpleNamespace
 import pytest
 from patches_examples import write_lab
 
-from lossratio.builds import InPlace, TrialBench
 from lossratio.errors import BuildError
 from lossratio.results import Ends
+from lossratio.runs.builds import InPlace, TrialBench
 from lossratio.trials.counters import output_from_counters
 
 

@@ -4,13 +4,13 @@ import pytest
 from latency_examples import at, counters, result as latency
 from report_examples import counted_trial, mrr, run, setup, throughput, throughput_of
 
-from lossratio.builds.measuring import Bench, BuildBench
-from lossratio.builds.record import FORMAT, BuildRecord
 from lossratio.errors import BuildError, JobError
 from lossratio.measurements.throughput import ThroughputResult
 from lossratio.measurements.throughput.evidence import search_fields
 from lossratio.mlrsearch import NDR, GoalResult, IrregularReason
 from lossratio.results.run_directory import RunDirectory
+from lossratio.runs.builds.measuring import Bench, BuildBench
+from lossratio.runs.builds.record import FORMAT, BuildRecord
 from lossratio.runs.robot_run import RunRequest
 from lossratio.runs.run import RunOutcome
 from lossratio.simulation.constant_capacity import SharpKnee

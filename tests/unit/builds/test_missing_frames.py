@@ -5,12 +5,20 @@ import random
 
 import pytest
 
-from lossratio.builds import AbRequest, Bisection, BuildRecord, Measured, bisect, compare_builds, describe_bisection
-from lossratio.builds.bisection import BisectionVerdict
-from lossratio.builds.outcome import ComparisonVerdict
-from lossratio.builds.words import comparison_comment, describe_comparison
 from lossratio.results import Ends
 from lossratio.results.ends import ends_of_trial
+from lossratio.runs.builds import (
+    AbRequest,
+    Bisection,
+    BuildRecord,
+    Measured,
+    bisect,
+    compare_builds,
+    describe_bisection,
+)
+from lossratio.runs.builds.bisection import BisectionVerdict
+from lossratio.runs.builds.outcome import ComparisonVerdict
+from lossratio.runs.builds.words import comparison_comment, describe_comparison
 from lossratio.trials.trial import TrialResult
 from lossratio.trials.trial_input import TrialInput
 from lossratio.trials.trial_output import DirectionCounters, TrialOutput

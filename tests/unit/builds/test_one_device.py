@@ -8,11 +8,11 @@ import pytest
 from history_examples import entry
 from patches_examples import SUITE, write_lab
 
-from lossratio.builds import BuildRecord
-from lossratio.builds.measuring import Measured
 from lossratio.errors import BuildError
-from lossratio.history import History
+from lossratio.report.history import History
 from lossratio.results import Ends
+from lossratio.runs.builds import BuildRecord
+from lossratio.runs.builds.measuring import Measured
 
 BRIDGE = "linux_bridge, police={}"
 NAME = "Mrr.64B-mrr MRR"

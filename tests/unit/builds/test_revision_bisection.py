@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from lossratio.builds import Bisection, BisectionVerdict
-from lossratio.builds.bisection import probability_in_words
 from lossratio.errors import SearchError
+from lossratio.runs.builds import Bisection, BisectionVerdict
+from lossratio.runs.builds.bisection import probability_in_words
 
 
 def names(number):

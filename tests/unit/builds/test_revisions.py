@@ -3,8 +3,8 @@ from __future__ import annotations
 import pytest
 from patches_examples import git, make_repository, set_up_revision, write_lab
 
-from lossratio.builds import revisions_between
 from lossratio.errors import BuildError
+from lossratio.runs.builds import revisions_between
 
 
 @pytest.fixture

@@ -12,8 +12,8 @@ from click.testing import CliRunner
 from history_examples import entry
 
 from lossratio.commands.trend import ack, trend
-from lossratio.history.alerts import Alert, Alerts
-from lossratio.history.store import History
+from lossratio.report.history.alerts import Alert, Alerts
+from lossratio.report.history.store import History
 
 STEADY = [100e3, 100.2e3, 99.9e3, 100.1e3, 99.8e3, 100.0e3, 100.1e3, 99.9e3]
 FALLEN = [*STEADY, 90e3, 90.1e3]

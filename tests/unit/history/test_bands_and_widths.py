@@ -7,11 +7,11 @@ import pytest
 from history_examples import series, with_columns
 from report_examples import throughput
 
-from lossratio.history.bands import Bands, bands_in
-from lossratio.history.entries import entries_of
-from lossratio.history.steps import group_starts
-from lossratio.history.trend import TrendVerdict, trends_of
-from lossratio.history.trend_words import describe_trend
+from lossratio.report.history.bands import Bands, bands_in
+from lossratio.report.history.entries import entries_of
+from lossratio.report.history.steps import group_starts
+from lossratio.report.history.trend import TrendVerdict, trends_of
+from lossratio.report.history.trend_words import describe_trend
 from lossratio.report.run import Run
 from lossratio.simulation.constant_capacity import SharpKnee
 from lossratio.values.units import FRAMES_PER_SECOND

@@ -7,9 +7,9 @@ from click.testing import CliRunner
 from history_examples import nightly
 
 from lossratio.commands.trend import ack, trend
-from lossratio.history.analysis import TrendRequest, analyse
-from lossratio.history.store import History
-from lossratio.history.trend_formats import trend_cases
+from lossratio.report.history.analysis import TrendRequest, analyse
+from lossratio.report.history.store import History
+from lossratio.report.history.trend_formats import trend_cases
 
 SLOW = "linux_router, police=50000"
 FAST = "linux_router, police=60000"

@@ -7,11 +7,11 @@ import pytest
 import robot
 
 from lossratio.errors import ReportError
-from lossratio.history.analysis import RegressionError, add_runs, require_no_regression
-from lossratio.history.entries import entries_of
-from lossratio.history.store import History
-from lossratio.history.trend import TrendVerdict
 from lossratio.report import Run
+from lossratio.report.history.analysis import RegressionError, add_runs, require_no_regression
+from lossratio.report.history.entries import entries_of
+from lossratio.report.history.store import History
+from lossratio.report.history.trend import TrendVerdict
 from lossratio.results.run_directory import read_result
 
 HOUR = timedelta(hours=1)

@@ -5,7 +5,7 @@ from click.testing import CliRunner
 from history_examples import nightly
 
 from lossratio.commands.trend import trend
-from lossratio.history.store import History
+from lossratio.report.history.store import History
 
 pytestmark = pytest.mark.whole
 

@@ -12,14 +12,14 @@ from report_examples import conditions, throughput
 
 from lossratio.commands.trend import trend
 from lossratio.dut.vpp.reports import parse_perfmon, parse_runtime
-from lossratio.history.analysis import TrendRequest, analyse
-from lossratio.history.entries import entries_of
-from lossratio.history.page_of_trends import trend_page
-from lossratio.history.result_readings import readings_of
-from lossratio.history.store import TOP_NODES, History
-from lossratio.history.trend import TrendVerdict
 from lossratio.measurements.telemetry import DutTelemetry, TelemetryTrial
 from lossratio.report import Run
+from lossratio.report.history.analysis import TrendRequest, analyse
+from lossratio.report.history.entries import entries_of
+from lossratio.report.history.page_of_trends import trend_page
+from lossratio.report.history.result_readings import readings_of
+from lossratio.report.history.store import TOP_NODES, History
+from lossratio.report.history.trend import TrendVerdict
 from lossratio.results import LatencyPoint
 
 RUNTIME = """\

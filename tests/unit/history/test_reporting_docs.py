@@ -11,8 +11,8 @@ from lossratio.commands.night import fetch, send
 from lossratio.commands.replay import replay
 from lossratio.commands.report import compare, csit, report
 from lossratio.commands.trend import ack, trend
-from lossratio.history.annotations import load_known_changes
-from lossratio.history.entries import COLUMNS
+from lossratio.report.history.annotations import load_known_changes
+from lossratio.report.history.entries import COLUMNS
 from lossratio.results.kinds import built_in_kinds
 from lossratio.results.note import Weight
 

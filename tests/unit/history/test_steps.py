@@ -3,7 +3,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from lossratio.history.steps import group_starts
+from lossratio.report.history.steps import group_starts
 
 
 def jumpavg_starts(values):

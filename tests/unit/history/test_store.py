@@ -12,9 +12,9 @@ from at_least_one import at_least_one
 from history_examples import START, entry
 
 from lossratio.errors import ReportError, StorageError
-from lossratio.history import store
-from lossratio.history.series import series_of
-from lossratio.history.store import History, Query
+from lossratio.report.history import store
+from lossratio.report.history.series import series_of
+from lossratio.report.history.store import History, Query
 from lossratio.results import LatencyPoint
 
 
@@ -70,7 +70,7 @@ def test_results_dated_in_the_future_are_said_and_do_not_stay_the_newest(tmp_pat
 def test_times_are_in_utc_wherever_the_history_is_read(tmp_path):
     History(tmp_path).add([entry(0, 1e6)])
     script = (
-        "import sys; from pathlib import Path; from lossratio.history import History\n"
+        "import sys; from pathlib import Path; from lossratio.report.history import History\n"
         "print(History(Path(sys.argv[1])).read().table.column('started').to_pylist()[0].isoformat())"
     )
     # DuckDB asks for the machine's zone once in a process.

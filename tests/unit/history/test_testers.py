@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 from history_examples import START, entry
 
-from lossratio.history.analysis import TrendRequest, analyse, explain_alarms
-from lossratio.history.store import History
-from lossratio.history.trend import TrendVerdict
-from lossratio.history.trend_formats import trend_cases, trend_text
+from lossratio.report.history.analysis import TrendRequest, analyse, explain_alarms
+from lossratio.report.history.store import History
+from lossratio.report.history.trend import TrendVerdict
+from lossratio.report.history.trend_formats import trend_cases, trend_text
 
 pytestmark = pytest.mark.whole
 

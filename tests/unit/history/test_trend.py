@@ -9,11 +9,11 @@ from at_least_one import at_least_one
 from history_examples import START, series, with_columns
 
 from lossratio.errors import ReportError
-from lossratio.history.annotations import KnownChange, load_known_changes
-from lossratio.history.page_of_trends import draw_trend
-from lossratio.history.series import series_of
-from lossratio.history.trend import TrendRules, TrendVerdict, trends_of
-from lossratio.history.trend_words import describe_trend
+from lossratio.report.history.annotations import KnownChange, load_known_changes
+from lossratio.report.history.page_of_trends import draw_trend
+from lossratio.report.history.series import series_of
+from lossratio.report.history.trend import TrendRules, TrendVerdict, trends_of
+from lossratio.report.history.trend_words import describe_trend
 
 STEADY = [100e3, 100.2e3, 99.9e3, 100.1e3, 99.8e3, 100.0e3, 100.1e3, 99.9e3]
 

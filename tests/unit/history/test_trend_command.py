@@ -9,7 +9,7 @@ from history_examples import entry
 
 from lossratio.commands.trend import ack, trend
 from lossratio.errors import ReportError
-from lossratio.history.store import History
+from lossratio.report.history.store import History
 
 STEADY = [100e3, 100.2e3, 99.9e3, 100.1e3, 99.8e3, 100.0e3, 100.1e3, 99.9e3]
 

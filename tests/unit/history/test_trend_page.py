@@ -10,10 +10,10 @@ import pytest
 from browser import browser, faults_for_readers, needs_browser
 from history_examples import START, entry
 
-from lossratio.history.analysis import TrendRequest, analyse
-from lossratio.history.page_of_trends import address_of_run, date_ticks, draw_trend, trend_page
-from lossratio.history.store import History
-from lossratio.history.trend_formats import trend_text
+from lossratio.report.history.analysis import TrendRequest, analyse
+from lossratio.report.history.page_of_trends import address_of_run, date_ticks, draw_trend, trend_page
+from lossratio.report.history.store import History
+from lossratio.report.history.trend_formats import trend_text
 
 EVIL = "<script>window.injected = true</script><img src=x onerror='window.injected = true'></script>"
 

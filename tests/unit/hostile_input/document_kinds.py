@@ -10,15 +10,15 @@ from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
-from lossratio.builds import BuildRecord
 from lossratio.errors import ReservationError
-from lossratio.history.annotations import KnownChanges, load_known_changes
-from lossratio.history.series import SeriesKey
 from lossratio.measurements.throughput.goals import GoalSet, load_goals
 from lossratio.mlrsearch import MLRsearch
 from lossratio.report import render
+from lossratio.report.history.annotations import KnownChanges, load_known_changes
+from lossratio.report.history.series import SeriesKey
 from lossratio.report.run import Run, read_run
 from lossratio.results.findings import message
+from lossratio.runs.builds import BuildRecord
 from lossratio.runs.job import load_job
 from lossratio.runs.record import read_record
 from lossratio.testbed.reservation.keeper.record import RecordError, described, parsed

@@ -8,9 +8,9 @@ import pytest
 from history_examples import nightly
 from robot_runs import ROOT, SIMULATED, called, write_suite
 
-from lossratio.history import History
-from lossratio.history.analysis import TrendRequest, analyse
-from lossratio.history.annotations import ANNOTATIONS_NAME
+from lossratio.report.history import History
+from lossratio.report.history.analysis import TrendRequest, analyse
+from lossratio.report.history.annotations import ANNOTATIONS_NAME
 from lossratio.report.run import read_run
 from lossratio.results.run_directory import RunDirectory
 

@@ -284,12 +284,12 @@ def test_an_interface_without_a_name_is_refused():
 
 
 def test_the_holder_needs_nothing_but_the_standard_library():
-    paths = list((LIBRARIES / "lossratio" / "holder").glob("*.py"))
+    paths = list((LIBRARIES / "lossratio" / "nodes" / "holder").glob("*.py"))
     assert paths
     for path in paths:
         for node in ast.walk(ast.parse(path.read_text())):
             names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
             names += [str(node.module)] if isinstance(node, ast.ImportFrom) else []
             for name in names:
-                is_own = name.startswith("lossratio.holder")
+                is_own = name.startswith("lossratio.nodes.holder")
                 assert is_own or name.split(".")[0] in sys.stdlib_module_names, f"{path.name} imports {name}"

@@ -10,7 +10,6 @@ from measurement_examples import PROFILE, InFrontOfTestbed, place, policed
 from prometheus_client.openmetrics.parser import text_string_to_metric_families
 
 from lossratio.errors import SearchError
-from lossratio.history import History, TrendRequest, add_runs, analyse, describe_trend
 from lossratio.measurements.throughput import require_lower_bounds, require_throughput
 from lossratio.measurements.throughput.measure import find_conditional_throughput
 from lossratio.measurements.throughput.nightly import Nightly
@@ -18,6 +17,7 @@ from lossratio.measurements.throughput.request import SearchRequest
 from lossratio.measurements.throughput.sentence import sentences
 from lossratio.mlrsearch import NDR, PDR
 from lossratio.report import Run
+from lossratio.report.history import History, TrendRequest, add_runs, analyse, describe_trend
 from lossratio.report.metrics import openmetrics_report
 from lossratio.results import RunDirectory, read_result
 from lossratio.results.contradictions import contradictions_of

@@ -20,11 +20,19 @@ from measurement_examples import PROFILE, ROOT, SIMULATED, place, policed
 from report_examples import with_digest
 
 from lossratio.errors import RegressionError, ReportError
-from lossratio.history import History, TrendRequest, add_runs, analyse, require_no_regression, trend_page, trend_text
 from lossratio.measurements import measure
 from lossratio.measurements.mrr import MaximumReceiveRate, Mrr, MrrRequest, MrrResult, MrrView, maximum_receive_rate
 from lossratio.measurements.open_testbed import measured_kinds
 from lossratio.report import FORMATS, compare, comparison_table, read_run, render
+from lossratio.report.history import (
+    History,
+    TrendRequest,
+    add_runs,
+    analyse,
+    require_no_regression,
+    trend_page,
+    trend_text,
+)
 from lossratio.results import Shown, findings_of, kind_names, kind_of, kinds, message, read_result
 from lossratio.testbed import open_testbed
 from lossratio.trials import read_journal

@@ -8,10 +8,10 @@ import pytest
 from history_examples import series, with_columns
 from report_examples import LINK_LIMIT, mrr_result, run, throughput
 
-from lossratio.history.entries import entries_of
-from lossratio.history.trend import TrendRules, TrendVerdict, trends_of
-from lossratio.history.trend_words import describe_trend
 from lossratio.report.comparison import Verdict, compare
+from lossratio.report.history.entries import entries_of
+from lossratio.report.history.trend import TrendRules, TrendVerdict, trends_of
+from lossratio.report.history.trend_words import describe_trend
 from lossratio.report.run import Run
 from lossratio.results import LoadOrigin, ends_of, findings_of, stored_ends
 from lossratio.simulation.constant_capacity import SharpKnee

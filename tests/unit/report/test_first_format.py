@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from lossratio.history.analysis import add_runs
-from lossratio.history.store import History
+from lossratio.report.history.analysis import add_runs
+from lossratio.report.history.store import History
 from lossratio.results import RunDirectory, read_result
 from lossratio.trials import read_journal
 

@@ -11,13 +11,13 @@ import pytest
 from prometheus_client.openmetrics.parser import text_string_to_metric_families
 from report_examples import throughput
 
-from lossratio.history.analysis import TrendRequest, analyse
-from lossratio.history.entries import entries_of
-from lossratio.history.page_of_trends import trend_page
-from lossratio.history.store import History
-from lossratio.history.trend_formats import trend_cases, trend_json
 from lossratio.report import Run, render
 from lossratio.report.comparison import compare, comparison_cases, comparison_markdown, comparison_table
+from lossratio.report.history.analysis import TrendRequest, analyse
+from lossratio.report.history.entries import entries_of
+from lossratio.report.history.page_of_trends import trend_page
+from lossratio.report.history.store import History
+from lossratio.report.history.trend_formats import trend_cases, trend_json
 from lossratio.report.page_of_comparison import comparison_page
 from lossratio.trials import StreamFrames
 

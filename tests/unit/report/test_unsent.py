@@ -9,16 +9,15 @@ from latency_examples import at, counters
 from report_examples import LINK_LIMIT, counted_trial, mrr, mrr_result, result_of, run, throughput, throughput_of
 from test_csit_export import telemetry_trial
 
-from lossratio.builds.measuring import BuildBench
 from lossratio.errors import BuildError, TesterError
-from lossratio.history.entries import entries_of
-from lossratio.history.trend import TrendVerdict, trends_of
-from lossratio.history.trend_words import describe_trend, sentence_of
 from lossratio.measurements.frame_loss import FrameLossRate
 from lossratio.measurements.mrr_requirement import require_mrr
 from lossratio.measurements.throughput import require_lower_bounds, require_throughput
 from lossratio.mlrsearch import NDR, PDR
 from lossratio.report.comparison import Verdict, compare, comparison_table
+from lossratio.report.history.entries import entries_of
+from lossratio.report.history.trend import TrendVerdict, trends_of
+from lossratio.report.history.trend_words import describe_trend, sentence_of
 from lossratio.report.run import Run
 from lossratio.results import Ends, LoadOrigin, LossPattern, LossPlaces, agreed_change, at_most
 from lossratio.results.doubts import time_dependence_in
@@ -26,6 +25,7 @@ from lossratio.results.findings import doubts_of
 from lossratio.results.note import NoteKind
 from lossratio.results.run_directory import RunDirectory
 from lossratio.results.trials import describe_trials
+from lossratio.runs.builds.measuring import BuildBench
 from lossratio.runs.robot_run import RunRequest
 from lossratio.runs.run import RunOutcome
 from lossratio.simulation.constant_capacity import SharpKnee

@@ -16,8 +16,8 @@ import pytest
 from waiting import PATIENCE
 
 from lossratio.errors import StorageError
-from lossratio.history.archive import ObjectStore, Outbox
-from lossratio.history.store import History
+from lossratio.report.history.archive import ObjectStore, Outbox
+from lossratio.report.history.store import History
 from lossratio.results.run_directory import RunDirectory
 from lossratio.runs.verdicts import failure_kind
 from lossratio.trials.journal_reading import read_journal

@@ -13,8 +13,8 @@ import pytest
 from runner_examples import ROOT, SIMULATED, write_suite
 
 from lossratio.errors import NotMeasuredHereError
-from lossratio.history.unmeasured import left_out_of
 from lossratio.report import compare, read_run, render
+from lossratio.report.history.unmeasured import left_out_of
 from lossratio.testbed import open_testbed
 
 SET_UP = f"    Set Up Testbed    {SIMULATED}"

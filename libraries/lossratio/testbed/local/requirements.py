@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 from lossratio.errors import TopologyError
-from lossratio.holder import Tools
+from lossratio.nodes.holder import Tools
 
 _PATH = os.pathsep.join(
     ("/usr/sbin", "/usr/bin", "/sbin", "/bin", "/usr/local/sbin", "/usr/local/bin")

@@ -15,7 +15,7 @@ from typing import Any
 
 from lossratio.errors import TopologyError
 from lossratio.files import shell_word
-from lossratio.holder import ADDRESS, LinkEnd, Plan
+from lossratio.nodes.holder import ADDRESS, LinkEnd, Plan
 from lossratio.testbed.local import state
 from lossratio.testbed.local.requirements import (
     TestbedUnavailableError,
@@ -28,9 +28,7 @@ from lossratio.topology import Node, Port, RealGenerator, Topology, XdpGenerator
 _BUILD_TIMEOUT = 30.0
 _END_TIMEOUT = 30.0
 _SOURCE_ROOT = Path(__file__).parents[3]
-_START = (
-    "import sys; sys.path.insert(0, sys.argv[1]); from lossratio.holder.main import main; main()"
-)
+_START = "import sys; sys.path.insert(0, sys.argv[1]); from lossratio.nodes.holder.main import main; main()"
 
 
 class Holder:

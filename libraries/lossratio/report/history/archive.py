@@ -21,11 +21,11 @@ from urllib.parse import quote, unquote
 
 from lossratio.errors import FREE_SPACE, ArchiveError, ReportError, remedy_for, storing
 from lossratio.files import as_path, how_to_install, shell_word, without_secrets
-from lossratio.history.annotations import ANNOTATIONS_NAME
-from lossratio.history.entries import entries_of
-from lossratio.history.store import History
-from lossratio.history.unmeasured import left_out_of, nothing_measured
 from lossratio.report import Run, read_run
+from lossratio.report.history.annotations import ANNOTATIONS_NAME
+from lossratio.report.history.entries import entries_of
+from lossratio.report.history.store import History
+from lossratio.report.history.unmeasured import left_out_of, nothing_measured
 from lossratio.results import write_whole
 from lossratio.trials import lock
 from lossratio.values import counted
@@ -41,7 +41,7 @@ _PACKAGE = re.compile(r"\b(?:fsspec|s3fs|gcsfs|adlfs)\b")
 """The packages of fsspec and its kinds of stores, one of which an ImportError names."""
 _EXTRAS = {"fsspec": "history", "s3fs": "s3"}
 HISTORY = "history"
-"""Folder below an archive's URL with the rows of all its runs, a `lossratio.history.History`."""
+"""Folder below an archive's URL with the rows of all its runs, a `lossratio.report.history.History`."""
 _LOOK_EVERY = 0.1
 """Seconds between two looks whether another process has sent its files."""
 RUNS = "runs"

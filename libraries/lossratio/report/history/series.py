@@ -16,8 +16,8 @@ import numpy as np
 import numpy.typing as npt
 
 from lossratio import results
-from lossratio.history.devices import Identity, Line, lines_of
-from lossratio.history.entries import AS_BEFORE, MEASURED
+from lossratio.report.history.devices import Identity, Line, lines_of
+from lossratio.report.history.entries import AS_BEFORE, MEASURED
 from lossratio.values import Unit, range_in_words
 
 _NOT_KNOWN = "device not known"
@@ -198,7 +198,7 @@ def _kinds(outcome: str | None, doubts: Sequence[str] | None) -> frozenset[str]:
 
 
 def series_of(table: Any, last: int, *, are_readings: bool = False) -> Iterator[Series]:
-    """The series of a table of entries, from `lossratio.history.store.History.read`.
+    """The series of a table of entries, from `lossratio.report.history.store.History.read`.
 
     Args:
         table: The entries, in the order of their names and times.

@@ -9,12 +9,12 @@ from typing import Any
 
 import numpy as np
 
-from lossratio.history.analysis import Analysis
-from lossratio.history.bands import Bands
-from lossratio.history.trend import ALARMS, NO_VERDICT, Change, Trend, TrendVerdict
-from lossratio.history.trend_words import describe_trend, sentence_of
-from lossratio.history.unmeasured import describe_nothing_measured
 from lossratio.report import Case, judged_case, verdicts_counted
+from lossratio.report.history.analysis import Analysis
+from lossratio.report.history.bands import Bands
+from lossratio.report.history.trend import ALARMS, NO_VERDICT, Change, Trend, TrendVerdict
+from lossratio.report.history.trend_words import describe_trend, sentence_of
+from lossratio.report.history.unmeasured import describe_nothing_measured
 from lossratio.results import quick_goals_in
 from lossratio.values import counted, printable, results_counted
 

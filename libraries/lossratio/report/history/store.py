@@ -19,10 +19,10 @@ from urllib.parse import quote, unquote
 
 from lossratio.errors import ReportError, storing
 from lossratio.files import how_to_install, shell_word
-from lossratio.history.entries import COLUMNS, Entry
-from lossratio.history.result_readings import CLOCKS, OF_NODES
-from lossratio.history.unmeasured import NothingMeasured
 from lossratio.report import NOTHING_MEASURED
+from lossratio.report.history.entries import COLUMNS, Entry
+from lossratio.report.history.result_readings import CLOCKS, OF_NODES
+from lossratio.report.history.unmeasured import NothingMeasured
 from lossratio.results import write_whole
 from lossratio.values import and_more, results_counted
 
@@ -201,7 +201,7 @@ def _read(paths: Sequence[Path], query: Query) -> StoredEntries:
     arrow = required("pyarrow")
     schema = _schema()
     columns = ", ".join(name for name in schema.names if name != "readings")
-    text = files("lossratio.history").joinpath("entries.sql").read_text(encoding="utf-8")
+    text = files("lossratio.report.history").joinpath("entries.sql").read_text(encoding="utf-8")
     empty, found, unusable, from_future, entries, unmeasured, chosen, readings = text.format(
         columns=columns
     ).split(";\n")

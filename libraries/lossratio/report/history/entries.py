@@ -10,9 +10,9 @@ from operator import attrgetter
 from typing import Any, TypeAlias
 
 from lossratio import results
-from lossratio.history.result_readings import readings_of
-from lossratio.history.unmeasured import nothing_measured
 from lossratio.report import NOTHING_MEASURED, Run
+from lossratio.report.history.result_readings import readings_of
+from lossratio.report.history.unmeasured import nothing_measured
 from lossratio.results import Finding
 from lossratio.values import FRAMES_PER_SECOND
 from lossratio.version import __version__

@@ -22,7 +22,7 @@ import numpy as np
 import numpy.typing as npt
 import scipy
 
-from lossratio.history.steps import Values
+from lossratio.report.history.steps import Values
 from lossratio.values import Unit, format_change, results_counted
 
 WINDOW = 80

@@ -13,8 +13,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from lossratio.holder import nodes, system
-from lossratio.holder.plan import Plan
+from lossratio.nodes.holder import nodes, system
+from lossratio.nodes.holder.plan import Plan
 
 _STAND_IN_ID = 1000
 """The user and group id that a caller with the id 0 gets in the outer user namespace."""

@@ -12,9 +12,9 @@ from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
 
-from lossratio.builds.measuring import Measure, Measured
 from lossratio.errors import BuildError, JobError
 from lossratio.files import MOST_RECORDED_BYTES, parse_json, read_input_file
+from lossratio.runs.builds.measuring import Measure, Measured
 from lossratio.values import ExitStatus, first_problem, shown_value
 
 FORMAT = "lossratio-builds/3"

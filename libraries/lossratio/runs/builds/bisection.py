@@ -17,11 +17,11 @@ import numpy as np
 import scipy
 from numpy.typing import NDArray
 
-from lossratio.builds.measuring import Measure
-from lossratio.builds.outcome import check_terms, check_throughput
-from lossratio.builds.record import BuildRecord
 from lossratio.errors import BuildError, SearchError
 from lossratio.results import agreed_change, share_in_words
+from lossratio.runs.builds.measuring import Measure
+from lossratio.runs.builds.outcome import check_terms, check_throughput
+from lossratio.runs.builds.record import BuildRecord
 from lossratio.values import ExitStatus, counted, format_change
 
 _CHANGE_SCALE = 10.0

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from datetime import timedelta
 
-from lossratio.history.trend import Trend, TrendRules, TrendVerdict
+from lossratio.report.history.trend import Trend, TrendRules, TrendVerdict
 from lossratio.results import common_name
 
 _MORE = 0.25

@@ -3,4 +3,4 @@
 It starts in a few milliseconds, because it only loads the standard library.
 """
 
-from lossratio.holder.plan import ADDRESS, LinkEnd, Plan, Tools
+from lossratio.nodes.holder.plan import ADDRESS, LinkEnd, Plan, Tools

@@ -16,7 +16,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 from statistics import median
 
-from lossratio.builds.outcome import (
+from lossratio.errors import SearchError
+from lossratio.results import Ends
+from lossratio.runs.builds.outcome import (
     AbRequest,
     Build,
     ComparisonResult,
@@ -24,8 +26,6 @@ from lossratio.builds.outcome import (
     check_terms,
     check_throughput,
 )
-from lossratio.errors import SearchError
-from lossratio.results import Ends
 
 FEWEST = 16
 """The smallest limit of measurements: eight pairs that agree are enough for a certainty of 95 %."""

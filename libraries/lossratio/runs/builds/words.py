@@ -4,8 +4,8 @@ import math
 from collections.abc import Mapping
 from html import escape
 
-from lossratio.builds.outcome import AbRequest, ComparisonResult, ComparisonVerdict
 from lossratio.results import ROUNDING, share_in_words
+from lossratio.runs.builds.outcome import AbRequest, ComparisonResult, ComparisonVerdict
 from lossratio.values import counted, format_change, format_change_size, range_in_words
 
 _WORST_FIRST = (

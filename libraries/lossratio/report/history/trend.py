@@ -9,12 +9,12 @@ from itertools import pairwise
 
 import numpy as np
 
-from lossratio.history.annotations import KnownChange
-from lossratio.history.bands import Bands, bands_in
-from lossratio.history.entries import FAILED
-from lossratio.history.series import Series, SeriesKey
-from lossratio.history.steps import group_starts
 from lossratio.report import Difference, difference_at_most, real_change
+from lossratio.report.history.annotations import KnownChange
+from lossratio.report.history.bands import Bands, bands_in
+from lossratio.report.history.entries import FAILED
+from lossratio.report.history.series import Series, SeriesKey
+from lossratio.report.history.steps import group_starts
 from lossratio.results import Ends, agreed_change
 
 LEAST_RESULTS = 4

@@ -15,13 +15,13 @@ from urllib.parse import quote
 import numpy as np
 
 from lossratio import drawing
-from lossratio.history.analysis import Analysis
-from lossratio.history.annotations import KnownChange
-from lossratio.history.entries import FAILED, IRREGULAR
-from lossratio.history.series import Series
-from lossratio.history.trend import Trend, TrendVerdict
-from lossratio.history.trend_words import describe_trend, details_of, sentence_of
-from lossratio.history.unmeasured import describe_nothing_measured
+from lossratio.report.history.analysis import Analysis
+from lossratio.report.history.annotations import KnownChange
+from lossratio.report.history.entries import FAILED, IRREGULAR
+from lossratio.report.history.series import Series
+from lossratio.report.history.trend import Trend, TrendVerdict
+from lossratio.report.history.trend_words import describe_trend, details_of, sentence_of
+from lossratio.report.history.unmeasured import describe_nothing_measured
 from lossratio.values import FRAMES_PER_SECOND, format_change, range_in_words
 
 _HEIGHT = 240.0

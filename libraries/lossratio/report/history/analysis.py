@@ -8,21 +8,21 @@ from glob import escape
 from pathlib import Path
 
 from lossratio.errors import RegressionError, ReportError
-from lossratio.history.annotations import (
+from lossratio.report import Run, read_run
+from lossratio.report.history.annotations import (
     ANNOTATIONS_NAME,
     KnownChange,
     KnownChanges,
     add_known_changes,
     load_known_changes,
 )
-from lossratio.history.entries import Entry, entries_of
-from lossratio.history.series import Series, SeriesKey, series_of
-from lossratio.history.store import History, Query, StoredEntries
-from lossratio.history.testers import with_testers
-from lossratio.history.trend import NO_VERDICT, Trend, TrendRules, TrendVerdict, trends_of
-from lossratio.history.trend_words import describe_trend
-from lossratio.history.unmeasured import NothingMeasured, left_out_of
-from lossratio.report import Run, read_run
+from lossratio.report.history.entries import Entry, entries_of
+from lossratio.report.history.series import Series, SeriesKey, series_of
+from lossratio.report.history.store import History, Query, StoredEntries
+from lossratio.report.history.testers import with_testers
+from lossratio.report.history.trend import NO_VERDICT, Trend, TrendRules, TrendVerdict, trends_of
+from lossratio.report.history.trend_words import describe_trend
+from lossratio.report.history.unmeasured import NothingMeasured, left_out_of
 from lossratio.results import TestResult
 from lossratio.values import did_you_mean, names_near, shown_value
 

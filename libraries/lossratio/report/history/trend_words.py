@@ -4,8 +4,8 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from lossratio.history.series import Series
-from lossratio.history.trend import LEAST_RESULTS, NO_VERDICT, Trend, TrendVerdict
+from lossratio.report.history.series import Series
+from lossratio.report.history.trend import LEAST_RESULTS, NO_VERDICT, Trend, TrendVerdict
 from lossratio.results import share_in_words
 from lossratio.values import and_more, change_in_words, counted, format_change, results_counted
 

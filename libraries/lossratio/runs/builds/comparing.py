@@ -2,11 +2,11 @@
 
 from collections.abc import Callable, Iterable
 
-from lossratio.builds.comparison import BothEnds
-from lossratio.builds.measuring import NOTHING, Measure
-from lossratio.builds.outcome import AbRequest, Build, ComparisonResult
-from lossratio.builds.record import BuildRecord
 from lossratio.errors import BuildError
+from lossratio.runs.builds.comparison import BothEnds
+from lossratio.runs.builds.measuring import NOTHING, Measure
+from lossratio.runs.builds.outcome import AbRequest, Build, ComparisonResult
+from lossratio.runs.builds.record import BuildRecord
 from lossratio.values import ExitStatus
 
 

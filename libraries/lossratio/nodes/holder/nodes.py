@@ -14,8 +14,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from lossratio.holder import system
-from lossratio.holder.plan import ADDRESS, LinkEnd, Plan
+from lossratio.nodes.holder import system
+from lossratio.nodes.holder.plan import ADDRESS, LinkEnd, Plan
 
 _FIRST_INDEX = 10
 _CARRIER_TIMEOUT = 5.0

@@ -14,7 +14,7 @@ from pydantic import BeforeValidator, Field
 
 from lossratio.errors import ReportError, storing
 from lossratio.files import load_yaml_file
-from lossratio.history.series import SeriesKey
+from lossratio.report.history.series import SeriesKey
 from lossratio.values import FileModel, resolved
 
 ANNOTATIONS_NAME = "annotations.yaml"

@@ -26,10 +26,10 @@ from lossratio.files import (
     said_by,
     shown,
 )
-from lossratio.history.trend import ALARMS, Trend, TrendVerdict
-from lossratio.history.trend_formats import trend_as_data
-from lossratio.history.trend_words import describe_trend
 from lossratio.report import write_report
+from lossratio.report.history.trend import ALARMS, Trend, TrendVerdict
+from lossratio.report.history.trend_formats import trend_as_data
+from lossratio.report.history.trend_words import describe_trend
 from lossratio.values import FileModel, FilePath, counted
 
 FORMAT: Literal["lossratio-alerts/1"] = "lossratio-alerts/1"
