@@ -99,7 +99,7 @@ def test_snappi_itself_reads_the_answers(server):
         ({"flows": [flow(str(number)) for number in range(MOST_FLOWS + 1)]}, "flows: at most 16 are supported, not 17"),
         (
             {"flows": [flow(metrics={"enable": True, "latency": {"enable": True}})]},
-            "flows[0].metrics.latency: latency can be measured only of flows that end by themselves (fixed_packets",
+            "flows[0].metrics.latency: latency can be measured only for flows that end by themselves (fixed_packets",
         ),
         (
             {

@@ -181,12 +181,12 @@ def test_an_algorithm_of_another_module_is_searched_with_beside_ours(tmp_path):
 @pytest.mark.parametrize(
     ("name", "reason"),
     [
-        ("simplex", "'simplex' is no algorithm"),
+        ("simplex", "'simplex' is not an algorithm"),
         ("nowhere:SIMPLEX", "No module named 'nowhere'"),
         ("lossratio_study.csit:SIMPLEX", "no attribute 'SIMPLEX'"),
         (":", "module:NAME"),
-        ("raises_at_import:X", "is no algorithm (out of order)"),
-        ("os:getcwd", "os:getcwd is no lossratio_study.Algorithm"),
+        ("raises_at_import:X", "is not an algorithm (out of order)"),
+        ("os:getcwd", "os:getcwd is not a lossratio_study.Algorithm"),
     ],
 )
 def test_an_algorithm_that_nobody_has_is_refused_with_its_reason(tmp_path, monkeypatch, name, reason):

@@ -139,7 +139,7 @@ FAULTS = {
         spec(16, MIX),
         of_size_in({9}, 1518),
         {},
-        "All lost frames are one in 192, always the same number of frames apart, at any load",
+        "One frame in 192 is lost, always the same number of frames apart, at any load",
     ),
     "some large frames of a flow": (
         spec(16, MIX),
@@ -196,7 +196,7 @@ FAULTS = {
         spec(254),
         every(7),
         {},
-        "All lost frames are one in 7, always the same number of frames apart, at any load",
+        "One frame in 7 is lost, always the same number of frames apart, at any load",
     ),
     "the end": (
         spec(254),

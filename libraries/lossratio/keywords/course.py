@@ -27,13 +27,8 @@ def announce(text: str) -> None:
 
 def describe_profile(profile: TrafficProfile) -> str:
     """The traffic in a few words."""
-    if isinstance(profile.frame_size, str):
-        size = profile.frame_size
-    else:
-        size = f"{profile.frame_size}B"
-
     ways = "both ways" if profile.bidirectional else "one way"
-    return f"{profile.name}, {size}, {ways}"
+    return f"{profile.size_name} frames, {ways} (profile {profile.name})"
 
 
 def show_result(

@@ -277,7 +277,7 @@ def latency_after_search(
 
 
 def _show(at_load: latencies.LatencyAtLoad) -> None:
-    say(at_load.line())
+    say(f"{at_load.line()}; {at_load.takes()}")
     for fault in at_load.faults:
         logger.warn(f"Latency at {latencies.name_load(at_load)} could not be measured: {fault}")
 

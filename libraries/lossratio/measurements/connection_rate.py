@@ -51,7 +51,7 @@ class ConnectionRateRequest(connections.OpeningRequest, SearchRequest):
     | `Find Connection Rate`    {"loss_ratio": "0.1 %", "final_trial_duration": "2 s"}    frame_size=100B
     """
 
-    way_to_fewer = "take goals with shorter trials (final_trial_duration)"
+    way_to_fewer = "choose goals with shorter trials (final_trial_duration)"
 
     goals: Annotated[tuple[SearchGoal, ...], BeforeValidator(goals_from), NOT_IN_FILES] = (
         ALL_ESTABLISHED,

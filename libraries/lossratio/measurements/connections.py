@@ -66,7 +66,7 @@ class OpeningRequest(Request):
     unused = frozenset({"ramp", "warm_up", "integrity"})
     connects = True
     usual_profile = "ethip4-udp-connections"
-    way_to_fewer: ClassVar[str] = "take shorter trials (trial_duration)"
+    way_to_fewer: ClassVar[str] = "use shorter trials (trial_duration)"
     """How to open fewer connections at the same rates, in the words of error messages."""
 
     min_load: Annotated[FrameRate | None, NOT_IN_FILES] = 100.0

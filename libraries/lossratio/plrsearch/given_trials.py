@@ -41,7 +41,7 @@ def load_by_counts(
     )
     reasons = [why_set_aside(trial) for trial in trials]
     if trials and all(reasons):
-        raise SearchError(f"No trial is evidence about the SUT. In the first one, {reasons[0]}.")
+        raise SearchError(f"No trial says anything about the SUT. In the first one, {reasons[0]}.")
     for trial in trials:
         search.record(trial)
     return search.result()

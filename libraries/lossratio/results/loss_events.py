@@ -46,7 +46,7 @@ def every_nth(own: Sequence[Seen], seen: Sequence[Seen], asked: int) -> LossPatt
     if distance < LEAST_DISTANCE or OTHER_LOAD <= spread_of_loads(own) < _FAR_LOAD:
         return None
     gaps = sum(one.losses.lost_frames - 1 for one in own)
-    are = f"All lost frames{of_direction(own, seen)} are one in {distance:,}, always the same number of frames apart"
+    are = f"One frame in {distance:,}{of_direction(own, seen)} is lost, always the same number of frames apart"
     if spread_of_loads(own) >= _FAR_LOAD:
         are += ", at any load"
     else:

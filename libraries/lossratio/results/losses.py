@@ -99,7 +99,7 @@ class LossPlaces(Record):
         names = ", ".join(one.name for one in self.nothing_in)
         most = max(one.difference for one in self.nothing_in)
         return (
-            f"No pattern in {names}, among {self.located_frames:,} lost frames; a difference of "
+            f"No pattern in {names} among {self.located_frames:,} lost frames; a difference of "
             f"{format_ratio(most)} would have been seen",
         )
 

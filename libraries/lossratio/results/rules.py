@@ -111,8 +111,8 @@ def not_sent(result: TestResult) -> Iterator[str]:
     is_late = any(trial.lateness_s > STALL for trial in result.trials)
     if is_late and against_stalls(result.trials) == LESS_WORK:
         yield (
-            "The generator would send more if its machine had less other work to do, or if its catch_up in the "
-            "topology file were larger."
+            "The generator could send more if other programs on its machine did less, or with a larger catch_up in "
+            "the topology file."
         )
 
 
@@ -121,10 +121,10 @@ def set_aside(result: TestResult) -> Iterator[str]:
     """Trials that are no evidence."""
     reasons = [trial.set_aside for trial in result.trials if trial.set_aside is not None]
     if len(reasons) == 1:
-        yield f"One trial is no evidence about the SUT and was set aside, because {reasons[0]}."
+        yield f"One trial says nothing about the SUT and was set aside, because {reasons[0]}."
     elif reasons:
         yield (
-            f"Set aside because they are no evidence about the SUT: {trials_counted(len(reasons))} (the last one "
+            f"Set aside because they say nothing about the SUT: {trials_counted(len(reasons))} (the last one "
             f"because {reasons[-1]})."
         )
 

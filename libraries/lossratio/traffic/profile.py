@@ -197,6 +197,13 @@ class TrafficProfile(ProfileFile):
         return (eastward, westward.model_copy(update={"to_nat": back.to_nat, "received": received}))
 
     @property
+    def size_name(self) -> str:
+        """Its frame size as in names of tests, such as ``64B``; or the name of a mix."""
+        if isinstance(self.frame_size, str):
+            return self.frame_size
+        return f"{self.frame_size}B"
+
+    @property
     def growth(self) -> tuple[int, int]:
         """Bytes by which frames to the east, and to the west, come back longer, because of their new headers."""
         eastward = self.directions[0]

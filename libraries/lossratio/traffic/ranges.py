@@ -55,7 +55,7 @@ class Range(FileModel):
             return self
         if (min(self.values), len(self.values)) != (self.first, self.count):
             raise ValueError(
-                "'values' disagree with 'first' and 'count': leave these out, or give the lowest value and the number "
+                "'values' contradict 'first' and 'count': leave these out, or give the lowest value and the number "
                 "of values"
             )
         if self.order == "random" or self.step is not None:

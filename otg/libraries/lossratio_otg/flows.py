@@ -222,7 +222,7 @@ def read_flows(config: Mapping[str, Any], interfaces: Mapping[str, str]) -> tupl
         if flow.wants_latency and (flow.duration is None or flow.sink is None):
             raise FieldError(
                 f"flows[{number}].metrics.latency",
-                "latency can be measured only of flows that end by themselves (fixed_packets or fixed_seconds) "
+                "latency can be measured only for flows that end by themselves (fixed_packets or fixed_seconds) "
                 "and have a port in rx_names",
             )
 

@@ -88,11 +88,11 @@ def algorithm_named(name: str) -> Algorithm:
         there = ", ".join(map(repr, SYSTEMS))
         said = shortened(" ".join(str(cause).split()))
         raise SearchError(
-            f"{shown_value(name)} is no algorithm ({said}). There are {there}, and module:NAME for an object of a "
+            f"{shown_value(name)} is not an algorithm ({said}). Give one of {there}, or module:NAME for an object of a "
             "module of yours, which Python must find (PYTHONPATH)."
         ) from cause
     if not isinstance(found, Algorithm):
-        raise SearchError(f"{shown_name(name)} is no lossratio_study.Algorithm, but {type(found).__name__}.")
+        raise SearchError(f"{shown_name(name)} is not a lossratio_study.Algorithm but {type(found).__name__}.")
     return found
 
 

@@ -52,7 +52,7 @@ def test_no_change_is_said_and_is_no_success(lab, run_bisect):
     revisions = make_repository(lab.parent / "repository", [150.0] * 4)
     result = run_bisect(lab, revisions[0], revisions[-1])
     assert result.status == 1
-    assert "No change that matters" in result.out
+    assert "no change that matters" in result.out
 
 
 @pytest.mark.whole

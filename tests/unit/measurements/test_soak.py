@@ -128,7 +128,7 @@ def test_a_stalled_trial_is_set_aside_and_kept_and_the_soak_goes_on(soak, tmp_pa
         healthy.critical_load.stated.per_interface_fps, rel=0.01
     )
     assert len(read_journal(where.directory.journal_path(where.test.full_name)).entries) == len(result.trials)
-    assert "Set aside because they are no evidence about the SUT: 3 trials" in message(result)
+    assert "Set aside because they say nothing about the SUT: 3 trials" in message(result)
     assert read_result(where.directory.result_path(where.test.full_name)) == result
 
 

@@ -323,7 +323,7 @@ def test_plrsearchs_own_estimate_comes_with_it_if_it_is_asked_for():
 
 def test_trials_that_do_not_count_are_no_evidence():
     unsent = TrialResult(TrialInput(1.0, 100.0), TrialOutput(0.0, sent_frames=10, lost_frames=0, unsent_frames=90))
-    with pytest.raises(SearchError, match="No trial is evidence"):
+    with pytest.raises(SearchError, match="No trial says anything"):
         load_by_counts([unsent], target_loss_ratio=TARGET, min_load=1.0, max_load=1e3)
 
 

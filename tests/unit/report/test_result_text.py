@@ -99,7 +99,7 @@ def test_the_remedy_for_frames_unsent_in_stalls_is_reported():
     remedy = lines_of(throughput_of(trials))[-1]
     # A load that is too much for the generator is never sent whole.
     assert remedy.startswith(
-        "The generator would send more if its machine had less other work to do, or if its catch_up in "
+        "The generator could send more if other programs on its machine did less, or with a larger catch_up in "
     )
 
 

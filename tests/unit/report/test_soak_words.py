@@ -72,14 +72,14 @@ def test_a_load_that_was_verified_in_short_trials_only_says_so_and_a_long_search
 
 
 LOST = "at most one in 10,000,000"
-SEEN = "if losses come every 75 s or more often"
+UNSEEN = "losses that come less often than every 75 s may have gone unseen"
 
 
 @pytest.mark.parametrize(
     ("fields", "first"),
     [
-        ({}, f"at 150,000 {{}}, {LOST} is lost, which is verified also in trials of 20 s, {SEEN}."),
-        ({"long_s": None}, f"at 150,000 {{}}, {LOST} is lost, which is verified in trials of 2 s only, {SEEN}."),
+        ({}, f"at 150,000 {{}}, {LOST} is lost (verified also in trials of 20 s); {UNSEEN}."),
+        ({"long_s": None}, f"at 150,000 {{}}, {LOST} is lost (verified in trials of 2 s only); {UNSEEN}."),
         ({"reason": "lost once"}, f"irregular. The trials at 150,000 {{}} lost {LOST}."),
         ({"verified": None}, "not verified, because that takes more frames. The search ended at 150,000 {}."),
         (
@@ -95,7 +95,9 @@ def test_the_first_sentence_says_no_more_than_is_proved(fields, first):
     head, second, *_ = message(result).splitlines()
     assert head == f"Critical load: {first.format('frames/s of 64 B each way')}"
     is_regular = result.critical_load.reason is None
-    assert (second == "At a load of 150,500, more than one in 10,000,000 is lost (97.5 %).") is is_regular
+    assert (
+        second == "At a load of 150,500, more than one in 10,000,000 is lost (with a certainty of 97.5 %)."
+    ) is is_regular
 
 
 def test_an_estimate_is_called_a_models():

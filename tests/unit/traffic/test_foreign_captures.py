@@ -41,7 +41,7 @@ def test_tags_of_a_capture_are_headers(tmp_path):
         (b"\x0a\x0d\x0d\x0a" + bytes(40), "pcapng. Convert it, e.g. with editcap"),
         (capture(), "it has no frames"),
         (capture(udp_frame(53, 60), link=113), "no Ethernet frames (link type 113)"),
-        (capture(udp_frame(53, 60))[:-1], "frame 1: its length: it is not whole. Capture whole frames"),
+        (capture(udp_frame(53, 60))[:-1], "frame 1: its length: it was cut short. Capture whole frames"),
         (capture(udp_frame(53, 60)[:30]), "frame 1: its length: it ends within its headers"),
         (capture(udp_frame(53, 60, fragment=0x2000)), "frame 1: IPv4: fragments are not supported"),
         (capture(bytes(60)), "frame 1: Ethernet: the protocol that follows (EtherType 0x0000) is not supported"),

@@ -427,7 +427,7 @@ def test_flags_of_tcp_are_in_the_frames(tmp_path, flags, bits):
     [
         (
             {"udp": {"source_port": {"first": 4, "values": [5, 9]}}},
-            "'values' disagree with 'first' and 'count': leave these out",
+            "'values' contradict 'first' and 'count': leave these out",
         ),
         ({"udp": {"source_port": {"values": [5, 9], "order": "random"}}}, "'values' are sent in their order"),
         ({"udp": {"source_port": {"values": [5, 70000]}}}, "a port can be at most 65535, not 70000"),

@@ -232,7 +232,7 @@ def _silence(port: str, sent: int, strangers: int) -> AgentError:
     if strangers:
         return AgentError(
             "asymmetric",
-            f"{where}: {strangers} came with other addresses than the connection has. The path back is "
+            f"{where}: {strangers} had addresses that do not belong to the connection. The path back is "
             "different (asymmetric): it avoids the device that translates addresses.",
         )
     return AgentError(

@@ -172,6 +172,20 @@ class LatencyAtLoad(Record):
         """Whether there is a latency at all."""
         return any(direction.error is None for direction in self.directions)
 
+    def takes(self) -> str:
+        """How long a frame takes, in the slower direction."""
+        ways = [one for one in self.directions if one.error is None]
+        means = [one.mean_us for one in ways if one.mean_us is not None]
+        most = [one.most_us for one in ways if one.most_us is not None]
+        slower = " in the slower direction" if len(ways) > 1 else ""
+
+        times = []
+        if means:
+            times.append(f"{format_microseconds(max(means))} on average{slower}")
+        if most:
+            times.append(f"{format_microseconds(max(most))} at most")
+        return f"a frame takes {' and '.join(times) or 'an unknown time'}"
+
     def line(self, faulty: str = "") -> str:
         """A load in words, with the frames that are missing in its trial.
 

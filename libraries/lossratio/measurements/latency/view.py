@@ -60,20 +60,10 @@ def _found(result: LatencyResult) -> Iterator[str]:
     asked, frames = shown.load.per_interface_fps, frames_in_words(result.conditions)
     load = load_in_words(asked, () if shown.offered is None else (shown.offered,), frames)
     length = "" if shown.duration_s is None else f" in a trial of {shown.duration_s:.4g} s"
-    ways = [one for one in shown.directions if one.error is None]
-    means = [one.mean_us for one in ways if one.mean_us is not None]
-    most = [one.most_us for one in ways if one.most_us is not None]
-    slower = " in the slower direction" if len(ways) > 1 else ""
-
-    takes = []
-    if means:
-        takes.append(f"{format_microseconds(max(means))} on average{slower}")
-    if most:
-        takes.append(f"{format_microseconds(max(most))} at most")
     unknown = [one.direction for one in shown.directions if one.error is not None]
     but = f", but nothing is known about {' and '.join(unknown)}" if unknown else ""
     lost = "" if lossless else f", of which {format_ratio(shown.missing_ratio or 0.0)} are missing"
-    yield f"Latency: at {load}{length}{lost}, a frame takes {' and '.join(takes)}{but}."
+    yield f"Latency: at {load}{length}{lost}, {shown.takes()}{but}."
 
 
 @numbers

@@ -226,10 +226,7 @@ def _measured(
 ) -> Rfc2544Part:
     """One test of one frame size, given the throughput without loss of these frames, if there is one."""
     profile, test = planned
-    if isinstance(profile.frame_size, str):
-        size = profile.frame_size
-    else:
-        size = f"{profile.frame_size}B"
+    size = profile.size_name
     identity = place.test.model_copy(update={"name": f"{place.test.name} {size} {test.value}"})
 
     try:

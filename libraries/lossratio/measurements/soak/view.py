@@ -93,15 +93,17 @@ def _stated(result: SoakResult) -> Iterator[str]:
         why = "because that takes more frames" if found.reason is None else "and perhaps too high"
         said = f"not verified, {why}. The search ended at {load}"
     elif found.reason is None:
-        seen = f"if losses come every {found.rarest_s:,.0f} s or more often"
-        said = f"at {load}, at most {share} is lost, which is verified {_in_trials(found)}, {seen}"
+        unseen = (
+            f"losses that come less often than every {found.rarest_s:,.0f} s may have gone unseen"
+        )
+        said = f"at {load}, at most {share} is lost (verified {_in_trials(found)}); {unseen}"
     else:
         said = f"irregular. The trials at {load} lost at most {share}"
 
     yield f"{CRITICAL_LOAD.capitalize()}: {said}."
     if found.reason is None and found.contradicted is not None:
         above = rate_in_words(found.contradicted.per_interface_fps)
-        yield f"At a load of {above}, more than {share} is lost (97.5 %)."
+        yield f"At a load of {above}, more than {share} is lost (with a certainty of 97.5 %)."
 
 
 @numbers

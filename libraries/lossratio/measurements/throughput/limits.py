@@ -232,7 +232,7 @@ def check_generator(
     passed = [
         each.load for each in others if not (missing_frames(each.output) or _NOTHING_KNOWN).total
     ]
-    largest = "no load was offered in full and lost nothing"
+    largest = "no load was both offered in full and forwarded without loss"
     if passed:
         most = format_frame_rate(max(passed))
         largest = (

@@ -266,7 +266,7 @@ class GoalsResult(TestResult):
                 raise ValueError("a failed measurement has no goal results")
         elif outcome_of(results) is not self.outcome:
             raise ValueError(
-                f"the outcome must be {outcome_of(results).value!r}, as the goal results are"
+                f"the outcome must be {outcome_of(results).value!r}, because of the goal results"
             )
         return self
 

@@ -113,7 +113,7 @@ def _of_doubts(trend: Trend) -> Iterator[str]:
     """The frames that no device lost, and that a trend may come from."""
     if trend.verdict is TrendVerdict.NOT_OFFERED:
         yield (
-            "frames that the generator did not send or did not count may be the reason, and this says nothing about "
+            "frames that the generator did not send or did not count may be the reason, so this says nothing about "
             "the SUT"
         )
 

@@ -321,7 +321,9 @@ def describe_bisection(result: BisectionResult, subject: Callable[[str], str]) -
 def _answer(result: BisectionResult, subject: Callable[[str], str]) -> str:
     effort = f"after {counted(result.measurements, 'measurement')}"
     if result.verdict is BisectionVerdict.NO_CHANGE:
-        return f"No change that matters between the first and the last revision, {effort}."
+        return (
+            f"There is no change that matters between the first and the last revision ({effort})."
+        )
 
     change = "" if result.change is None else f" by {format_change(result.change)}"
     sure = f"probability {probability_in_words(result.probability)}, {effort}"

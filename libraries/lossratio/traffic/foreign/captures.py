@@ -102,7 +102,7 @@ def _frames(content: bytes) -> Iterator[bytes]:
         number += 1
         if captured < length or place + captured > len(content):
             way_out = "Capture whole frames, e.g. with tcpdump -s 0"
-            raise ForeignFieldError("its length", "it is not whole", number, way_out)
+            raise ForeignFieldError("its length", "it was cut short", number, way_out)
         yield content[place : place + captured]
         place += captured
 
