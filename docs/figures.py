@@ -76,7 +76,7 @@ def _answers(as_before: float, changed: float, unsure: float, time: float) -> st
 
 def _of_change(name: str) -> Figure:
     """The answers about simulated SUTs after a change, and the time with the searches that follow."""
-    cells = r" \| # ± [\d.]+" * 3 + r" \| [\d.]+ \| #"
+    cells = r" \| #±[\d.]+" * 3 + r" \| [\d.]+ \| #"
     return Figure("as-before.md", rf"\| {name}{cells}", _answers, after="Simulated SUTs")
 
 
@@ -86,15 +86,15 @@ _THIS = r"\| # \([\d., ]+\) "
 
 # Table: by the names that pages use.
 FIGURES = {
-    "time of NDR and PDR": Figure("other-searches.md", r"lossratio, held-out \| # / # / #", _ranged("{:.0f}")),
-    "time of RFC 2544": Figure("other-searches.md", r"lossratio, held-out \| [^|]+ \| # / # / #", _ranged("{:.0f}")),
+    "time of NDR and PDR": Figure("other-searches.md", r"lossratio, held-out \| #/#/#", _ranged("{:.0f}")),
+    "time of RFC 2544": Figure("other-searches.md", r"lossratio, held-out \| [^|]+ \| #/#/#", _ranged("{:.0f}")),
     "time of TST009": Figure(
-        "other-searches.md", r"lossratio, held-out \| [^|]+ \| [^|]+ \| # / # / #", _ranged("{:.0f}")
+        "other-searches.md", r"lossratio, held-out \| [^|]+ \| [^|]+ \| #/#/#", _ranged("{:.0f}")
     ),
     "time beside the peer": Figure("mlrsearch.md", r"\| default \| # ±[^|]+\| # ±[^|]+\| # ±", _ranged("{:.2f}")),
     "time beside a bisection": Figure(
         "other-searches.md",
-        r"\| lossratio \| # / .*? \| # / .*?RFC 2544 bisection \| # /.*?TST009 bisection \| - \| # /",
+        r"\| lossratio \| #/.*? \| #/.*?RFC 2544 bisection \| #/.*?TST009 bisection \| - \| #/",
         lambda ours, our_tst, bisection, tst: _range("{:.0f}", bisection / ours, tst / our_tst),
         after="Who is best on what",
     ),
@@ -118,22 +118,22 @@ FIGURES = {
     ),
     "time with hints, NDR with PDR": Figure(
         "hints.md",
-        r"\| unchanged \| [^|]+ \| [^|]+ \| [\d.]+ / # ± [\d.]+ \| [\d.]+ / #",
+        r"\| unchanged \| [^|]+ \| [^|]+ \| [\d.]+/#±[\d.]+ \| [\d.]+/#",
         _ranged("{:.2f}"),
         after="Earlier trials as a prior",
     ),
     "time with hints, quick NDR": Figure(
         "hints.md",
-        r"\| unchanged \| [\d.]+ / # ± [\d.]+ \| [\d.]+ / #",
+        r"\| unchanged \| [\d.]+/#±[\d.]+ \| [\d.]+/#",
         _ranged("{:.2f}"),
         after="Earlier trials as a prior",
     ),
     "time with hints, routers": Figure(
-        "hints.md", r"\| interpolated \| [^|]+ \| [^|]+ \| [\d.]+ / #", "{:.2f}", after="Recorded routers: every fourth"
+        "hints.md", r"\| interpolated \| [^|]+ \| [^|]+ \| [\d.]+/#", "{:.2f}", after="Recorded routers: every fourth"
     ),
     "changes of 1 % that hints hide": Figure(
         "hints.md",
-        r"a change of 1 % is seen less often by, points \| \d \| # \| # \| # \| # \| #",
+        r"changes of 1 % seen less often, points \| \d \| # \| # \| # \| # \| #",
         lambda *points: f"{max(points):.0f}",
     ),
     "half of the evidence": Figure("evidence.md", r"half of it \| \d+ \| # ± #", "{:.2f} ± {:.2f}"),
