@@ -171,7 +171,6 @@ FIGURES = {
     "bytes of a connection": Figure("connections.md", r"and # bytes for each of them", "{:.0f}"),
     "limit of connections": Figure("connections.md", r"`most_connections=61234` \| # \| # \| #, 3 of 3", "{2:,.0f}"),
     "limit of connections, rate": Figure("connections.md", r"`most_connections=61234` \| #", "{:,.0f}"),
-    "send a run": Figure("many-testbeds.md", r"\| 1,000 \| # \| 10,000", "{:.1f} s"),
     "trends of 10,000 series": Figure("many-testbeds.md", r"\| 10,000 \| # \| # \|", "{1:.0f} s"),
     "noisy, verdicts of the same": Figure("builds.md", r"\| 400 \| the same \| # same", "{:.0f}"),
     "noisy, measurements for slower": Figure("builds.md", r"\| 400 \| 5 % slower \| [^|]+ \| #", "{:.0f}"),

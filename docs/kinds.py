@@ -22,14 +22,14 @@ def page(text: str) -> str:
 
 
 def table() -> str:
-    """A row for each kind: what is measured, and its method, keyword, class and request."""
-    head = "| to measure | method | keyword | kind and request, in |\n| --- | --- | --- | --- |\n"
+    """A row for each kind: its method, keyword, class and request."""
+    head = "| method | keyword | kind and request, in |\n| --- | --- | --- |\n"
     return head + "".join(map(_row, built_in_kinds()))
 
 
 def _row(kind: Any) -> str:
     names = f"`{type(kind).__name__}`, `{kind.request.__name__}`, `lossratio.measurements.{kind.name}`"
-    cells = [kind.noun, *(f"`{name}`" if name else "" for name in (kind.method, kind.keyword)), names]
+    cells = [*(f"`{name}`" if name else "" for name in (kind.method, kind.keyword)), names]
     return f"| {' | '.join(cells)} |\n"
 
 
