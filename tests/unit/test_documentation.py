@@ -369,8 +369,8 @@ def test_a_page_whose_record_changes_has_other_figures(tmp_path):
     text = (ROOT / "benchmarks" / "records" / "many-testbeds.md").read_text()
     record.write_text(text.replace("| 7.2 |", "| 61.3 |"))
     page = runpy.run_path(str(tmp_path / "docs" / "figures.py"))["page"]
-    assert "61 s<!-- end --> to compute" in page((DOCS / "nightly.md").read_text())
-    record.write_text(text.replace("| 1,000 |", "| 1,001 |"))
+    assert "61 s<!-- end --> (" in page((DOCS / "nightly.md").read_text())
+    record.write_text(text.replace("| 10,000 |", "| 10,001 |"))
     with pytest.raises(LookupError, match=r"records/many-testbeds.md does not have"):
         page((DOCS / "nightly.md").read_text())
 
