@@ -181,7 +181,7 @@ def test_a_kind_in_the_house_is_in_the_schema_in_editors_and_in_the_table_of_kin
     assert seen["fields without a description"] == []
     assert seen["kinds in editors"] == [f"    def {IN_THE_HOUSE}("]
     assert seen["kinds in the table"] == [
-        f"| {IN_THE_HOUSE} | `{IN_THE_HOUSE}` | `Measure {IN_THE_HOUSE}` | `{IN_THE_HOUSE}`, `{IN_THE_HOUSE}Request`, "
+        f"| `{IN_THE_HOUSE}` | `Measure {IN_THE_HOUSE}` | `{IN_THE_HOUSE}`, `{IN_THE_HOUSE}Request`, "
         f"`lossratio.measurements.{IN_THE_HOUSE}` |"
     ]
 

@@ -359,6 +359,5 @@ def _lost_before(
     names = " and ".join(silent)
     return _Loss(
         None,
-        f"{last} sends {sent:,} frames, and {seen}; no counters of {names} show where they are lost. "
-        f"Look at the forwarding of {names}, and at the links there.",
+        f"{last} sends {sent:,} frames, and {seen}; no counters of {names} show where they are lost.",
     )

@@ -239,10 +239,9 @@ def check_generator(
             f"the largest load that was offered in full and lost nothing is {most} per interface"
         )
     raise StarvedGeneratorError(
-        "The search ends, but shows nothing about the device's throughput: at "
-        f"{format_frame_rate(trial.load)} per interface, which the generator can send, frames that "
-        f"the device did not lose are missing; {largest}. The generator reports {faults}. "
-        f"{_help(trials)} A resumed run measures such trials again."
+        "The search shows nothing about the device's throughput, because the generator faltered at "
+        f"{format_frame_rate(trial.load)} per interface, a load that it can send: it reports {faults}; "
+        f"{largest}. {_help(trials)} A resumed run measures such trials again."
     )
 
 
