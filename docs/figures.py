@@ -88,9 +88,7 @@ _THIS = r"\| # \([\d., ]+\) "
 FIGURES = {
     "time of NDR and PDR": Figure("other-searches.md", r"lossratio, held-out \| #/#/#", _ranged("{:.0f}")),
     "time of RFC 2544": Figure("other-searches.md", r"lossratio, held-out \| [^|]+ \| #/#/#", _ranged("{:.0f}")),
-    "time of TST009": Figure(
-        "other-searches.md", r"lossratio, held-out \| [^|]+ \| [^|]+ \| #/#/#", _ranged("{:.0f}")
-    ),
+    "time of TST009": Figure("other-searches.md", r"lossratio, held-out \| [^|]+ \| [^|]+ \| #/#/#", _ranged("{:.0f}")),
     "time beside the peer": Figure("mlrsearch.md", r"\| default \| # ±[^|]+\| # ±[^|]+\| # ±", _ranged("{:.2f}")),
     "time beside a bisection": Figure(
         "other-searches.md",
@@ -123,10 +121,7 @@ FIGURES = {
         after="Earlier trials as a prior",
     ),
     "time with hints, quick NDR": Figure(
-        "hints.md",
-        r"\| unchanged \| [\d.]+/#±[\d.]+ \| [\d.]+/#",
-        _ranged("{:.2f}"),
-        after="Earlier trials as a prior",
+        "hints.md", r"\| unchanged \| [\d.]+/#±[\d.]+ \| [\d.]+/#", _ranged("{:.2f}"), after="Earlier trials as a prior"
     ),
     "time with hints, routers": Figure(
         "hints.md", r"\| interpolated \| [^|]+ \| [^|]+ \| [\d.]+/#", "{:.2f}", after="Recorded routers: every fourth"
