@@ -89,7 +89,7 @@ class Marker(Feature):
                 policer add name mark cir 100 cb 64 eir 150 eb 64 rate pps type 2r3c-2698 color-aware \
                 conform-action transmit exceed-action mark-and-transmit {{ options.mark }} violate-action transmit \
                 | (\d+)?
-                classify table mask l3 ip4 dst buckets 64
+                classify table mask l3 ip4 dst buckets 2
             % endif
             % for port in entrances
                 classify session policer-hit-next mark exceed-color table-index 0 \
