@@ -26,15 +26,14 @@ from statistics import fmean, median, quantiles
 import click
 
 from lossratio import agent as the_agent
+from lossratio.agent import Configuration, Plan
 from lossratio.nodes import NodeSession
 from lossratio.testbed.local import LocalTestbed
 from lossratio.testbed.opening import open_testbed
 from lossratio.topology import AfPacketGenerator, Interface, Node, Port, load_topology
 from lossratio.traffic import (
     AgentClient,
-    Configuration,
     GeneratorNode,
-    Plan,
     PortPair,
     TrafficPort,
     load_generator,

@@ -32,10 +32,11 @@ from typing import Any
 import click
 from first_numbers import busy_programs
 
+from lossratio.agent import Plan
 from lossratio.nodes import NodeSession
 from lossratio.testbed.local import LocalTestbed
 from lossratio.topology import Topology, XdpGenerator, load_topology
-from lossratio.traffic import AgentClient, Plan, PortPair, TrafficPort, load_profile, make_configuration
+from lossratio.traffic import AgentClient, PortPair, TrafficPort, load_profile, make_configuration
 from lossratio.trials import DirectionCounters
 from lossratio_study.bridge import bridged
 

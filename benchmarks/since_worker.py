@@ -59,7 +59,7 @@ def main() -> None:
                     agent.configure(wanted, generator=generator)
                     configured = (generator, path, both, traffic_of_case)
                 started = time.monotonic()
-                counters = _trial(traffic, agent, load, seconds)
+                counters = _trial(agent, load, seconds)
                 overhead = time.monotonic() - started - seconds - SETTLE_TIME
                 figures = {"overhead, ms": 1e3 * overhead, **_figures([vars(way) for way in counters], seconds)}
             except Exception as error:  # noqa: BLE001 - it is reported, and the other version goes on
@@ -69,10 +69,11 @@ def main() -> None:
             print(json.dumps(figures), flush=True)
 
 
-def _trial(traffic: Any, agent: Any, load: float, seconds: float) -> Any:
+def _trial(agent: Any, load: float, seconds: float) -> Any:
     """The counters of a trial; the agents of earlier versions have no plans."""
-    if hasattr(traffic, "Plan"):
-        return agent.run(traffic.Plan(((load, seconds),))).directions
+    program = import_module("lossratio.agent")
+    if hasattr(program, "Plan"):
+        return agent.run(program.Plan(((load, seconds),))).directions
     return agent.trial(load, seconds)
 
 

@@ -28,6 +28,7 @@ from typing import Any
 import click
 import yaml
 
+from lossratio.agent import Plan
 from lossratio.measurements import Progress, TestPlace, measure
 from lossratio.measurements.back_to_back import BackToBackRequest, measure_back_to_back
 from lossratio.measurements.recovery import Recovery, RecoveryRequest, measure_recovery
@@ -39,15 +40,7 @@ from lossratio.results import RunDirectory, TestIdentity
 from lossratio.testbed import Ready, Testbed, open_testbed
 from lossratio.testbed.local import LocalTestbed
 from lossratio.topology import AfPacketGenerator, AutoGenerator, XdpGenerator, load_topology
-from lossratio.traffic import (
-    RFC2544_FRAME_SIZES,
-    AgentClient,
-    Plan,
-    PortPair,
-    TrafficPort,
-    load_profile,
-    make_configuration,
-)
+from lossratio.traffic import RFC2544_FRAME_SIZES, AgentClient, PortPair, TrafficPort, load_profile, make_configuration
 from lossratio.trials import IN_FLIGHT, Measurer, TrialInput, TrialOutput, output_from_counters
 from lossratio_study.bridge import bridged
 

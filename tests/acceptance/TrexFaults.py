@@ -18,6 +18,7 @@ from typing import Any
 from unittest.mock import patch
 
 from lossratio import traffic
+from lossratio.agent import Plan, Question
 from lossratio.agent.trex.connection import TrexSettings
 from lossratio.nodes import NodeSession
 from lossratio.testbed import cabling, describe_cabling
@@ -27,7 +28,6 @@ from lossratio.traffic import (
     AgentClient,
     GeneratorNode,
     PortPair,
-    Question,
     TrafficPort,
     load_profile,
     make_configuration,
@@ -190,7 +190,7 @@ class TrexFaults:
             configuration = make_configuration(profile, [pair], settle_time=0.5, sides=[(sides[0], sides[1])])
             options = self._as_with_cards(questions if reminded else ())
             agent.configure(configuration, generator="trex", options=options)
-            aged = agent.run(traffic.Plan(((1000.0, AGING_SECONDS),))).directions
+            aged = agent.run(Plan(((1000.0, AGING_SECONDS),))).directions
             return [counted.sent_frames - counted.received_frames for counted in aged]
 
     def probe_as_with_cards(self, topology: Path, links: int) -> str:

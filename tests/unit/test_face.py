@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 
 import lossratio
-from lossratio import keywords, testbed, topology
-from lossratio.report.history import TrendRequest
+from lossratio import keywords, testbed, topology, traffic
+from lossratio.history import TrendRequest
 
 ROOT = Path(__file__).parents[2]
 
@@ -74,7 +74,7 @@ def test_the_face_of_the_keywords_imports_a_name_when_it_is_asked_for():
         keywords.LostRatio  # noqa: B018
 
 
-@pytest.mark.parametrize("room", [keywords, testbed, topology], ids=lambda room: room.__name__)
+@pytest.mark.parametrize("room", [keywords, testbed, topology, traffic], ids=lambda room: room.__name__)
 def test_a_room_whose_names_are_imported_on_first_use_has_each_name_of_its_stub(room):
     names = names_in(room)
     assert set(names) <= set(dir(room))

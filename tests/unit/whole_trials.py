@@ -6,7 +6,8 @@ import time
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-from lossratio.traffic import AgentClient, Answer, Plan, connecting
+from lossratio.agent import Plan
+from lossratio.traffic import AgentClient, Answer, connecting
 from lossratio.trials import DirectionCounters, Exchange
 
 Output = TypeVar("Output")

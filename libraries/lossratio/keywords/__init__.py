@@ -26,4 +26,6 @@ def __getattr__(name: str) -> object:
         return _public_name(name)
     finally:
         if is_enabled:
+            # Nor are they ever garbage: otherwise the next look for garbage would begin with them.
+            gc.freeze()
             gc.enable()

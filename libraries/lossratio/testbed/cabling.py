@@ -6,6 +6,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass, replace
 
 from lossratio import traffic
+from lossratio.agent import FCS_BYTES, Configuration
 from lossratio.errors import TopologyError
 from lossratio.nodes import NodeSession
 from lossratio.testbed.cabling_frames import End, Probe
@@ -15,7 +16,7 @@ from lossratio.testbed.next_hops import ask_gateways, gateway_question
 from lossratio.testbed.set_up import log_in_on_all, traffic_port
 from lossratio.testbed.tester_cards import taken_cards, takes_cards
 from lossratio.topology import Port, RealGenerator, Topology, TrafficPath
-from lossratio.traffic import FCS_BYTES, Configuration, PortPair, TrafficDirection
+from lossratio.traffic import PortPair, TrafficDirection
 from lossratio.trials import LOOK_AT_DUT, fields_in_words, ways_to_expect
 from lossratio.values import as_sentence
 

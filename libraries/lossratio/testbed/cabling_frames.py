@@ -6,8 +6,15 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from lossratio import traffic
+from lossratio.agent import (
+    FCS_BYTES,
+    Configuration,
+    Direction,
+    FieldChange,
+    changed_fields,
+    mac_bytes,
+)
 from lossratio.topology import Port, TrafficPath
-from lossratio.traffic import FCS_BYTES, Configuration, Direction
 
 WAIT_SECONDS = 0.2
 """Seconds in which the frames come out."""
@@ -48,7 +55,7 @@ class Seen:
 
     copies: dict[str, Counter[int]] = field(default_factory=dict)
     """How often each frame came out of each port."""
-    changes: dict[str, traffic.FieldChange] = field(default_factory=dict)
+    changes: dict[str, FieldChange] = field(default_factory=dict)
     """The fields, by name, that had other values in frames that came out of the right port."""
 
     def numbers(self, name: str, wanted: Sequence[int]) -> int:
@@ -201,9 +208,9 @@ class Probe:
         seen.copies.setdefault(name, Counter())[frame_number] += arrival.count
 
         if name == end.peer and mark in self._sent:
-            mac = traffic.mac_bytes(self.by_name[name].mac)
+            mac = mac_bytes(self.by_name[name].mac)
             direction, frame = self._sent[mark]
-            for change in traffic.changed_fields(
+            for change in changed_fields(
                 direction, frame.wanted, arrival.head, mac, arrival.length, frame.sent
             ):
                 seen.changes.setdefault(change.name, change)

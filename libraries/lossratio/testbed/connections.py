@@ -6,9 +6,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, get_args
 
+from lossratio.agent import Configuration
 from lossratio.dut import ConnectionTable, Dut, DutOptions, Established, TcpState
 from lossratio.errors import DutError, TrafficError
-from lossratio.traffic import Configuration, connections_of
+from lossratio.traffic import connections_of
 from lossratio.trials import Exchange, Measurer, TrialInput, TrialOutput
 
 FILL_RATE = 20_000.0

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from operator import attrgetter
 from pathlib import Path
 
+from lossratio.agent import Configuration
 from lossratio.dut.linux import core_choices, lifelines_among
 from lossratio.errors import DutError, NodeError, TopologyError, TrafficError
 from lossratio.files import describe_problem
@@ -27,7 +28,7 @@ from lossratio.results import NodeFacts
 from lossratio.testbed.local import reachable
 from lossratio.testbed.tester_cards import card_address, card_problems, takes_cards
 from lossratio.topology import Interface, Node, Port, RealGenerator, Topology, TrafficPath
-from lossratio.traffic import Configuration, load_generator
+from lossratio.traffic import load_generator
 from lossratio.values import format_bit_rate
 
 _INTERFACES = (

@@ -10,6 +10,7 @@ from functools import partial
 from typing import Any
 
 from lossratio import traffic
+from lossratio.agent import Configuration
 from lossratio.errors import NodeError, ReservationError, TrafficError
 from lossratio.testbed.changes import Way
 from lossratio.testbed.connections import Connections, EstablishingMeasurer, connections_through
@@ -23,13 +24,7 @@ from lossratio.testbed.set_up import LiveSetUp, last_wills
 from lossratio.testbed.testbed import USUAL_TRIALS, Ready, Testbed, TestbedRequest, TrialSettings
 from lossratio.testbed.undo import ignored_interruption
 from lossratio.testbed.watch import Watch, WatchedSource
-from lossratio.traffic import (
-    AgentClient,
-    Configuration,
-    TrafficMeasurer,
-    TrafficProfile,
-    check_sends_streams,
-)
+from lossratio.traffic import AgentClient, TrafficMeasurer, TrafficProfile, check_sends_streams
 from lossratio.trials import Integrity, LateFrames, Measurer
 
 LATE_WAIT = 0.2

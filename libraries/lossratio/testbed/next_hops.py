@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from lossratio.agent import Question
 from lossratio.dut import DestinationMacs
 from lossratio.errors import NodeError, TopologyError
 from lossratio.nodes import NodeSession
@@ -15,7 +16,6 @@ from lossratio.topology import Node, Port, Side, Topology
 from lossratio.traffic import (
     AgentClient,
     DeadPathError,
-    Question,
     TrafficDirection,
     TrafficProfile,
     address_span,

@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal, TypeAlias
 
+from lossratio.agent import Configuration, changed_fields, mac_bytes
 from lossratio.dut import Dut, DutCounters, DutOptions
 from lossratio.errors import DutError, LinkError, TrafficError
 from lossratio.testbed.changes import NOBODY_KNOWN
@@ -13,15 +14,12 @@ from lossratio.testbed.watch import Watch
 from lossratio.topology import Hop, TrafficPath
 from lossratio.traffic import (
     AgentClient,
-    Configuration,
     DeadPathError,
     MarkedFrame,
     Marker,
-    changed_fields,
     check_path,
     few_frames,
     frames_of_last_check,
-    mac_bytes,
     smallest_probe,
     spread_over_flows,
     with_room,

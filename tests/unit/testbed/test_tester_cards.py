@@ -13,12 +13,12 @@ from dataclasses import replace
 
 import pytest
 
+from lossratio.agent import Question
 from lossratio.errors import TesterError, TopologyError
 from lossratio.nodes import CommandResult, NodeProcess, read_hardware
 from lossratio.testbed.next_hops import check_can_ask
 from lossratio.testbed.tester_cards import card_problems, taken_cards
 from lossratio.topology import Interface, Node, Port
-from lossratio.traffic import Question
 
 WEST, EAST = "0000:18:00.0", "0000:18:00.1"
 LSCPU = {"cpus": [{"cpu": cpu, "core": cpu % 4, "socket": 0, "node": 0} for cpu in range(8)]}

@@ -6,9 +6,10 @@ from scapy.layers.inet import IP
 from scapy.layers.inet6 import IPv6
 from scapy.layers.l2 import Dot1Q, Ether
 
+from lossratio.agent import changed_fields
 from lossratio.agent.afpacket.examination import _ExpectedFrames
 from lossratio.agent.afpacket.frames import build_frames
-from lossratio.traffic import PortPair, TrafficPort, changed_fields, load_profile, make_configuration
+from lossratio.traffic import PortPair, TrafficPort, load_profile, make_configuration
 from lossratio.trials import fields_in_words, ways_to_expect
 
 PAIR = PortPair(TrafficPort("west", "tg0"), TrafficPort("east", "tg1"))

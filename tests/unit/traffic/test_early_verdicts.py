@@ -4,8 +4,9 @@ import pytest
 from traffic_lab import configure, drop, hold
 from whole_trials import run_trial, run_watched, whole
 
+from lossratio.agent import Plan
 from lossratio.agent.core.early_verdict import Lookout, ReceivedSoFar, SentSoFar, wait_for_held_frames
-from lossratio.traffic import Answer, Plan, TrafficMeasurer
+from lossratio.traffic import Answer, TrafficMeasurer
 from lossratio.traffic.answers import read_answer
 from lossratio.trials import IN_FLIGHT, DirectionCounters, TrialInput, output_from_counters
 

@@ -13,6 +13,7 @@ from scapy.layers.l2 import ARP, Dot1Q, Ether
 from trex_lab import SETTINGS, generator
 from trex_stand_in import MACS, Server, StandIn
 
+from lossratio.agent import Question
 from lossratio.agent.core.configuration import Speaker
 from lossratio.agent.core.neighbours import AnsweringWire, resolve
 from lossratio.agent.core.packets import probe
@@ -22,15 +23,7 @@ from lossratio.agent.trex.connection import TrexConnection, TrexLibrary, TrexSet
 from lossratio.errors import TopologyError
 from lossratio.testbed.set_up import traffic_port
 from lossratio.topology import Interface, Port, TrexGenerator
-from lossratio.traffic import (
-    GeneratorNode,
-    PortPair,
-    Question,
-    TrafficPort,
-    load_profile,
-    make_configuration,
-    open_generator,
-)
+from lossratio.traffic import GeneratorNode, PortPair, TrafficPort, load_profile, make_configuration, open_generator
 from lossratio.traffic.configuration import questions_of_ports
 from lossratio.traffic.generators import trex
 
