@@ -13,7 +13,7 @@ from lossratio.files import describe_problem
 from lossratio.keywords import SuiteExpander
 from lossratio.results import VARIATION
 from lossratio.runs.job import Job, JobTests, Testbed
-from lossratio.runs.robot_run import RunRequest, tags_near, words_of
+from lossratio.runs.robot_run import RunRequest, tags_near, without_tests, words_of
 from lossratio.traffic import mix_names, parse_frame_size
 from lossratio.values import names_near, shown_value
 
@@ -106,6 +106,13 @@ def job_tests(job: Job, testbed: Testbed) -> tuple[TestCase, ...]:
             raise JobError(
                 f"{job.path}: entry {number} of the tests on {testbed.topology.name} selects no test: "
                 f"no test in {', '.join(map(str, tests.suites))} has its tags.{there}"
+            )
+        missing = without_tests(tests.include, selected)
+        if missing:
+            there = tags_near(missing, expanded_tests(job.suites(tests), testbed.file))
+            raise JobError(
+                f"{job.path}: entry {number} of the tests on {testbed.topology.name}: no test matches the tag "
+                f"{missing[0]!r}. Correct it, or leave it out.{there}"
             )
     return tuple(_selected(job, testbed))
 

@@ -20,13 +20,14 @@ from robot.run import RobotFramework
 from robot.running import Keyword, TestCase, TestSuite, TestSuiteBuilder
 from robot.utils import normalize, secs_to_timestr, timestr_to_secs
 
-from lossratio.errors import FREE_SPACE, LossRatioError, ReportError, StorageError
+from lossratio.errors import FREE_SPACE, LossRatioError, ReportError, StorageError, TopologyError
 from lossratio.files import shell_word
 from lossratio.keywords import LossRatio, problem_with_variable, value_of
 from lossratio.report import PAGE, PAGE_VARIABLE, write_reports
 from lossratio.results import identity_of
 from lossratio.runs.console import OWN_CONSOLE, Console, wants_own_console
 from lossratio.runs.verdicts import TestVerdict, VerdictListener
+from lossratio.topology import Topology
 from lossratio.values import and_more, did_you_mean
 
 _SYSTEM_ERROR = re.compile(r"\w+Error: \[Errno \d+\] (.+): '[^']*'$")
@@ -39,6 +40,7 @@ _NAME_THE_OUTPUT = ("output", "timestampoutputs")
 _NOTHING_TO_RUN = "Expected at least 1 argument"
 """The beginning of Robot Framework's message if no suite is left."""
 _MOST_NAMES = 12
+_SETS_UP = normalize("Set Up Testbed")
 
 
 class Timeouts:
@@ -150,8 +152,8 @@ def selected(
         variables: Variables that the suites get in addition to the variables of the options.
 
     Raises:
-        RobotOptionsError: If Robot Framework cannot read the suites, or no test is selected and the options do not
-            allow that.
+        RobotOptionsError: If Robot Framework cannot read the suites, or no test is selected, or none has one of the
+            tags, and the options do not allow that.
         SuiteError: If a suite has a wrong value.
     """
     given = [f"{name}:{value}" for name, value in variables.items()]
@@ -173,6 +175,8 @@ def selected(
         for modifier in modifiers:
             root.visit(modifier)
         known = _to_choose_from(root, settings)
+        if not settings.run_empty_suite:
+            _check_tags(settings.include or (), root.all_tests)
         root.configure(**settings.suite_config)
     except DataError as error:
         raise RobotOptionsError(f"Nothing was run: {words_of(error)}{known}") from error
@@ -188,6 +192,23 @@ def _to_choose_from(root: TestSuite, settings: RobotSettings) -> str:
         some = ", ".join(names[:_MOST_NAMES]) + and_more(len(names[_MOST_NAMES:]))
         return f" Their names are: {some}." if names else ""
     return ""
+
+
+def _check_tags(asked: Sequence[str], tests: Iterable[TestCase]) -> None:
+    """Checks that each pattern of tags selects a test; if none does, Robot Framework refuses the run itself."""
+    known = list(tests)
+    without = without_tests(asked, known)
+    if without and len(without) < len(asked):
+        raise RobotOptionsError(
+            f"Nothing was run: no test matches --include {without[0]}. Correct it, or leave it out."
+            f"{tags_near(without, known)}"
+        )
+
+
+def without_tests(patterns: Sequence[str], tests: Iterable[TestCase]) -> list[str]:
+    """The patterns of tags that match none of the tests."""
+    tags = [test.tags for test in tests]
+    return [pattern for pattern in patterns if not any(each.match(pattern) for each in tags)]
 
 
 def tags_near(asked: Iterable[str], tests: Iterable[TestCase]) -> str:
@@ -223,6 +244,34 @@ def check_identities(root: TestSuite) -> None:
             f"Nothing was run: {one} and {two} have the same test {identity}, and would write the same files. Select "
             "one of them, or give it a name of its own: Metadata    Id    NAME."
         )
+
+
+def check_models(root: TestSuite, topology: Topology) -> None:
+    """Checks that the testbed can have the NIC models that suites ask for, before a node is touched.
+
+    Raises:
+        TopologyError: If it cannot; the message has the line of the suite.
+    """
+    for keyword in _all_keywords(root):
+        if normalize(str(keyword.name).rpartition(".")[2], ignore="_") != _SETS_UP:
+            continue
+        for word in map(str, keyword.args):
+            name, _, model = word.partition("=")
+            # The value of a variable is known only when the test runs.
+            if name == "nic" and model and "{" not in model:
+                try:
+                    topology.check_model(model)
+                except TopologyError as error:
+                    raise TopologyError(f"{keyword.source}:{keyword.lineno}: {error}") from error
+
+
+def _all_keywords(suite: TestSuite) -> Iterator[Keyword]:
+    """The keywords of a suite, of its tests and of the suites in it."""
+    yield from _keywords_in([suite.setup])
+    for test in suite.tests:
+        yield from _keywords_in([test.setup, *test.body])
+    for child in suite.suites:
+        yield from _all_keywords(child)
 
 
 def words_of(error: DataError) -> str:

@@ -275,7 +275,7 @@ class Topology(FileModel):
             )
 
         if nic is not None and duts != 0:
-            self._check_model(nic)
+            self.check_model(nic)
         try:
             paths = find_paths(
                 self.links(), (self.tg_name, *names[:duts], self.end_name), nic, count
@@ -288,8 +288,12 @@ class Topology(FileModel):
             for number, path in enumerate(paths, start=1)
         )
 
-    def _check_model(self, nic: str) -> None:
-        """Refuses a NIC model that nobody knows, and any model if the file does not say what its cards are."""
+    def check_model(self, nic: str) -> None:
+        """Refuses a NIC model that nobody knows, and any model if the file does not say what its cards are.
+
+        Raises:
+            TopologyError: If no port can be of the model.
+        """
         models = [port.model for node in self.nodes.values() for port in node.interfaces.values()]
         own = list(dict.fromkeys(filter(None, models)))
         names = [*(model.name for model in _MODELS), *self.nics, *own]

@@ -86,6 +86,10 @@ def test_a_set_up_that_fails_counts_as_what_it_failed_of(lossratio, tmp_path):
         (["--topology", "missing", "suite.robot"], "There is no file missing. These come with lossratio: local"),
         (["suite.robot", "--topology"], "Option '--topology' requires an argument."),
         (["--topology", SIMULATED, "--include", "absent", "suite.robot"], "tag 'absent'. Their tags are: a."),
+        (
+            ["--topology", SIMULATED, "--include", "a", "--include", "nightly", "suite.robot"],
+            "no test matches --include nightly. Correct it, or leave it out. Their tags are: a.",
+        ),
         (["--topology", SIMULATED, "suite.robot", "--", "--test", "absent"], "name 'absent'. Their names are: Passes."),
         (
             ["--topology", SIMULATED, "suite.robot", "--", "--outputdir", "suite.robot"],
@@ -100,6 +104,20 @@ def test_bad_input_is_one_message_and_touches_nothing(lossratio, tmp_path, argum
     assert message in done.err
     assert "Traceback" not in done.err
     assert {path.name for path in tmp_path.iterdir()} == {"robot.toml", "suite.robot"}
+
+
+@pytest.mark.parametrize("dry", [(), ("--dryrun",)])
+@pytest.mark.parametrize(
+    ("model", "said"),
+    [("Intel-X710", "the file gives no port a 'model'"), ("Intel-E810CX", "Did you mean 'Intel-E810CQ'?")],
+)
+def test_a_nic_that_the_testbed_cannot_have_is_bad_input_before_the_run(lossratio, tmp_path, model, said, dry):
+    settings = f"Suite Setup    Set Up Testbed    ${{TOPOLOGY}}    nic={model}"
+    write_suite(tmp_path, "Passes\n    No Operation\n", settings=settings)
+    done = lossratio("run", "--topology", SIMULATED, "suite.robot", "--", *dry, "--outputdir", tmp_path / "out")
+    assert done.status == 2
+    assert "suite.robot:4: Topology simulated: " in done.err
+    assert said in done.err
 
 
 MEASURES = """*** Settings ***

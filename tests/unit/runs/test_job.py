@@ -88,6 +88,12 @@ def test_tests_that_select_nothing_are_an_error_before_the_night(tmp_path):
         job_tests(job, job.testbeds[0])
 
 
+def test_a_tag_that_selects_nothing_beside_one_that_does_is_an_error_before_the_night(tmp_path):
+    job = load_job(write_job(tmp_path, "- {suites: [bridge.robot], include: [ndrpdr, 64BB]}"))
+    with pytest.raises(JobError, match=r"entry 1 .* no test matches the tag '64BB'\. .*Did you mean '64B'\?"):
+        job_tests(job, job.testbeds[0])
+
+
 def test_a_suite_that_is_none_is_an_error(tmp_path):
     path = write_job(tmp_path, "- {suites: [empty.robot]}")
     (tmp_path / "empty.robot").write_text("")
