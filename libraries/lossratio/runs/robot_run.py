@@ -176,7 +176,7 @@ def selected(
             root.visit(modifier)
         known = _to_choose_from(root, settings)
         if not settings.run_empty_suite:
-            _check_tags(settings.include or (), root.all_tests)
+            _check_tags(settings.include or (), [*root.all_tests])
         root.configure(**settings.suite_config)
     except DataError as error:
         raise RobotOptionsError(f"Nothing was run: {words_of(error)}{known}") from error
@@ -194,14 +194,13 @@ def _to_choose_from(root: TestSuite, settings: RobotSettings) -> str:
     return ""
 
 
-def _check_tags(asked: Sequence[str], tests: Iterable[TestCase]) -> None:
+def _check_tags(asked: Sequence[str], tests: Sequence[TestCase]) -> None:
     """Checks that each pattern of tags selects a test; if none does, Robot Framework refuses the run itself."""
-    known = list(tests)
-    without = without_tests(asked, known)
+    without = without_tests(asked, tests)
     if without and len(without) < len(asked):
         raise RobotOptionsError(
             f"Nothing was run: no test matches --include {without[0]}. Correct it, or leave it out."
-            f"{tags_near(without, known)}"
+            f"{tags_near(without, tests)}"
         )
 
 
@@ -246,32 +245,27 @@ def check_identities(root: TestSuite) -> None:
         )
 
 
-def check_models(root: TestSuite, topology: Topology) -> None:
-    """Checks that the testbed can have the NIC models that suites ask for, before a node is touched.
+class CheckModels(SuiteVisitor):  # type: ignore[misc]
+    """Checks that a testbed can have the NIC models that suites ask for, before a node is touched.
 
     Raises:
         TopologyError: If it cannot; the message has the line of the suite.
     """
-    for keyword in _all_keywords(root):
+
+    def __init__(self, topology: Topology) -> None:
+        self._topology = topology
+
+    def start_keyword(self, keyword: Keyword) -> None:
+        """Checks the argument `nic` of a set-up of the testbed."""
         if normalize(str(keyword.name).rpartition(".")[2], ignore="_") != _SETS_UP:
-            continue
+            return
         for word in map(str, keyword.args):
-            name, _, model = word.partition("=")
             # The value of a variable is known only when the test runs.
-            if name == "nic" and model and "{" not in model:
+            if word.startswith("nic=") and "{" not in word:
                 try:
-                    topology.check_model(model)
+                    self._topology.check_model(word.removeprefix("nic="))
                 except TopologyError as error:
                     raise TopologyError(f"{keyword.source}:{keyword.lineno}: {error}") from error
-
-
-def _all_keywords(suite: TestSuite) -> Iterator[Keyword]:
-    """The keywords of a suite, of its tests and of the suites in it."""
-    yield from _keywords_in([suite.setup])
-    for test in suite.tests:
-        yield from _keywords_in([test.setup, *test.body])
-    for child in suite.suites:
-        yield from _all_keywords(child)
 
 
 def words_of(error: DataError) -> str:

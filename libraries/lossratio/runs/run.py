@@ -31,7 +31,7 @@ from lossratio.runs.attempts import (
 )
 from lossratio.runs.directory import RESULTS, kept_for_this_run, new_directory
 from lossratio.runs.record import ResumeError, make_record, read_record
-from lossratio.runs.robot_run import RunRequest, check_identities, check_models, run_robot, selected
+from lossratio.runs.robot_run import CheckModels, RunRequest, check_identities, run_robot, selected
 from lossratio.runs.verdicts import TestVerdict, exit_status, failure_kind
 from lossratio.testbed import Candidate, candidate, inspect_nodes, reserved
 from lossratio.values import FAILURES, ExitStatus, FailureKind, status_of_kinds
@@ -192,7 +192,7 @@ def run(request: RunRequest) -> RunOutcome:
         modifiers = [way.assignment.modifier]
         tests = selected(way.options, way.suites, modifiers, way.variables)
         check_identities(tests)
-        check_models(tests, way.assignment.topology)
+        tests.visit(CheckModels(way.assignment.topology))
 
     purpose = request.purpose or ways[0].assignment.name
     candidates = [
