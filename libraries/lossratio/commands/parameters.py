@@ -16,15 +16,14 @@ import click
 from lossratio.files import SUITES, is_url, kind_of_contents, shown_name, way_to_read
 from lossratio.values import (
     FailureKind,
-    did_you_mean,
     kind_of_error,
+    none_of,
     parse_duration,
     parse_frame_rate,
     parse_number,
     parse_ratio,
     parse_whole_number,
     shortened,
-    shown_value,
 )
 
 # Table: the words for a bound, by whether the number must differ from it.
@@ -186,9 +185,7 @@ class OneOf(click.Choice):  # type: ignore[type-arg]
         try:
             return super().convert(value, param, ctx)
         except click.BadParameter:
-            words = [str(choice) for choice in self.choices]
-            meant = did_you_mean(str(value), words)
-            self.fail(f"must be {' or '.join(words)}, not {shown_value(value)}.{meant}", param, ctx)
+            self.fail(none_of([*map(str, self.choices)], value), param, ctx)
 
 
 def _check_path(

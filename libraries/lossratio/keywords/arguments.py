@@ -23,8 +23,8 @@ from lossratio.results import TestResult
 from lossratio.traffic import parse_frame_size
 from lossratio.values import (
     counts_connections,
-    did_you_mean,
     in_python,
+    none_of,
     parse_frame_rate,
     parse_number,
     parse_ratio,
@@ -349,8 +349,7 @@ def to_member_of(enumeration: type[EnumT]) -> Callable[[Any], EnumT]:
     def convert(value):  # type: ignore[no-untyped-def]
         member = members.get(_plain(value)) if isinstance(value, str) else None
         if member is None:
-            meant = did_you_mean(str(value), words)
-            raise ValueError(f"write {' or '.join(words)}, not {shown_value(value)}.{meant}")
+            raise ValueError(none_of(words, value))
         return member
 
     convert.__doc__ = enumeration.__doc__

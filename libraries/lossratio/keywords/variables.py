@@ -9,7 +9,7 @@ from lossratio.keywords.arguments import to_member_of, to_path, to_truth_value, 
 from lossratio.keywords.session import Doubts
 from lossratio.measurements.throughput import Nightly, goal_set_from
 from lossratio.traffic import check_frame_size
-from lossratio.values import did_you_mean, parse_frame_rate, shown_value
+from lossratio.values import none_of, parse_frame_rate, shown_value
 
 
 def _nightly(name: str) -> Nightly:
@@ -17,9 +17,7 @@ def _nightly(name: str) -> Nightly:
     known = {choice.value: choice for choice in Nightly}
     if name in known:
         return known[name]
-    raise ValueError(
-        f"write {' or '.join(known)}, not {shown_value(name)}.{did_you_mean(name, known)}"
-    )
+    raise ValueError(none_of(known, name))
 
 
 def _frame_sizes(sizes: str) -> None:

@@ -23,6 +23,7 @@ from .names import (
     did_you_mean as did_you_mean,
     names_near as names_near,
     nearest as nearest,
+    none_of as none_of,
 )
 from .quantities import (
     DURATION as DURATION,

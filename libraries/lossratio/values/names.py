@@ -1,8 +1,10 @@
 """Suggestions for misspelt names, and what takes the place of names that were removed."""
 
 import re
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from difflib import get_close_matches
+
+from lossratio.values.checked_arguments import shown_value
 
 _NEAR = 0.75
 """Minimum similarity of two names, as measured by `difflib` (0 to 1), for suggesting one instead of the other."""
@@ -79,6 +81,12 @@ def did_you_mean(name: str, names: Iterable[str]) -> str:
     if meant is not None:
         return f" Did you mean {meant!r}?"
     return ""
+
+
+def none_of(words: Collection[str], value: object) -> str:
+    """What is wrong with a value that is none of some words, and whether the nearest one is meant, as a sentence."""
+    meant = did_you_mean(str(value), words)
+    return f"must be {' or '.join(words)}, not {shown_value(value)}.{meant}"
 
 
 def names_near(name: str, names: Iterable[str]) -> str:

@@ -228,7 +228,7 @@ IN_SUITES = {
     "rest that is no time": ("Find NDR And PDR    64B    rest=soon", "'soon' is not a duration"),
     "integrity that is none": (
         "Find NDR And PDR    64B    integrity=maybe",
-        "write doubt or fail or off, not 'maybe'.",
+        "must be doubt or fail or off, not 'maybe'.",
     ),
     "neither yes nor no": ("Find NDR And PDR    64B    bidirectional=perhaps", "'perhaps' is neither yes nor no"),
     "no run to continue": ("Find NDR And PDR    64B    resume=nowhere", "There is no run to continue in nowhere"),

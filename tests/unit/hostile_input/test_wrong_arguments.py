@@ -91,7 +91,7 @@ KEYWORDS = {
         "doubts=wran",
         "warn or fail, not 'wran'. Did you mean 'warn'",
     ),
-    "a number for a word": (*NDR_PDR, "integrity=${3}", "integrity.* write doubt or fail or off, not 3"),
+    "a number for a word": (*NDR_PDR, "integrity=${3}", "integrity.* must be doubt or fail or off, not 3"),
     "a test that RFC 2544 does not have": (
         "Run RFC 2544",
         "latancy",
@@ -142,7 +142,7 @@ MEASUREMENTS = {
 VARIABLES = {
     "GOALS": ("csti", "There is no set of search goals 'csti'"),
     "LATENCY": ("maybe", "'maybe' is neither yes nor no"),
-    "DOUBTS": ("warm", "write warn or fail, not 'warm'. Did you mean 'warn'?"),
+    "DOUBTS": ("warm", "must be warn or fail, not 'warm'. Did you mean 'warn'?"),
     "NIGHTLY": ("asbefore", "Did you mean 'as_before'?"),
     "MIN_LOAD": ("100 Mbit/s", "is not a frame rate but a bit rate"),
     "SEARCH_EVERY": ("often", "'often' is not a whole number"),
@@ -188,7 +188,7 @@ def test_a_keyword_takes_each_word_of_an_enumeration_and_names_them_for_any_othe
     for kind in enumerations:
         for member in kind:
             assert converters[kind](member.value.upper().replace(" ", "_")) is member
-        with pytest.raises(ValueError, match=r"^write ") as refused:
+        with pytest.raises(ValueError, match=r"^must be ") as refused:
             converters[kind](word)
         assert all(member.value in str(refused.value) for member in kind)
 

@@ -125,4 +125,4 @@ def test_a_variable_is_the_policy_of_all_tests(tmp_path):
     failed = run_suite(suite, "fail", DOUBTS="fail").tests["Doubted"]
     assert failed.message.startswith("DoubtError: There is a doubt about what was measured: unsent frames: ")
     misspelt = run_suite(suite, "misspelt", DOUBTS="fial").tests["Doubted"]
-    assert "The policy for doubts: write warn or fail, not 'fial'. Did you mean 'fail'?" in misspelt.message
+    assert "The policy for doubts: must be warn or fail, not 'fial'. Did you mean 'fail'?" in misspelt.message
