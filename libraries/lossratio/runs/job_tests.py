@@ -101,12 +101,14 @@ def job_tests(job: Job, testbed: Testbed) -> tuple[TestCase, ...]:
         alone = Job(job.path, job.file.model_copy(update={"tests": (tests,)}), job.testbeds)
         selected = list(_selected(alone, testbed))
         _check_mixes(job, tests, selected)
+
         if not selected:
             there = tags_near(tests.include, expanded_tests(job.suites(tests), testbed.file))
             raise JobError(
                 f"{job.path}: entry {number} of the tests on {testbed.topology.name} selects no test: "
                 f"no test in {', '.join(map(str, tests.suites))} has its tags.{there}"
             )
+
         missing = without_tests(tests.include, selected)
         if missing:
             there = tags_near(missing, expanded_tests(job.suites(tests), testbed.file))

@@ -206,8 +206,10 @@ def _check_tags(asked: Sequence[str], tests: Sequence[TestCase]) -> None:
 
 def without_tests(patterns: Sequence[str], tests: Iterable[TestCase]) -> list[str]:
     """The patterns of tags that match none of the tests."""
-    tags = [test.tags for test in tests]
-    return [pattern for pattern in patterns if not any(each.match(pattern) for each in tags)]
+    left = [*patterns]
+    for test in tests:
+        left = [pattern for pattern in left if not test.tags.match(pattern)]
+    return left
 
 
 def tags_near(asked: Iterable[str], tests: Iterable[TestCase]) -> str:
@@ -246,19 +248,20 @@ def check_identities(root: TestSuite) -> None:
 
 
 class CheckModels(SuiteVisitor):  # type: ignore[misc]
-    """Checks that a testbed can have the NIC models that suites ask for, before a node is touched.
-
-    Raises:
-        TopologyError: If it cannot; the message has the line of the suite.
-    """
+    """Checks that a testbed can have the NIC models that suites ask for, before a node is touched."""
 
     def __init__(self, topology: Topology) -> None:
         self._topology = topology
 
     def start_keyword(self, keyword: Keyword) -> None:
-        """Checks the argument `nic` of a set-up of the testbed."""
+        """Checks the argument `nic` of a set-up of the testbed.
+
+        Raises:
+            TopologyError: If no port can be of this model; the message has the line of the suite.
+        """
         if normalize(str(keyword.name).rpartition(".")[2], ignore="_") != _SETS_UP:
             return
+
         for word in map(str, keyword.args):
             # The value of a variable is known only when the test runs.
             if word.startswith("nic=") and "{" not in word:
