@@ -20,6 +20,7 @@ from lossratio.commands.parameters import (
     argument,
     command,
     option,
+    say,
 )
 from lossratio.files import check_directory, shell_word
 from lossratio.values import ExitStatus
@@ -145,10 +146,10 @@ def between(
     _check_generator(generator)
     path = find_host_path(*ends, to=to)
     text = yaml.safe_dump(path.topology(generator), sort_keys=False, width=120)
-    click.echo(f"From {path.client}")
-    click.echo(f"to   {path.server}.")
+    say(f"From {path.client}")
+    say(f"to   {path.server}.")
     if path.others:
-        click.echo(
+        say(
             f"Not measured: {', '.join(path.others)} of {path.server.host.name}. To choose an address: --to ADDRESS"
         )
 
@@ -194,9 +195,7 @@ def _said_how_to_continue(directory: Path) -> Iterator[None]:
     try:
         yield
     except KeyboardInterrupt:
-        click.echo(
-            f"To continue, repeat the command with --resume {shell_word(directory)}", err=True
-        )
+        say(f"To continue, repeat the command with --resume {shell_word(directory)}", err=True)
         raise
 
 
@@ -217,7 +216,7 @@ def _measure_latency(
     try:
         *points, _ = points_of(found, shares=_LATENCY_SHARES)
     except SearchError as error:
-        click.echo(f"Latency is not measured: {error}")
+        say(f"Latency is not measured: {error}")
         return
     with _live() as on_progress:
         measured = testbed.latency(
@@ -230,22 +229,22 @@ def _live() -> "AbstractContextManager[Callable[[Any], None]]":
     """Shows the progress of a measurement on standard error."""
     from lossratio.measurements import live_on
 
-    return live_on(sys.stderr, lambda line: click.echo(line, err=True))
+    return live_on(sys.stderr, lambda line: say(line, err=True))
 
 
 def _show(result: "TestResult") -> None:
     """Shows what was found, each number once."""
     from lossratio.results import SHOWN, as_text, in_columns, in_short, notes_of
 
-    click.echo(in_columns(as_text(in_short(notes_of(result, (), *SHOWN)))))
+    say(in_columns(as_text(in_short(notes_of(result, (), *SHOWN)))))
 
 
 def _write_page(directory: Path) -> None:
     from lossratio.report import PAGE, write_reports
 
     for page in write_reports(directory, [PAGE]):
-        click.echo(f"The page: {page.resolve()}")
-    click.echo(f"The topology file for further runs: {directory / _TOPOLOGY}")
+        say(f"The page: {page.resolve()}")
+    say(f"The topology file for further runs: {directory / _TOPOLOGY}")
 
 
 def _python(ends: "tuple[Host, ...]", given: str) -> str:
@@ -313,7 +312,7 @@ def _check_generator(generator: dict[str, Any]) -> None:
 
 def _save(file: Path, text: str) -> None:
     file.write_text(text, encoding="utf-8")
-    click.echo(f"Written: {file}. Next: lossratio check {shell_word(file)}")
+    say(f"Written: {file}. Next: lossratio check {shell_word(file)}")
 
 
 def _begun(output: Path | None, name: str, topology: str) -> Path:

@@ -25,6 +25,7 @@ from lossratio.commands.parameters import (
     argument,
     command,
     option,
+    say,
 )
 from lossratio.errors import BuildError
 from lossratio.files import check_directory
@@ -96,7 +97,7 @@ class _Measured:
         try:
             yield
         except KeyboardInterrupt:
-            click.echo(
+            say(
                 f"The measurements so far are kept in {self.output}. To continue, repeat the command.",
                 err=True,
             )
@@ -137,7 +138,7 @@ class _Measured:
         return builds.BuildBench(run, self.quantity, self._note)
 
     def _note(self, caveat: str) -> None:
-        click.echo(f"Note: {caveat}", err=True)
+        say(f"Note: {caveat}", err=True)
 
 
 @command()
@@ -191,9 +192,9 @@ def ab(
 
     request = builds.AbRequest(measured.least_change / 100, measured.most, certainty / 100)
     with measured.kept(), closing(bench):
-        results = builds.compare_builds(request, record, measure, click.echo)
+        results = builds.compare_builds(request, record, measure, say)
     for name, result in results.items():
-        click.echo(in_columns(builds.describe_comparison(name, result)))
+        say(in_columns(builds.describe_comparison(name, result)))
     if markdown is not None:
         write_report(markdown, builds.comparison_comment(results, request))
     verdicts = {result.verdict for result in results.values()}
@@ -241,12 +242,12 @@ def bisect(
     search = builds.Bisection(
         revisions, least_change=measured.least_change / 100, limit=measured.most
     )
-    click.echo(f"{counted(len(revisions) - 1, 'revision')} could have changed the throughput.")
+    say(f"{counted(len(revisions) - 1, 'revision')} could have changed the throughput.")
     with measured.kept(), closing(bench):
-        result = builds.bisect(search, record, measure, click.echo)
+        result = builds.bisect(search, record, measure, say)
 
     answer = builds.describe_bisection(result, builds.subject_of(repository))
-    click.echo(in_columns(answer))
+    say(in_columns(answer))
     if result.verdict is builds.BisectionVerdict.UNDECIDED:
         sys.exit(ExitStatus.UNDECIDED)
     if result.verdict is not builds.BisectionVerdict.FOUND:

@@ -344,7 +344,7 @@ def _replace_closed_streams() -> None:
 def _show(text: str) -> None:
     """Shows a text on the standard error, if anybody reads it."""
     with suppress(OSError):
-        click.echo(text, err=True)
+        click.echo(printable(text), err=True)
 
 
 def _show_error(text: str) -> None:
@@ -427,10 +427,12 @@ def run_command(command: click.Command) -> None:
         sys.exit(ExitStatus.INTERRUPTED)
     except click.ClickException as error:
         with suppress(OSError):
-            _in_plain_words(error).show()
+            shown = _in_plain_words(error)
+            shown.message = printable(shown.message)
+            shown.show()
         sys.exit(ExitStatus.BAD_INPUT)
     except LossRatioError as error:
-        _show_error(printable(str(error)))
+        _show_error(str(error))
         sys.exit(status_of_error(error))
     except OSError as error:
         if error.filename is None and status_of_error(error) is not ExitStatus.INFRASTRUCTURE:

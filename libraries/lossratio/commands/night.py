@@ -2,9 +2,7 @@
 
 from pathlib import Path
 
-import click
-
-from lossratio.commands.parameters import LocalPath, WholeNumber, argument, command, option
+from lossratio.commands.parameters import LocalPath, WholeNumber, argument, command, option, say
 from lossratio.errors import ArchiveError
 
 ARCHIVE = option("The archive: a folder, or e.g. s3://bucket/path.", "--results", metavar="URL")
@@ -23,15 +21,15 @@ def send(directories: tuple[Path, ...] = argument("[DIR...]"), url: str = ARCHIV
     outbox = Outbox.of(url)
     for directory in directories:
         for problem in outbox.add(directory):
-            click.echo(problem, err=True)
+            say(problem, err=True)
     try:
         beginning = outbox.beginning()
         sent = outbox.send()
     except ArchiveError as error:
         raise ArchiveError(f"{error} {outbox.way_on()}".rstrip()) from error
-    click.echo(f"Sent {counted(sent, 'file')} to {outbox.store}.")
+    say(f"Sent {counted(sent, 'file')} to {outbox.store}.")
     if beginning is not None:
-        click.echo(beginning)
+        say(beginning)
 
 
 @command()
@@ -58,6 +56,6 @@ def fetch(
         store.require_archive()
     runs = fetch_newest(store, testbed, newest, directory)
     for run in runs:
-        click.echo(run)
+        say(run)
     if not runs:
-        click.echo(f"{store} has no runs of testbed {testbed} yet.", err=True)
+        say(f"{store} has no runs of testbed {testbed} yet.", err=True)

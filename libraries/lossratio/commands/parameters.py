@@ -23,6 +23,7 @@ from lossratio.values import (
     parse_number,
     parse_ratio,
     parse_whole_number,
+    printable,
     shortened,
 )
 
@@ -74,6 +75,11 @@ class Number(click.FloatRange):
             bounds = f"{self._describe_range()}{self._unit}"
             self.fail(f"must be {bounds}, not {shortened(str(value))}.", param, ctx)
         return number
+
+
+def say(text: object, *, err: bool = False) -> None:
+    """Writes a text to the standard output or error. Control characters, e.g. of names, are escaped."""
+    click.echo(printable(str(text)), err=err)
 
 
 def _parse_per_cent(value: object) -> float:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from lossratio.commands.parameters import argument, command
+from lossratio.commands.parameters import argument, command, say
 from lossratio.errors import SearchError
 from lossratio.files import shown_name
 from lossratio.values import as_sentence, is_number, range_in_words, shown_value, trials_counted
@@ -54,8 +54,8 @@ def replay(journal: Path = argument()) -> None:
     else:
         lines = list(_describe_critical_load(replayed_load(contents, journal)))
     for note in _notes_on(contents):
-        click.echo(f"Note: {note}", err=True)
-    click.echo("\n".join(lines))
+        say(f"Note: {note}", err=True)
+    say("\n".join(lines))
 
 
 def _notes_on(contents: JournalContents) -> Iterator[str]:

@@ -16,6 +16,7 @@ from lossratio.commands.parameters import (
     check_files_to_write,
     command,
     option,
+    say,
 )
 from lossratio.errors import ReportError
 from lossratio.report import FORMATS, PAGE, junit_xml, read_run, runs_in, write_report
@@ -61,18 +62,18 @@ def report(
         click.echo(text, nl=False)
     else:
         write_report(path, text)
-        click.echo(path)
+        say(path)
 
     if verbose:
         for result in (result for run in runs for result in run.results):
-            click.echo(f"{result.test.name}\n{in_columns(message(result))}", err=True)
-            click.echo(in_columns(provenance(result)), err=True)
+            say(f"{result.test.name}\n{in_columns(message(result))}", err=True)
+            say(in_columns(provenance(result)), err=True)
 
     for run in runs:
         for problem in run.lacks:
-            click.echo(f"{run.path}: {problem}", err=True)
+            say(f"{run.path}: {problem}", err=True)
         for skipped in reports.skips_in_words(run.skipped):
-            click.echo(f"{run.path}: {skipped}", err=True)
+            say(f"{run.path}: {skipped}", err=True)
 
     if any(run.lacks for run in runs):
         sys.exit(ExitStatus.FAILED)
@@ -94,12 +95,12 @@ def repair(paths: tuple[Path, ...] = argument("PATH...", required=True)) -> None
     for path in paths:
         repaired = None
         for repaired in repair_files(path):
-            click.echo(f"{repaired.path}: {repaired.done}.")
+            say(f"{repaired.path}: {repaired.done}.")
             if repaired.damage is not None:
                 statuses.add(ExitStatus.FAILED if repaired.is_known else ExitStatus.BAD_INPUT)
-                click.echo(repaired.damage, err=True)
+                say(repaired.damage, err=True)
         if repaired is None:
-            click.echo(
+            say(
                 f"{path}: nothing to repair. It has no journal (trials/*.jsonl) and no result (results/*.json)."
             )
     sys.exit(max(statuses))
@@ -139,9 +140,9 @@ def compare(
     sides = [read_run(path) for path in paths[0]], [read_run(path) for path in paths[1]]
     comparison = reports.compare(*sides, least_change=least_change / 100)
     if table_format == "md":
-        click.echo(reports.comparison_markdown(comparison))
+        say(reports.comparison_markdown(comparison))
     else:
-        click.echo(reports.comparison_table(comparison))
+        say(reports.comparison_table(comparison))
     if html is not None:
         write_report(
             html,
@@ -149,7 +150,7 @@ def compare(
                 comparison, *sides, (before.resolve().name, after.resolve().name)
             ),
         )
-        click.echo(html, err=True)
+        say(html, err=True)
 
     if junit is not None:
         write_report(
@@ -198,9 +199,9 @@ def csit(
         started = min(result.started for result in run.results)
         number = int(started.timestamp()) if build is None else build
         for path in reports.write_csit(folder, exports, job=job, build=number):
-            click.echo(path)
+            say(path)
 
     for reason in (*refused, *reports.skips_in_words(run.skipped)):
-        click.echo(f"Not exported: {reason}", err=True)
+        say(f"Not exported: {reason}", err=True)
     if refused:
         sys.exit(ExitStatus.FAILED)

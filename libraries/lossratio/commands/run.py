@@ -25,6 +25,7 @@ from lossratio.commands.parameters import (
     argument,
     command,
     option,
+    say,
 )
 from lossratio.values import ExitStatus
 
@@ -162,8 +163,8 @@ def run(
         _show_skipped(outcome.verdicts)
         if outcome.status is ExitStatus.PASSED and not outcome.is_dry:
             later = f"lossratio compare {shlex.quote(str(outcome.directory))} LATER_RUN"
-            click.echo(f"Next, to compare it with a later run: {later}", err=True)
-        click.echo(_summary(outcome), err=True)
+            say(f"Next, to compare it with a later run: {later}", err=True)
+        say(_summary(outcome), err=True)
     sys.exit(int(outcome.status))
 
 
@@ -238,7 +239,7 @@ def _show_skipped(verdicts: Sequence[TestVerdict]) -> None:
         (verdict.skip, verdict.message) for verdict in verdicts if verdict.skip is not None
     )
     for (what, reason), count in skipped.items():
-        click.echo(f"{what.capitalize()}, {tests_counted(count)}: {reason}", err=True)
+        say(f"{what.capitalize()}, {tests_counted(count)}: {reason}", err=True)
 
 
 def _repeated(name: str, values: Sequence[str]) -> Iterator[str]:
@@ -249,10 +250,10 @@ def _repeated(name: str, values: Sequence[str]) -> Iterator[str]:
 def show_problems(outcome: RunOutcome) -> None:
     """Shows what went wrong in a run, and how to resume a run that was stopped."""
     for problem in (*outcome.troubles, *filter(None, (outcome.error,))):
-        click.echo(f"Error: {problem}", err=True)
+        say(f"Error: {problem}", err=True)
     if outcome.status is ExitStatus.INTERRUPTED and outcome.directory is not None:
         way_on = shlex.join(["lossratio", "run", "--resume", str(outcome.directory)])
-        click.echo(f"All trials are kept in {outcome.directory}. To continue: {way_on}", err=True)
+        say(f"All trials are kept in {outcome.directory}. To continue: {way_on}", err=True)
 
 
 def _summary(outcome: RunOutcome) -> str:

@@ -19,6 +19,7 @@ from lossratio.commands.parameters import (
     check_files_to_write,
     command,
     option,
+    say,
 )
 from lossratio.files import shell_word
 from lossratio.report import PAGE, history as histories, junit_xml, report_format, write_report
@@ -73,7 +74,7 @@ def _opened(history: str, runs: Sequence[Path]) -> histories.History:
         )
     folder = histories.open_history(history)
     for problem in histories.add_runs(folder, runs):
-        click.echo(problem, err=True)
+        say(problem, err=True)
     return folder
 
 
@@ -119,7 +120,7 @@ def trend(
         testbed=testbed, test=test, quantity=quantity, device=device, readings=readings
     )
     analysis = histories.analyse(folder, chosen)
-    click.echo(histories.trend_text(analysis))
+    say(histories.trend_text(analysis))
 
     if html is not None:
         added = {
@@ -134,7 +135,7 @@ def trend(
     if junit is not None:
         write_report(junit, junit_xml({"trend": histories.trend_cases(analysis)}))
     for line in () if alerts is None else alerts.send(analysis.trends):
-        click.echo(line, err=True)
+        say(line, err=True)
     if any(trend.verdict is TrendVerdict.REGRESSION for trend in analysis.alarms):
         sys.exit(ExitStatus.REGRESSION)
     if analysis.alarms:
@@ -183,9 +184,9 @@ def ack(
     if histories.is_url(history) and rules.annotations is None:
         histories.put_annotations(history, folder)
     for alarm in explained:
-        click.echo(f"{'noted' if keep_open else 'explained'}: {histories.describe_trend(alarm)}")
+        say(f"{'noted' if keep_open else 'explained'}: {histories.describe_trend(alarm)}")
     for line in () if alerts is None else alerts.send(explained):
-        click.echo(line, err=True)
+        say(line, err=True)
 
 
 def _own_name() -> str:

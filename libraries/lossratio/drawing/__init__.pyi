@@ -32,5 +32,4 @@ from .plot import (
     title as title,
     trial_hint as trial_hint,
     values_axis as values_axis,
-    xml_text as xml_text,
 )

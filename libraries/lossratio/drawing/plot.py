@@ -8,14 +8,13 @@ colours: Okabe's and Ito's, and a scale of reds that becomes darker.
 """
 
 import math
-import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from html import escape
 
 from lossratio.results import Trial, format_loss
 from lossratio.trials import sut_loss_ratio
-from lossratio.values import FRAMES_PER_SECOND, Unit, format_frame_rate, prefix_of
+from lossratio.values import FRAMES_PER_SECOND, Unit, format_frame_rate, prefix_of, printable
 
 WIDTH = 900.0
 """Width of a picture that fills the page, in pixels."""
@@ -28,7 +27,6 @@ LINE_HEIGHT = 14.0
 _MARGIN = WIDTH - RIGHT
 _NARROWEST = 280.0
 """Room of an axis that every screen shows, in pixels."""
-_NOT_IN_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
 def number(value: float) -> str:
@@ -48,14 +46,9 @@ def element(name: str, *content: str, **attributes: object) -> str:
     return f"<{name}{given}/>"
 
 
-def xml_text(text: str) -> str:
-    """Text in which the replacement character stands for characters that XML does not allow."""
-    return _NOT_IN_XML.sub("\ufffd", text)
-
-
 def plain(text: str) -> str:
     """The markup that shows a text."""
-    return escape(xml_text(text), quote=False)
+    return escape(printable(text), quote=False)
 
 
 def title(text: str) -> str:

@@ -27,6 +27,8 @@ _INTEGRITY = (
     "reordered",
 )
 """Attributes of `lossratio.results.frame_integrity.FrameIntegrity` that have their own column."""
+_FORMULAS = ("=", "+", "-", "@", "|", "\uff1d", "\uff0b", "\uff0d", "\uff20", "\uff5c")
+"""A spreadsheet would evaluate a name that begins with one of these, of usual or full width."""
 
 
 def json_report(runs: Sequence[Run]) -> str:
@@ -82,14 +84,11 @@ def _csv_rows(run: Run) -> Iterator[dict[str, object]]:
 
 
 def _plain(cell: object) -> object:
-    """A cell without control characters, which may break a row; numbers are unchanged.
-
-    Names come from users, and a spreadsheet would evaluate a name that begins with ``=`` or ``|``.
-    """
+    """A cell without control characters, which may break a row; numbers are unchanged."""
     if not isinstance(cell, str):
         return cell
     text = printable(cell.replace("\r", "\n"))
-    if text.lstrip().startswith(("=", "+", "-", "@", "|")):
+    if text.lstrip().startswith(_FORMULAS):
         return f"'{text}"
     return text
 

@@ -14,7 +14,7 @@ from typing import Any
 
 from lossratio.errors import NotMeasuredHereError
 from lossratio.results import identity_of, result_stems, suite_identity_of, write_whole
-from lossratio.values import FAILURES, tests_counted
+from lossratio.values import FAILURES, in_one_line, tests_counted
 
 CUT_OFF = "cut off"
 """State of a test with a journal and without a result: the run ended in the middle of the test."""
@@ -69,9 +69,9 @@ def skips_in_words(tests: Iterable[WithoutResult]) -> Iterator[str]:
     """What happened to which skipped tests, and why: a line for each reason."""
     alike: dict[tuple[str, str], list[str]] = {}
     for test in tests:
-        alike.setdefault((test.state, " ".join(test.reason.split())), []).append(test.full_name)
+        alike.setdefault((test.state, test.reason), []).append(test.full_name)
     for (state, reason), names in alike.items():
-        yield f"{tests_counted(len(names))} {state}: {reason} ({', '.join(names)})"
+        yield in_one_line(f"{tests_counted(len(names))} {state}: {reason} ({', '.join(names)})")
 
 
 def what_a_skip_is(*, is_misfit: bool) -> str:

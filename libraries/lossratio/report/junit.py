@@ -15,11 +15,11 @@ from dataclasses import dataclass, replace
 from xml.etree import ElementTree
 from xml.etree.ElementTree import Element, SubElement
 
-from lossratio.drawing import xml_text
 from lossratio.report.failures import CUT_OFF, FAILED
 from lossratio.report.formats import ReportFormat
 from lossratio.report.run import Run
 from lossratio.results import SHOWN, Finding, Outcome, TestResult, aggregate_of, as_text
+from lossratio.values import printable
 
 
 @dataclass(frozen=True)
@@ -72,7 +72,7 @@ def junit_xml(suites: dict[str, list[Case]]) -> str:
         suite = SubElement(
             root,
             "testsuite",
-            name=xml_text(name),
+            name=printable(name),
             tests=str(len(cases)),
             failures=str(counts["failure"]),
             errors=str(counts["error"]),
@@ -81,8 +81,8 @@ def junit_xml(suites: dict[str, list[Case]]) -> str:
         )
         for case in cases:
             test = {
-                "classname": xml_text(case.suite),
-                "name": xml_text(case.name),
+                "classname": printable(case.suite),
+                "name": printable(case.name),
                 "time": f"{case.seconds:.3f}",
             }
             element = SubElement(suite, "testcase", test)
@@ -90,13 +90,13 @@ def junit_xml(suites: dict[str, list[Case]]) -> str:
                 properties = SubElement(element, "properties")
                 for quantity, value in case.properties:
                     SubElement(
-                        properties, "property", name=xml_text(quantity), value=xml_text(value)
+                        properties, "property", name=printable(quantity), value=printable(value)
                     )
 
             if case.state != "passed":
-                SubElement(element, case.state, message=xml_text(case.message))
+                SubElement(element, case.state, message=printable(case.message))
             if case.output:
-                SubElement(element, "system-out").text = xml_text(case.output)
+                SubElement(element, "system-out").text = printable(case.output)
 
     ElementTree.indent(root)
     return (

@@ -1,5 +1,6 @@
 """Formats runs as Markdown, for people, and tables of Markdown for others."""
 
+import re
 from collections.abc import Iterable, Iterator, Sequence
 
 from lossratio.drawing import Column
@@ -8,7 +9,7 @@ from lossratio.report.formats import ReportFormat
 from lossratio.report.overview import COLUMNS, methods_in_words, terms_in_words, value_or_sentence
 from lossratio.report.run import Run
 from lossratio.results import Finding, view_of
-from lossratio.values import printable
+from lossratio.values import in_one_line
 
 _VALUE = "conditional throughput (or other value)"
 _LEFT_OUT = ("number to quote", "stream", "latency")
@@ -41,7 +42,7 @@ def _without_result(run: Run) -> Iterator[str]:
     """The tests that have no result: those that were cut off, that failed, or that were skipped."""
     for test in run.having(CUT_OFF, FAILED):
         yield f"- **{test.state}**{test.when}: {markdown_cell(f'{test.full_name}: {test.reason}')}"
-        yield from (f"  - {bounds}" for bounds in test.known)
+        yield from (f"  - {markdown_cell(bounds)}" for bounds in test.known)
     for line in skips_in_words(run.skipped):
         yield f"- {markdown_cell(line)}"
 
@@ -50,7 +51,7 @@ def _doubts(run: Run) -> Iterator[str]:
     names = {row.number: row.test for row in run.rows}
     for number, (result, doubts) in enumerate(zip(run.results, run.doubts, strict=True), start=1):
         name = markdown_cell(names.get(number, result.test.name))
-        yield from (f"- **doubt** about {name}: {doubt}" for doubt in doubts)
+        yield from (f"- **doubt** about {name}: {markdown_cell(str(doubt))}" for doubt in doubts)
         if result.queues_in_words is not None:
             yield f"- receive queues in {name}: {markdown_cell(result.queues_in_words)}"
 
@@ -76,13 +77,13 @@ def _below(run: Run) -> str:
         "wire (layer 1)."
         + terms_in_words(run.results)
         + methods_in_words(run.results)
-        + "".join(f" Testbed {name}." for name in simulated)
+        + "".join(f" Testbed {markdown_cell(name)}." for name in simulated)
     )
 
 
 def markdown_table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> Iterator[str]:
     """Formats a table as lines of Markdown."""
-    yield "| " + " | ".join(header) + " |"
+    yield "| " + " | ".join(map(markdown_cell, header)) + " |"
     yield "|" + " --- |" * len(header)
     for row in rows:
         yield "| " + " | ".join(markdown_cell(cell) for cell in row) + " |"
@@ -90,9 +91,8 @@ def markdown_table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> Iter
 
 def markdown_cell(text: str) -> str:
     """Text as a cell of a Markdown table, in one line."""
-    return " ".join(
-        printable(text).replace("\\", "\\\\").replace("|", "\\|").replace("<", "&lt;").split()
-    )
+    escaped = re.sub(r"([\\|\[`*])", r"\\\1", in_one_line(text))
+    return escaped.replace("&", "&amp;").replace("<", "&lt;")
 
 
 MARKDOWN = ReportFormat("lossratio.md", markdown_report)

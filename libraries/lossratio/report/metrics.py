@@ -15,7 +15,7 @@ from lossratio.report.failures import FAILED, NOT_HERE, SKIPPED
 from lossratio.report.formats import ReportFormat
 from lossratio.report.run import NOTHING_MEASURED, Run
 from lossratio.results import Finding, Outcome, TestResult, aggregate_of, view_of
-from lossratio.values import FRAMES_PER_SECOND
+from lossratio.values import FRAMES_PER_SECOND, printable
 
 _SPLIT = re.compile(r"[,={}'\"\s]+")
 _UNITS = {FRAMES_PER_SECOND.name: "frames_per_second", "s": "seconds", "frames": "frames"}
@@ -281,7 +281,8 @@ def openmetrics_report(runs: Sequence[Run]) -> str:
     for run in runs:
         for sample in samples_of(run):
             family = families.setdefault(sample.name, GaugeMetricFamily(sample.name, sample.help))
-            family.add_sample(sample.name, dict(sample.labels), sample.value)
+            labels = {name: printable(text) for name, text in sample.labels.items()}
+            family.add_sample(sample.name, labels, sample.value)
     # The client library only uses this method of a registry.
     text: bytes = generate_latest(SimpleNamespace(collect=families.values))  # type: ignore[no-untyped-call]
     return text.decode()

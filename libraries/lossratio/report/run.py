@@ -39,7 +39,14 @@ from lossratio.results import (
     withdrawn_in_words,
 )
 from lossratio.trials import JournalContents, missing_frames, read_journal
-from lossratio.values import FAILURES, and_more, counted, format_frame_rate, trials_counted
+from lossratio.values import (
+    FAILURES,
+    and_more,
+    counted,
+    format_frame_rate,
+    in_one_line,
+    trials_counted,
+)
 
 NOTHING_MEASURED = "nothing measured"
 """Stands for the quantities of a test that failed before it measured anything, because they are not known."""
@@ -99,7 +106,8 @@ class Run:
         """What is missing: messages about files that could not be read, and tests that did not finish."""
         missing = self.having(*_MISSING)
         said = (
-            f"{test.full_name} {_MISSING[test.state]}{test.when}: {test.reason}" for test in missing
+            in_one_line(f"{test.full_name} {_MISSING[test.state]}{test.when}: {test.reason}")
+            for test in missing
         )
         return (*self.problems, *said)
 

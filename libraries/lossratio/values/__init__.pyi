@@ -85,6 +85,7 @@ from .units import (
     format_ratio as format_ratio,
     format_short_duration as format_short_duration,
     format_target as format_target,
+    in_one_line as in_one_line,
     parse_bit_rate as parse_bit_rate,
     parse_bytes as parse_bytes,
     parse_duration as parse_duration,

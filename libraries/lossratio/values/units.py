@@ -14,7 +14,9 @@ from itertools import count
 from lossratio.values.checked_arguments import is_number, shortened
 
 _PREFIXES = {"": 1.0, "k": 1e3, "M": 1e6, "G": 1e9}
-_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
+_CONTROL = re.compile(
+    r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200b\u200e\u200f\u2028-\u202e\u2060-\u2069\ud800-\udfff\ufeff\ufffe\uffff]"
+)
 _SMALL, _ROUNDING = 10.0, 1e-6
 _DIGITS = r"[0-9]+(?:_[0-9]+)*"
 _NUMBER = rf"\s*((?:(?:{_DIGITS})?\.)?{_DIGITS}(?:[eE][+-]?[0-9]+)?)\s*"
@@ -273,8 +275,16 @@ def format_one_in(ratio: float) -> str:
 
 
 def printable(text: str) -> str:
-    """Escapes characters that move a terminal's cursor, change its colours, or reverse the text."""
+    """Escapes characters that are invisible, move a cursor, change colours, reverse the text, or are not in Unicode.
+
+    Tabs and ends of lines stay.
+    """
     return _CONTROL.sub(lambda found: repr(found[0])[1:-1], text)
+
+
+def in_one_line(text: str) -> str:
+    """A printable text in one line, with single spaces."""
+    return " ".join(printable(text).split())
 
 
 def change_in_words(change: float, *, is_least: bool = False) -> str:

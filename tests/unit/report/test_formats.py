@@ -145,7 +145,7 @@ def test_junit_counts_failures_as_errors_and_irregular_results_as_skipped(whole)
         "skipped": "1",
     }
     killed = suite.find("testcase[@name='killed']/error")
-    assert killed.get("message") == "The agent on TG was killed.\ufffd"
+    assert killed.get("message") == "The agent on TG was killed.\\x00"
     ndr = suite.find("testcase[@name='64B-1c-eth-l2bdbase-ndrpdr']/properties/property[@name='NDR aggregate fps']")
     assert float(ndr.get("value")) == pytest.approx(299_540, abs=1)
 

@@ -90,7 +90,7 @@ def test_a_test_that_measured_and_failed_is_a_failed_test_in_every_export_and_it
         assert after == before
         return
 
-    markdown = said.replace("|", "\\|").replace("<", "&lt;")
+    markdown = said.replace("|", "\\|").replace("<", "&lt;").replace("*", "\\*")
     assert f"; the test failed: {markdown} |" in after["md"]
     page = after["html"]
     assert "the test failed: " in page, "in the overview"

@@ -85,9 +85,7 @@ def _problems(runs: Sequence[Run]) -> Iterator[str]:
     for run in runs:
         # Messages about files already contain their paths.
         yield from run.problems
-        yield from (
-            f"{run.path}: {' '.join(lack.split())}" for lack in run.lacks[len(run.problems) :]
-        )
+        yield from (f"{run.path}: {lack}" for lack in run.lacks[len(run.problems) :])
 
 
 def _compared(before: Sequence[Run], after: Sequence[Run]) -> Iterator[ComparedQuantity]:

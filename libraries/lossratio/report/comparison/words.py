@@ -18,7 +18,7 @@ from lossratio.values import (
     counted,
     format_change,
     format_ratio,
-    printable,
+    in_one_line,
     range_in_words,
 )
 
@@ -54,8 +54,8 @@ def comparison_table(comparison: Comparison) -> str:
         "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
         for row in rows
     )
-    text = "\n".join((sentence_of(comparison), "", *lines, "", *summary_of(comparison)))
-    return printable(text)
+    below = map(in_one_line, summary_of(comparison))
+    return "\n".join((in_one_line(sentence_of(comparison)), "", *lines, "", *below))
 
 
 def comparison_markdown(comparison: Comparison) -> str:
@@ -163,7 +163,8 @@ def _rows(quantities: Sequence[ComparedQuantity]) -> list[tuple[str, ...]]:
     has_streams = any(compared.stream for compared in quantities)
     heads = [head for head in _HEADER if head != "stream" or has_streams]
     cells = itemgetter(*heads)
-    return [tuple(heads), *(cells(quantity_in_words(compared)) for compared in quantities)]
+    named = (cells(quantity_in_words(compared)) for compared in quantities)
+    return [tuple(heads), *(tuple(map(in_one_line, row)) for row in named)]
 
 
 def comparison_cases(comparison: Comparison) -> list[Case]:

@@ -27,10 +27,7 @@ from lossratio.files import (
     shown,
 )
 from lossratio.report import write_report
-from lossratio.report.history.trend import ALARMS, Trend, TrendVerdict
-from lossratio.report.history.trend_formats import trend_as_data
-from lossratio.report.history.trend_words import describe_trend
-from lossratio.values import FileModel, FilePath, counted
+from lossratio.values import FileModel, FilePath, counted, in_one_line
 
 FORMAT: Literal["lossratio-alerts/1"] = "lossratio-alerts/1"
 _MOST_OUTPUT = 1_000_000
@@ -161,7 +158,7 @@ def _paragraph(trend: Trend) -> Iterator[str]:
     key = trend.series.key
     yield f"What: {describe_trend(trend)}"
     device = f", device {key.device}" if key.device else ""
-    yield f"Where: testbed {key.testbed}, test {key.test}, {key.quantity}{device}"
+    yield in_one_line(f"Where: testbed {key.testbed}, test {key.test}, {key.quantity}{device}")
     yield f"Newest result: {trend.series.times[-1]:%Y-%m-%d %H:%M} UTC"
 
 

@@ -16,7 +16,7 @@ from lossratio.report.history.trend import ALARMS, NO_VERDICT, Change, Trend, Tr
 from lossratio.report.history.trend_words import describe_trend, sentence_of
 from lossratio.report.history.unmeasured import describe_nothing_measured
 from lossratio.results import quick_goals_in
-from lossratio.values import counted, printable, results_counted
+from lossratio.values import counted, in_one_line, results_counted
 
 FORMAT = "lossratio-trend/2"
 # Table: the names of verdicts in counts.
@@ -48,7 +48,7 @@ def trend_text(analysis: Analysis) -> str:
             f"{counted(len(analysis.readings), 'reading')} of latency and telemetry, {counted(results, 'number')}: "
             f"{_verdicts(analysis.readings)}. They explain changes and raise no alarms."
         )
-    return printable("\n".join(lines))
+    return "\n".join(map(in_one_line, lines))
 
 
 def _lines(trends: Sequence[Trend]) -> list[str]:

@@ -7,7 +7,14 @@ import numpy as np
 from lossratio.report.history.series import Series
 from lossratio.report.history.trend import LEAST_RESULTS, NO_VERDICT, Trend, TrendVerdict
 from lossratio.results import share_in_words
-from lossratio.values import and_more, change_in_words, counted, format_change, results_counted
+from lossratio.values import (
+    and_more,
+    change_in_words,
+    counted,
+    format_change,
+    in_one_line,
+    results_counted,
+)
 
 _WITHOUT_VALUE = (TrendVerdict.NO_VALUE, TrendVerdict.NOT_OFFERED, TrendVerdict.TESTER)
 _MOST_FOLLOWERS = 5
@@ -73,7 +80,8 @@ def _largest(changing: Sequence[Trend]) -> str:
 
 def describe_trend(trend: Trend) -> str:
     """A trend in one line."""
-    return f"{trend.verdict.value}: {trend.series}: {'; '.join(details_of(trend)) or 'nothing changed recently'}"
+    details = "; ".join(details_of(trend)) or "nothing changed recently"
+    return in_one_line(f"{trend.verdict.value}: {trend.series}: {details}")
 
 
 def details_of(trend: Trend) -> Iterator[str]:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from lossratio.report import CUT_OFF, FAILED, NOTHING_MEASURED, Run, skips_in_words
+from lossratio.values import in_one_line
 
 
 @dataclass(frozen=True)
@@ -28,7 +29,7 @@ def nothing_measured(run: Run) -> Iterator[NothingMeasured]:
         if run.testbed is not None and test.time is not None:
             with suppress(ValueError):
                 time = datetime.fromisoformat(test.time)
-                reason = " ".join(test.reason.split())
+                reason = in_one_line(test.reason)
                 yield NothingMeasured(run.testbed, test.full_name, time, reason)
 
 
