@@ -88,7 +88,7 @@ class Overview(Generic[RowT]):
     few: int = 3
     """Up to this many sections are initially open."""
     fewest: int = 3
-    """Fewer rows than this have no table, because their sections show all that it has."""
+    """Fewer sections than this have no table, because they show all that it has."""
 
     def page(
         self, template: str, sections: Sequence[Section], *, package: str = PAGES, **values: object
@@ -100,7 +100,7 @@ class Overview(Generic[RowT]):
             template,
             filters={},
             overview=self,
-            has_table=len(rows) >= self.fewest,
+            has_table=len({row.link for row in self.rows}) >= self.fewest,
             heads=heads,
             rows=rows,
             sections=sections,

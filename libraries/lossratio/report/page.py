@@ -4,7 +4,6 @@ The headline has the numbers to quote, the overview has a row for each of them, 
 sorts and filters the overview; without it, the page shows the same contents.
 """
 
-import html
 import json
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
@@ -41,8 +40,6 @@ from lossratio.values import counted, range_in_words, results_counted, tests_cou
 PAGE_NAME = "lossratio.html"
 """Name of the page in the directory of a run; ``report.html`` there is Robot Framework's own."""
 _FEW_TESTS = 12
-# Quotes are not escaped, because the text is never in an attribute.
-_as_text = partial(html.escape, quote=False)
 # Table: for each filter, its label, and the text of a row that it filters by.
 _FILTERS: Mapping[str, tuple[str, Callable[[Finding], str | Sequence[str]]]] = {
     "goal": ("Goal", attrgetter("quantity")),
@@ -104,32 +101,44 @@ def report_page(runs: Sequence[Run], title: str) -> str:
 
 def _sections(runs: Sequence[Run]) -> list[Section]:
     """The sections of all tests."""
-    body = partial(html_fragment, PAGES, "section.html.jinja", filters={"text": _as_text})
-    conditions = partial(html_fragment, PAGES, "conditions.html.jinja")
     facts = _Facts()
     sections: list[Section] = []
     results = [(run, *pair) for run in runs for pair in zip(run.results, run.notes, strict=True)]
+    testbeds = {result.conditions.testbed.name for _, result, _ in results}
     for run, result, notes in results:
-        view = view_of(result)
         name = f"test-{len(sections) + 1}"
         by_weight: dict[str, list[Note]] = {weight.value: [] for weight in Weight}
         for note in notes:
             by_weight[note.weight.value].append(note)
         # Record: what the template shows.
-        shown = body(
+        shown = html_fragment(
+            PAGES,
+            "section.html.jinja",
             run=run.path if len(runs) > 1 else None,
             result=result,
             is_only=len(results) == 1,
+            has_testbeds=len(testbeds) > 1,
             reasons=_reasons(result),
             notes=by_weight,
             failure=run.failure_in_spite_of(result),
-            pictures=[one for one in view.pictures(result) if one.svg or one.table],
         )
-        under_these = conditions(result=result, of_kind=view.conditions(result))
         facts_here = facts.of(result.conditions, name, result.test.name)
-        markup = f"{shown}{under_these}{facts_here}</details>"
+        markup = f"{shown}{evidence_of(result)}{facts_here}</details>"
         sections.append((name, result.test.name, markup))
     return sections
+
+
+def evidence_of(result: TestResult) -> str:
+    """The pictures of a result and the beginning of its conditions, whose element is still open, as markup."""
+    view = view_of(result)
+    # Record: what the template shows.
+    return html_fragment(
+        PAGES,
+        "evidence.html.jinja",
+        result=result,
+        pictures=[one for one in view.pictures(result) if one.svg or one.table],
+        of_kind=view.conditions(result),
+    )
 
 
 class _Facts:

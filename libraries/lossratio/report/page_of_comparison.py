@@ -16,9 +16,10 @@ from lossratio.report.comparison import (
     Verdict,
     quantity_in_words,
     sentence_of,
-    summary_of,
+    verdicts_of,
 )
 from lossratio.report.overview import aggregate_in_words, bounds_in_words, run_of, value_in_words
+from lossratio.report.page import evidence_of
 from lossratio.report.run import Run
 from lossratio.values import FRAMES_PER_SECOND, range_in_words
 
@@ -139,7 +140,13 @@ def comparison_page(
         filters=_IN_SECTION,
         rates=FRAMES_PER_SECOND,
     )
-    sections = [(row.link, f"{row.test}, {row.quantity}", body(row=row)) for row in rows]
+    sections = []
+    shown: set[str] = set()
+    for row in rows:
+        # The first quantity of a test shows what all of them share.
+        evidence = "" if row.test in shown else evidence_of(row.newest.result)
+        shown.add(row.test)
+        sections.append((row.link, f"{row.test}, {row.quantity}", body(row=row, evidence=evidence)))
     overview = drawing.Overview(rows, _COLUMNS, _FILTERS, only="Only changed")
     if names[0] != names[1]:
         title = f"{names[0]} and {names[1]}"
@@ -152,7 +159,6 @@ def comparison_page(
         title=title,
         sentences=[sentence_of(comparison)],
         headline=_headline(comparison, before, after, names),
-        summary=next(summary_of(comparison)),
         problems=comparison.problems,
     )
 
@@ -177,4 +183,4 @@ def _headline(
         count = f"{len(runs)} run{'s' if len(runs) > 1 else ''}"
         sides.append(f"{side}: {name} ({', '.join((count, days, *builds))})")
 
-    return f"{' · '.join(sides)} · testbed {comparison.testbed}"
+    return " · ".join((verdicts_of(comparison), *sides, f"testbed {comparison.testbed}"))

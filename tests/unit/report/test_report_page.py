@@ -219,14 +219,19 @@ def test_two_runs_of_one_name_are_distinguished():
     assert "run" not in shown_rows(runs[0])[0]
 
 
-@pytest.mark.parametrize("rows", [2, 3])
-def test_a_page_has_a_table_from_three_values_on(rows):
-    runs = [Run(Path("run"), (mrr(), throughput())[:2] if rows == 3 else (throughput(),))]
+@pytest.mark.parametrize("results", [1, 2, 3])
+def test_a_page_has_a_table_from_three_results_on(results):
+    runs = [Run(Path("run"), (throughput(), mrr(), mrr(SharpKnee(capacity=2e5)))[:results])]
     page = report_page(runs, "page")
-    assert ('<div hidden>\n<h2 id="overview">' in page) is (rows == 2)
+    assert ('<div hidden>\n<h2 id="overview">' in page) is (results < 3)
     sentences = re.findall(r'<p class="sentence">(.*?)</p>', page)
     assert len(sentences) == len(set(sentences))
-    assert (sentences[0] == "None of 3 values of 2 results are irregular, failed or doubtful.") is (rows == 3)
+    assert (sentences[0] == "None of 3 values of 2 results are irregular, failed or doubtful.") is (results == 2)
+
+
+def test_the_testbed_and_the_time_of_a_single_result_stand_once():
+    page = report_page([Run(Path("run"), (throughput(),))], "page").partition("<details><summary>Conditions")[0]
+    assert page.count("testbed simulated") == page.count("2026-08-01") == 1
 
 
 def test_bounds_at_the_generators_limit_claim_no_bound_that_there_is_not():

@@ -22,4 +22,5 @@ from lossratio.report.comparison.words import (
     sentence_of,
     summary_of,
     verdicts_counted,
+    verdicts_of,
 )

@@ -269,12 +269,16 @@ def verdicts_counted(
     return ", ".join(words)
 
 
+def verdicts_of(comparison: Comparison) -> str:
+    """How often each verdict was given, e.g. ``1 regression, 2 unchanged``."""
+    verdicts = (one.verdict for one in comparison.quantities)
+    return verdicts_counted(verdicts, Verdict, _NAMES)
+
+
 def summary_of(comparison: Comparison) -> Iterator[str]:
     """Lines that count the quantities by verdict, have the notes on each, and name what is missing."""
-    verdicts = (one.verdict for one in comparison.quantities)
-    summary = verdicts_counted(verdicts, Verdict, _NAMES)
     yield (
-        f"Testbed {comparison.testbed}: {summary}. "
+        f"Testbed {comparison.testbed}: {verdicts_of(comparison)}. "
         "Rates are per interface; p is adjusted for the number of comparisons."
     )
     for one in comparison.quantities:
