@@ -427,9 +427,7 @@ def run_command(command: click.Command) -> None:
         sys.exit(ExitStatus.INTERRUPTED)
     except click.ClickException as error:
         with suppress(OSError):
-            shown = _in_plain_words(error)
-            shown.message = printable(shown.message)
-            shown.show()
+            _in_plain_words(error).show()
         sys.exit(ExitStatus.BAD_INPUT)
     except LossRatioError as error:
         _show_error(str(error))

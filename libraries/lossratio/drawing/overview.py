@@ -90,13 +90,11 @@ class Overview(Generic[RowT]):
     fewest: int = 3
     """Fewer sections than this have no table, because they show all that it has."""
 
-    def page(
-        self, template: str, sections: Sequence[Section], *, package: str = PAGES, **values: object
-    ) -> str:
-        """Makes the page from a template of a package."""
+    def page(self, template: str, sections: Sequence[Section], **values: object) -> str:
+        """Makes the page from a template."""
         heads, rows = self.table()
         return html_fragment(
-            package,
+            PAGES,
             template,
             filters={},
             overview=self,

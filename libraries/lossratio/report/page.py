@@ -24,7 +24,7 @@ from lossratio.report.overview import (
     terms_in_words,
     value_names,
 )
-from lossratio.report.run import Run, cycles_left_alone
+from lossratio.report.run import Run
 from lossratio.results import (
     Conditions,
     Finding,
@@ -49,7 +49,6 @@ _FILTERS: Mapping[str, tuple[str, Callable[[Finding], str | Sequence[str]]]] = {
 }
 
 
-@cycles_left_alone()
 def report_page(runs: Sequence[Run], title: str) -> str:
     """Makes the page of one run or several runs."""
     rows: list[Finding] = []

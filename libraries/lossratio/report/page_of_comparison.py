@@ -131,8 +131,7 @@ def comparison_page(
     names: tuple[str, str] = ("A", "B"),
 ) -> str:
     """Makes the page of a comparison, which begins with the sentence that the console shows."""
-    order = list(Verdict)
-    rows = sorted(comparison.quantities, key=lambda row: order.index(row.verdict))
+    rows = comparison.by_verdict
     body = partial(
         drawing.html_fragment,
         drawing.PAGES,

@@ -1,10 +1,9 @@
 """A run as it is on the disk: readable results, tests that were cut off, and unreadable files."""
 
-import gc
 import json
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import cached_property, partial
@@ -199,18 +198,6 @@ _PARALLEL = "pabot_results"
 """Folder of a run with the directories of the processes of a parallel runner."""
 
 
-@contextmanager
-def cycles_left_alone() -> Iterator[None]:
-    """Keeps Python from searching millions of new objects for reference cycles, which results do not have."""
-    was_enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was_enabled:
-            gc.enable()
-
-
 def read_run(path: str | Path) -> Run:
     """Reads all readable files in the directory of a run.
 
@@ -285,12 +272,11 @@ def _results_in(parts: Sequence[Path]) -> tuple[list[TestResult], list[str]]:
     """The results in some directories, and messages about those that cannot be read."""
     results: list[TestResult] = []
     problems: list[str] = []
-    with cycles_left_alone():
-        for file in _files_in(parts, "results", "*.json"):
-            try:
-                results.append(read_result(file))
-            except ReportError as error:
-                problems.append(str(error))
+    for file in _files_in(parts, "results", "*.json"):
+        try:
+            results.append(read_result(file))
+        except ReportError as error:
+            problems.append(str(error))
     return results, problems
 
 

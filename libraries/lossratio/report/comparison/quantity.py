@@ -131,6 +131,12 @@ class Comparison:
         return tuple(one for one in self.quantities if one.verdict in verdicts)
 
     @property
+    def by_verdict(self) -> list[ComparedQuantity]:
+        """The quantities with the regressions first, in the order of the verdicts."""
+        order = list(Verdict)
+        return sorted(self.quantities, key=lambda one: order.index(one.verdict))
+
+    @property
     def worse(self) -> tuple[ComparedQuantity, ...]:
         """The quantities that got worse."""
         return tuple(one for one in self.having(Verdict.REGRESSION) if one.difference is not None)

@@ -41,9 +41,15 @@ _NAMES: Mapping[Enum, tuple[str, str]] = {
 }
 """How one and how several of a verdict are counted, if not by its name."""
 _NO_SPREAD = (
-    "All values on each side are equal, so nothing shows how much they vary by chance: repeat the "
+    " All values on each side are equal, so nothing shows how much they vary by chance: repeat the "
     "runs to be sure."
 )
+_CLAIMS = {
+    Verdict.SEEMS_WORSE: ("seems worse", _NO_SPREAD),
+    Verdict.PROGRESSION: ("is better", ""),
+    Verdict.SEEMS_BETTER: ("seems better", _NO_SPREAD),
+}
+"""What is said of B if nothing got worse, with advice: the first of these verdicts counts."""
 
 
 def comparison_table(comparison: Comparison) -> str:
@@ -60,11 +66,9 @@ def comparison_table(comparison: Comparison) -> str:
 
 def comparison_markdown(comparison: Comparison) -> str:
     """Formats the comparison as Markdown: one sentence, the summary, then a table with the regressions first."""
-    order = list(Verdict)
-    quantities = sorted(comparison.quantities, key=lambda compared: order.index(compared.verdict))
     summary = [markdown_cell(line) for line in summary_of(comparison)]
     first = markdown_cell(sentence_of(comparison))
-    head, *rows = _rows(quantities)
+    head, *rows = _rows(comparison.by_verdict)
     return "\n".join((first, "", *summary, "", *markdown_table(head, rows)))
 
 
@@ -75,8 +79,6 @@ def sentence_of(comparison: Comparison) -> str:
     """
     worse, lost = comparison.worse, comparison.broken
     seems_worse = comparison.having(Verdict.SEEMS_WORSE)
-    better = comparison.having(Verdict.PROGRESSION)
-    seems_better = comparison.having(Verdict.SEEMS_BETTER)
     among = counted(len(comparison.quantities), "quantity", "quantities")
 
     if worse:
@@ -87,12 +89,10 @@ def sentence_of(comparison: Comparison) -> str:
         named = ", ".join((lost[0].test, lost[0].quantity))
         proved = f"B no longer has a value for {len(lost):,} of {among}: {named}{and_more(len(lost) - 1)}."
         return f"{proved}{_also_seeming(seems_worse)}"
-    if seems_worse:
-        return f"B seems worse than A in {len(seems_worse):,} of {among}: {_largest(seems_worse)}. {_NO_SPREAD}"
-    if better:
-        return f"B is better than A in {len(better):,} of {among}: {_largest(better)}."
-    if seems_better:
-        return f"B seems better than A in {len(seems_better):,} of {among}: {_largest(seems_better)}. {_NO_SPREAD}"
+    for verdict, (claim, advice) in _CLAIMS.items():
+        found = comparison.having(verdict)
+        if found:
+            return f"B {claim} than A in {len(found):,} of {among}: {_largest(found)}.{advice}"
     if comparison.has_verdict:
         return _nothing_proved(comparison)
     return _undecided(comparison)

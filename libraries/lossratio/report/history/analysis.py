@@ -117,7 +117,9 @@ def analyse(history: History, request: TrendRequest, added: Sequence[Entry] = ()
     chosen = replace(request, testbed="*")
     trends = list(_with_successors(_asked_trends(whole, newest, known, chosen), whole))
     explaining = _asked_trends(readings, newest, known, chosen)
-    judged = with_testers(trends, _twins(whole, known, request), request)
+    # The tester's own tests have no device.
+    twins = trends_of([series for series in whole if series.has_no_device], known, request)
+    judged = with_testers(trends, twins, request)
     unmeasured = (one for one in stored.unmeasured if fnmatchcase(one.test, request.test))
     # Record: what is known now.
     return Analysis(tuple(judged), known, stored.problems, tuple(explaining), tuple(unmeasured))
@@ -174,13 +176,6 @@ def _with_successors(trends: Iterable[Trend], whole: Sequence[Series]) -> Iterat
         later = [one for one in candidates if _may_follow(trend.series, one)]
         first = min(later, key=lambda one: one.times[0], default=None)
         yield replace(trend, successor=None if first is None else first.key)
-
-
-def _twins(
-    whole: Iterable[Series], known: tuple[KnownChange, ...], rules: TrendRules
-) -> list[Trend]:
-    """The trends of the tester's own tests, which have no device."""
-    return trends_of([series for series in whole if series.has_no_device], known, rules)
 
 
 def _known_changes(history: History, file: Path | None) -> KnownChanges:

@@ -135,14 +135,6 @@ class Series:
         """Whether it belongs to the tester alone."""
         return self["has_device"][-1] is False
 
-    @cached_property
-    def aggregate_factor(self) -> float | None:
-        """The aggregate rate over the rate per interface; None: the values are not rates."""
-        factor = self["aggregate_factor"][-1]
-        if factor is None:
-            return None
-        return float(factor)
-
     def value_in_words(self, index: int) -> str:
         """A result's value, by its index."""
         value = float(self.values[index])
@@ -165,19 +157,13 @@ class Series:
         """The bounds of a result by its index."""
         return self["lower_bound"][index], self["upper_bound"][index]
 
-    @cached_property
-    def resolution(self) -> float | None:
-        """The width of the search's goal, relative to the upper bound; None: there was no search."""
-        resolution: float | None = self["resolution"][-1]
-        return resolution
-
     def least_change(self, wanted: float) -> float:
         """The minimum relative change to report: the requested change, or more if the search's goal is wider.
 
         Args:
             wanted: The requested minimum change, relative to the earlier value.
         """
-        return results.least_news(wanted, self.resolution)
+        return results.least_news(wanted, self["resolution"][-1])
 
     def unsent_share(self, index: int) -> float:
         """The share of a value's missing frames that the SUT did not lose, by the index of its result."""

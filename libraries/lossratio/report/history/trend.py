@@ -236,7 +236,7 @@ class _Judged:
         indices = np.flatnonzero(np.isfinite(series.values))
         values = series.values[indices]
         starts: Sequence[int] = group_starts(values)
-        bands = bands_in(values, starts, series.resolution)
+        bands = bands_in(values, starts, series["resolution"][-1])
         if bands is not None:
             starts = bands.starts
             values = bands.lowered(values)

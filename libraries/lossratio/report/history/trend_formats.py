@@ -129,7 +129,7 @@ def trend_as_data(trend: Trend) -> dict[str, Any]:
         **asdict(trend.series.key),
         "stream": trend.series.stream,
         "unit": trend.series.unit.name,
-        "aggregate_factor": trend.series.aggregate_factor,
+        "aggregate_factor": trend.series["aggregate_factor"][-1],
         "verdict": trend.verdict.value,
         "is_alarm": trend.is_alarm,
         "text": describe_trend(trend),
