@@ -281,7 +281,8 @@ def openmetrics_report(runs: Sequence[Run]) -> str:
     for run in runs:
         for sample in samples_of(run):
             family = families.setdefault(sample.name, GaugeMetricFamily(sample.name, sample.help))
-            labels = {name: printable(text) for name, text in sample.labels.items()}
+            texts = map(printable, sample.labels.values())
+            labels = dict(zip(sample.labels, texts, strict=True))
             family.add_sample(sample.name, labels, sample.value)
     # The client library only uses this method of a registry.
     text: bytes = generate_latest(SimpleNamespace(collect=families.values))  # type: ignore[no-untyped-call]

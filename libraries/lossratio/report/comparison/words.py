@@ -163,7 +163,7 @@ def _rows(quantities: Sequence[ComparedQuantity]) -> list[tuple[str, ...]]:
     has_streams = any(compared.stream for compared in quantities)
     heads = [head for head in _HEADER if head != "stream" or has_streams]
     cells = itemgetter(*heads)
-    named = (cells(quantity_in_words(compared)) for compared in quantities)
+    named = map(cells, map(quantity_in_words, quantities))
     return [tuple(heads), *(tuple(map(in_one_line, row)) for row in named)]
 
 
