@@ -341,6 +341,38 @@ def test_a_counter_of_the_device_makes_no_flows(flows, period, count):
         assert not {"flows"} & {pattern.kind for pattern in places.patterns if "every frame" not in pattern.sentence}
 
 
+def spread(period, count):
+    """Loses as many of each period, as evenly spread as possible."""
+    return lambda numbers, load, random: numbers * count % period < count
+
+
+REGULAR = {
+    "a run": (8, every(38, 7), 0.0, "All lost frames are 7 of every 38, always at the same places"),
+    "spread": (8, spread(16, 3), 0.0, "All lost frames are 3 of every 16, always at the same places"),
+    "spread over many": (24, spread(54, 11), 0.0, "All lost frames are 11 of every 54, always at the same places"),
+    "with a few others": (12, every(10), 5e-4, " % of the lost frames are one in 10, always the same number of"),
+}
+
+
+@pytest.mark.parametrize("name", REGULAR)
+def test_a_regular_loss_is_no_flow_where_its_period_and_the_flows_share_a_factor(name):
+    flows, device, others, words = REGULAR[name]
+    lab = Lab(spec(flows), seed=1)
+    for _ in range(4):
+        lab.trial(8e3, 0.9, both(device, at_random(others)))
+    patterns = loss_places(lab.trials).patterns
+    assert [pattern.kind for pattern in patterns] == ["every_nth"]
+    assert words in patterns[0].sentence
+
+
+def test_flows_that_a_counter_thins_out_are_flows():
+    """What one of two frames of a few flows has in common is the flows, however regular it is."""
+    lab = Lab(spec(16), seed=1)
+    for _ in range(4):
+        lab.trial(8e3, 0.9, lambda numbers, load, random: np.isin(numbers % 32, [2, 4, 12]))
+    assert "are of 3 of 16 flows (numbers 2, 4, 12); these lose 50 %" in loss_places(lab.trials).patterns[0].sentence
+
+
 RATES = {"6,000 and 5,400": (6000, 5400, "port1>port0 loses 3"), "6,000 and 1,500": (6000, 1500, "port1>port0 loses 8")}
 
 

@@ -32,7 +32,7 @@ _ONLY = 0.98
 
 
 def every_nth(own: Sequence[Seen], seen: Sequence[Seen], asked: int) -> LossPattern | None:
-    """Whether every n-th frame is lost: at any load, or at the only load that was offered.
+    """Whether every n-th frame is lost, or the same ones of n: at any load, or at the only load that was offered.
 
     Args:
         own: The losses of one direction.
@@ -40,20 +40,28 @@ def every_nth(own: Sequence[Seen], seen: Sequence[Seen], asked: int) -> LossPatt
         asked: The number of questions, for which the probability is corrected.
     """
     own = [one for one in own if one.losses.lost_frames > FEW_DISTANCES]
-    distances = {one.losses.every_frames for one in own}
-    (distance,) = distances if len(distances) == 1 else (0,)
+    turns = {(one.losses.every_lost, one.losses.every_frames) for one in own}
+    count, distance = turns.pop() if len(turns) == 1 else (1, 0)
     # An overloaded device loses a larger share of the frames at a higher load.
-    if distance < LEAST_DISTANCE or OTHER_LOAD <= spread_of_loads(own) < _FAR_LOAD:
+    if distance < LEAST_DISTANCE * count or OTHER_LOAD <= spread_of_loads(own) < _FAR_LOAD:
         return None
-    gaps = sum(one.losses.lost_frames - 1 for one in own)
-    are = f"One frame in {distance:,}{of_direction(own, seen)} is lost, always the same number of frames apart"
+
+    if count == 1:
+        regular = f"one in {distance:,}, always the same number of frames apart"
+    else:
+        regular = f"{count:,} of every {distance:,}, always at the same places"
+    share = min(one.losses.every_ratio for one in own)
+    part = "All" if share == 1.0 else f"{format_ratio(share)} of the"
+    are = f"{part} lost frames{of_direction(own, seen)} are {regular}"
     if spread_of_loads(own) >= _FAR_LOAD:
         are += ", at any load"
     else:
         are += AT_ONE_LOAD
+
+    gaps = sum(one.losses.lost_frames - count for one in own)
     # Formula: that a frame is lost again at exactly that point, if each frame is lost independently.
-    chance = asked * float(distance) ** -min(gaps, _ENOUGH_GAPS)
-    return of_event("every_nth", own, are, chance)
+    chance = asked * (count / distance) ** (share * min(gaps, _ENOUGH_GAPS))
+    return of_event("every_nth", own, are, chance, share)
 
 
 def of_event(

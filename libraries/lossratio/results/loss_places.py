@@ -255,9 +255,10 @@ def _may_be_regular(table: Table, effect: Effect, own: Sequence[Seen]) -> bool:
     1/3 of its frames, without any chance. Where sizes alternate, flows do not follow one another: any set may be hit.
     """
     places = effect.members[table.labels]
-    known = [one.losses.every_frames for one in own if one.losses.lost_frames > FEW_DISTANCES]
-    if known and all(known):
-        return True
+    known = [one.losses for one in own if one.losses.lost_frames > FEW_DISTANCES]
+    if known and all(one.every_frames for one in known):
+        # A counter hardly ever loses every frame of several flows, and no other frame.
+        return effect.least < WHOLE or all(one.every_lost == 1 for one in known)
     if own[0].losses.sizes_bytes:
         return _is_without_chance(table.lost[:, places].sum(axis=1), table.trial, effect.share)
 

@@ -109,4 +109,9 @@ class Losses(Observed):
     trailing_frames: Frames = 0
     """Frames lost at the end of the trial, after the last one that came back."""
     every_frames: Frames = 0
-    """The constant distance from each lost frame to the next one, in frames; 0: it is not constant."""
+    """The number of frames after which the same ones are lost again, as a counter does it; 0: losses are not regular.
+    """
+    every_lost: Frames = 1
+    """How many of so many successive frames are lost."""
+    every_ratio: float = 1.0
+    """The share of the lost frames that are lost at these places."""
