@@ -22,8 +22,11 @@ SURE = {Bound.LOWER: 60.0, Bound.UPPER: 3.5}
 """How many times more probable tonight's trials at a load must be if the load is the bound that it was than if it is no
 longer one. A missed loss leaves a wrong number, and a missed gain only a smaller one."""
 
-DOUBTFUL = 100.0
+DOUBTFUL = SURE[Bound.LOWER]
 """A search begins when they are this many times less probable: after two unexpected trials in a row."""
+
+FEWEST_TRIALS = 7
+"""An answer of *as before* takes at least this many trials: a device may be slow only now and then."""
 
 MOST_TRIALS = 30
 """After this many trials, the answer is left to a search."""
@@ -42,7 +45,7 @@ LEAST_CHANCE = 0.05
 """The chance of any outcome of a trial is at least this."""
 
 MORE = 0.01
-"""A trial at an upper load that loses this much more than all earlier trials there does not fail as they did."""
+"""A trial that loses this much more than all earlier trials at its load is not chance, and a search begins."""
 
 
 class Answer(str, Enum):
@@ -66,6 +69,7 @@ class Check:
         support: How much tonight's trials support that the load is such a bound as before: the logarithm of a
             likelihood ratio.
         missing: How much support is missing to be sure.
+        most_loss: The largest loss ratio of a trial that chance explains.
     """
 
     def __init__(
@@ -84,13 +88,8 @@ class Check:
         self.load = load
         self.support = 0.0
         self.missing = math.log(SURE[bound])
-        exceed = goal.exceed_ratio
-        if bound is Bound.LOWER:
-            self._losses = (-1.0, goal.loss_ratio)
-            most = 1.0 - exceed
-        else:
-            self._losses = (goal.loss_ratio, MORE + max(trial.loss_ratio for trial in earlier))
-            most = exceed
+        self.most_loss = MORE + max(trial.loss_ratio for trial in earlier)
+        most = goal.exceed_ratio if bound is Bound.UPPER else 1.0 - goal.exceed_ratio
         share = sum(map(self.is_expected, earlier)) / len(earlier)
         # If the load is no longer such a bound, the chance is anything up to the most.
         self._chances = [
@@ -106,9 +105,8 @@ class Check:
         self.missing -= more
 
     def is_expected(self, trial: TrialResult) -> bool:
-        """Whether a trial passes a lower load, or fails an upper load as earlier trials did."""
-        above, most = self._losses
-        return above < trial.loss_ratio <= most
+        """Whether a trial passes a lower load, or fails an upper load."""
+        return (trial.loss_ratio > self.goal.loss_ratio) is (self.bound is Bound.UPPER)
 
 
 class Question:
@@ -173,6 +171,9 @@ class Question:
             self._is_to_overload = False
             return
         checks = [check for check in self._checks if check.load == trial.load]
+        if any(trial.loss_ratio > check.most_loss for check in checks):
+            self.answer = Answer.UNSURE
+            return
         is_expected = all(check.is_expected(trial) for check in checks)
         if self.trials == 1 and not is_expected:
             self._is_to_overload = True
@@ -181,7 +182,8 @@ class Question:
             check.add(trial)
 
         least = min(check.support for check in self._checks)
-        if all(check.missing <= 0.0 for check in self._checks):
+        is_sure = all(check.missing <= 0.0 for check in self._checks)
+        if is_sure and self.trials >= FEWEST_TRIALS:
             self.answer = Answer.AS_BEFORE
         elif least <= -math.log(DOUBTFUL) or self.trials >= MOST_TRIALS:
             self.answer = Answer.UNSURE

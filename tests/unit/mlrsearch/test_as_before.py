@@ -198,18 +198,35 @@ def test_a_search_is_continued_in_the_midst_of_the_question():
     assert again.next_trial() is None
 
 
-class Unlucky(Router):
-    """A SUT that loses half of the frames in some of its trials, by their numbers from 0."""
+class Spells(Router):
+    """A SUT that is 10 % slower in three of four trials, in spells of this many trials on average."""
 
-    def __init__(self, seed, unlucky):
+    def __init__(self, seed, spell):
+        super().__init__(seed)
+        self._spell = spell
+        self._change()
+
+    def _change(self):
+        self._slower = (1.0 if self._rng.random() < 0.75 else 0.0, 0.9)
+
+    def measure(self, trial):
+        if self._rng.random() < 1.0 / self._spell:
+            self._change()
+        return super().measure(trial)
+
+
+class Unlucky(Router):
+    """A SUT that loses this share of the frames in some of its trials, by their numbers from 0."""
+
+    def __init__(self, seed, unlucky, loss=0.008):
         super().__init__(seed, zone=1e-6)
-        self._unlucky = unlucky
+        self._unlucky, self._loss = unlucky, loss
         self.loads = []
 
     def measure(self, trial):
         self.loads.append(trial.load)
         if len(self.loads) - 1 in self._unlucky:
-            return TrialResult(trial, TrialOutput(0.5))
+            return TrialResult(trial, TrialOutput(self._loss))
         return super().measure(trial)
 
 
@@ -220,7 +237,7 @@ def test_an_unexpected_trial_asks_for_two_more():
 
 
 def test_the_question_begins_anew_after_an_overload_if_its_first_trial_is_unexpected():
-    routers = Unlucky(3, ()), Unlucky(3, (0,))
+    routers = Unlucky(3, ()), Unlucky(3, (0,), loss=0.0)
     quiet, noisy = (asked(router, question(1e-6)) for router in routers)
     assert (quiet.answer, noisy.answer) == (Answer.AS_BEFORE, Answer.AS_BEFORE)
     first, overload, *anew = routers[1].loads
@@ -228,11 +245,24 @@ def test_the_question_begins_anew_after_an_overload_if_its_first_trial_is_unexpe
     assert anew == routers[0].loads
 
 
+@pytest.mark.parametrize("number", [0, 3])
+def test_a_trial_that_loses_far_more_than_any_before_begins_a_search(number):
+    noisy = asked(Unlucky(3, (number,), loss=0.5), question(1e-6))
+    assert (noisy.answer, noisy.trials) == (Answer.UNSURE, number + 1)
+
+
+@pytest.mark.whole
+@pytest.mark.parametrize(("spell", "most"), [(1.0, 0), (4.0, 5)])
+def test_a_sut_that_has_become_slow_now_and_then_is_seldom_called_as_before(spell, most):
+    ends = [asked(Spells(seed, spell), question()) for seed in range(100, 160)]
+    assert [end.answer for end in ends].count(Answer.AS_BEFORE) <= most
+
+
 @pytest.mark.whole
 @pytest.mark.parametrize(("unlucky", "answer"), [(4, Answer.UNSURE), (1000, Answer.CHANGED)])
 def test_only_the_bounds_of_the_search_show_a_change(unlucky, answer):
     controller = MLRsearch(GOALS, MIN, MAX, question=question(1e-6), fail_fast=False)
-    router = Unlucky(3, range(unlucky))
+    router = Unlucky(3, range(unlucky), loss=0.5)
     for _ in range(4):
         controller.record(router.measure(controller.next_trial()))
     assert controller.answer is Answer.UNSURE
