@@ -58,11 +58,12 @@ class XdpGenerator(KernelGenerator, FlowGenerator[SendingEnd, ReceivingEnd]):
             self._cards = described([self._ports.before[name] for name in used])
 
     def _observed(self, plan: Plan, counters: list[Message]) -> Answer:
-        if not plan.locates:
+        if plan.latency:
             # Every frame measures its latency.
             counted = {each["name"]: each for each in counters}
-            latency = [end.latency(counted[end.name]) for end in self._receiving]
-            return Answer(counters, latency if plan.latency else None)
+            return Answer(counters, [end.latency(counted[end.name]) for end in self._receiving])
+        if not plan.locates:
+            return Answer(counters)
         sending = {end.name: end for end in self._sending}
         receiving = {end.name: end for end in self._receiving}
         for each in counters:

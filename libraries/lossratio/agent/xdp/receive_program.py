@@ -7,6 +7,9 @@ import ctypes
 import sys
 from collections import OrderedDict
 from dataclasses import dataclass
+from functools import partial, reduce
+from operator import add
+from types import SimpleNamespace
 from typing import Any, Sequence
 
 from lossratio.bpf import Array
@@ -179,7 +182,7 @@ class Reception:
             return 0
         return sum(in_time[stream] + self._shared.streams[stream].late[place] for stream in streams)
 
-    def received(self, *streams: int, latencies: range = range(0)) -> Any:
+    def received(self, *streams: int, latencies: range = range(0)) -> SimpleNamespace:
         """What arrived of some streams since `watch`: ``struct counters`` in `receive.c`, with their `latencies`.
 
         Args:
@@ -189,12 +192,11 @@ class Reception:
         blocks: list[Any] = [
             block for each in self._blocks for block in map(each.__getitem__, streams) if block.arrived
         ]
-        received: Any = _Counters()
+        received = SimpleNamespace(by_stream=[])
         for name, _ in _Counters._fields_[:-1]:
             combine = max if name in _MAXIMA else sum
             setattr(received, name, combine([0, *(getattr(block, name) for block in blocks)]))
 
-        received.by_stream = []
         for place in latencies:
             of_cpus = [self._latencies[cpu * self.latencies + place] for cpu in range(self.cpus)]
             received.by_stream.append(_together(of_cpus))
@@ -234,15 +236,14 @@ class ReceiveProgram:
         self._contents.close()
 
 
-def _together(blocks: Sequence[Any]) -> Any:
+def _together(blocks: Sequence[Any]) -> SimpleNamespace:
     """The latencies of several streams and processors; if there was no frame, the smallest one is `FOREVER`."""
-    together: Any = _Latencies(least=min((block.least for block in blocks), default=FOREVER))
+    histograms = [block.histogram[:] for block in blocks if block.least != FOREVER]
+    together = SimpleNamespace(histogram=tuple(reduce(partial(map, add), histograms or [()])))
+    together.least = min((block.least for block in blocks), default=FOREVER)
     together.most = max((block.most for block in blocks), default=0)
     for name in ("sum", "reordered", "duplicated"):
         setattr(together, name, sum(getattr(block, name) for block in blocks))
-    columns = [block.histogram[:] for block in blocks if block.least != FOREVER]
-    if columns:
-        together.histogram[:] = tuple(map(sum, zip(*columns)))
     return together
 
 
