@@ -16,6 +16,7 @@ from netns import NetnsLab
 from traffic_lab import hold, received_by, sent_by
 from whole_trials import hold_load, run_latency, run_timed, run_trial, run_watched, whole
 
+from lossratio.agent.afpacket.generator import AfPacketGenerator
 from lossratio.agent.core.early_verdict import ReceivedSoFar, SentSoFar
 from lossratio.agent.core.meeting import Meeting, Sight
 from lossratio.agent.core.protocol import AgentError
@@ -292,6 +293,25 @@ def test_traffic_that_is_stopped_is_counted_at_both_ends_and_goes_one_way(lab, a
     stopped = agent.stop(0.1)
     assert stopped.sent == stopped.received > 0
     assert stopped.late == 0
+
+
+def test_frames_without_an_end_are_examined_while_they_flow_although_their_first_one_left_elsewhere():
+    arriving = SimpleNamespace(name="east>west", looks=[])
+    arriving.note_arrivals = lambda first, least: arriving.looks.append(first)
+    made = object.__new__(AfPacketGenerator)
+    made._sending = [SimpleNamespace(name="west>east", first=lambda: 5)]
+    made._receiving, made._conversations = [arriving], []
+    told = {}
+
+    def tell(point, own):
+        told[point] = own
+        return {"east>west": {"first": 9}}
+
+    made._meeting = SimpleNamespace(tell=tell)
+    made._tell_firsts()
+    made._note_arrivals()
+    assert told == {"begun": {"west>east": {"first": 5}}}
+    assert arriving.looks == [9]
 
 
 @pytest.mark.netns

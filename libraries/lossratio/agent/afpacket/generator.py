@@ -13,7 +13,7 @@ from typing import Any, Mapping, Sequence
 
 from ..core.arrays import HAS_NUMPY, WITHOUT_NUMPY
 from ..core.configuration import Configuration
-from ..core.early_verdict import Lookout
+from ..core.early_verdict import LOOK_SECONDS, Lookout
 from ..core.frames_spec import DIRECTIONS
 from ..core.generator import Tags, integrity_of
 from ..core.own_generator import FlowGenerator
@@ -50,6 +50,7 @@ class AfPacketGenerator(FlowGenerator[SendingEnd, ReceivingEnd]):
         self._reports: dict[Sender, SenderReport] = {}
         self._sent: dict[str, Sent] = {}
         self._left_elsewhere: dict[str, Stamps] = {}
+        self._firsts_elsewhere: dict[str, int] = {}
         # At most one: the connections that are opened.
         self._conversations: list[Conversation] = []
 
@@ -177,10 +178,20 @@ class AfPacketGenerator(FlowGenerator[SendingEnd, ReceivingEnd]):
             self._need_both_ends("Locating losses in time")
         self._give(plan)
         self._links_may_change = plan.is_endless and plan.locates
+        if plan.is_endless and self._configuration.has_other_end:
+            self._tell_firsts()
+
+    def _tell_firsts(self) -> None:
+        """Tells the other end which frames are the first: it cannot keep all frames that it compares until the end."""
+        while min((end.first() for end in self._sending), default=0) < 0 and not self._wait(LOOK_SECONDS):
+            self._renew()
+        told = self._meeting.tell("begun", {end.name: {"first": end.first()} for end in self._sending})
+        self._firsts_elsewhere = {name: int(begun["first"]) for name, begun in told.items()}
 
     def _give(self, plan: Plan) -> None:
         """Starts all directions; see `SendOrder`."""
         self._links_may_change = False
+        self._firsts_elsewhere = {}
         self._ports.mark()
         tag_before = self._tags.last
         ramp_tag, tag = self._tags.next(), self._tags.next()
@@ -258,7 +269,7 @@ class AfPacketGenerator(FlowGenerator[SendingEnd, ReceivingEnd]):
 
     def _note_arrivals(self, least: int = AT_ONCE) -> None:
         """Examines arrived frames, if there are enough, and makes room if losses are located in time."""
-        firsts = {end.name: end.first() for end in self._sending}
+        firsts = {**self._firsts_elsewhere, **{end.name: end.first() for end in self._sending}}
         for end in self._receiving:
             end.note_arrivals(firsts.get(end.name, -1), least)
         for conversation in self._conversations:

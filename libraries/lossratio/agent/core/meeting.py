@@ -2,7 +2,8 @@
 """Where the agents at both ends of a path meet in each trial; the controller carries messages between them.
 
 They meet twice: when both are ready to receive, and when both have sent everything. So no frame arrives before it is
-counted, and counting does not stop before the last frame has left. In between, they meet to check a watched trial.
+counted, and counting does not stop before the last frame has left. In between, they meet to check a watched trial, or
+to say which frames of traffic without an end are the first ones.
 """
 
 from __future__ import annotations
