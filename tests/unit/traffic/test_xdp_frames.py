@@ -126,11 +126,23 @@ def test_each_fault_of_a_frame_has_its_counter(size):
             assert bench.counts() == expected
 
 
+OPTIONS = """
+format: lossratio-traffic-profile/1
+name: options
+ipv4: {options: "0101010094040000"}
+udp: {}
+"""
+
+
 @pytest.mark.whole
 @needs_bpf
-def test_a_router_may_change_mac_addresses_time_to_live_and_header_checksum():
-    with Bench(spec("ethip4-udp", 64)) as bench:
+@pytest.mark.parametrize("has_options", [False, True])
+def test_a_router_may_change_mac_addresses_time_to_live_and_header_checksum(tmp_path, has_options):
+    profile = tmp_path / "options.yaml"
+    profile.write_text(OPTIONS)
+    with Bench(spec(str(profile) if has_options else "ethip4-udp", 128)) as bench:
         frame = bench.send()
+        assert frame[14] == 0x45 + 2 * has_options
         checksum = int.from_bytes(frame[24:26], "big") + 0x0100
         checksum = (checksum & 0xFFFF) + (checksum >> 16)
         routed = frame[:6] + bytes(6) + frame[12:22] + bytes([frame[22] - 1, frame[23]])

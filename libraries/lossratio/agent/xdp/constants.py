@@ -12,6 +12,7 @@ from typing import Any, Iterable, Literal, Sequence
 from lossratio.bpf import ObjectFile, read_object
 
 from ..core.frames_spec import COMPENSATION_BYTES, TAG_BYTES
+from ..core.headers import IPV4
 from ..core.protocol import unsupported
 from ..core.wire import MACS_BYTES, VLAN_TAG_BYTES, folded
 from .frames import FramePlan
@@ -55,7 +56,7 @@ Frames = structure(
     f"u64 words[{_MOST_WORDS}], masks[{_MOST_WORDS}], addresses[{_MOST_WORDS}]",
     "u64 tail, tail_mask, tail_addresses",
     *(("fields", _Field * 6), ("checksums", _Checksum * 4)),
-    *(("sized", structure("u32 offset, is_ignored") * 6), ("headers", structure("u32 start, pad") * 2)),
+    *(("sized", structure("u32 offset, is_ignored") * 6), ("headers", structure("u32 start, options") * 2)),
     "u32 field_count, checksum_count, sized_count, header_count, direct, longest",
     "u32 pad, words_count, tag_offset, is_numbered, compensation, behind_vlan, flows, round, period",
     "u32 sizes, pattern, stride, contents, sums",
@@ -84,7 +85,7 @@ def _frames(plan: FramePlan, contents: bytearray) -> Any:
     direct = min(*plan.lengths, len(longest), _MOST_WORDS * _WORD)
     entries = b"".join(_entry(plan, number) for number in plan.pattern)
     headers = [
-        (header.start, 0)
+        (header.start, folded(int.from_bytes(longest[header.start + IPV4.length : header.end], _ORDER)))
         for header in spec.checksums
         if header.end is not None and _is_within(header.offset, spec.rewritable)
     ]

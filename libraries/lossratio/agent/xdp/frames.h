@@ -23,9 +23,9 @@ struct sized {
     u32 offset, is_ignored;
 };
 
-/* Where a header starts whose checksum a device on the path may rewrite. */
+/* Where a header starts whose checksum a device on the path may rewrite, and the sum of its options. */
 struct header {
-    u32 start, pad;
+    u32 start, options;
 };
 
 struct frames {

@@ -302,7 +302,7 @@ PART int compare(struct xdp_md *context, u8 *frame, const struct way *way, u32 l
     ROUNDS(i, 0, MOST_HEADERS, frames->header_count) {
         u8 *header = frame + frames->headers[i].start;
         KEEP(header);
-        u64 sum = 0;
+        u64 sum = frames->headers[i].options;
         WRITTEN_OUT for (u32 word = 0; word < HEADER_WORDS; word++)
             sum += AT(u32, header + 4 * word);
         different |= complement(folded(sum));
