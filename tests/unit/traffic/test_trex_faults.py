@@ -11,7 +11,7 @@ from trex_parts import STLError, TRexError
 from trex_stand_in import Server, StandIn
 
 from lossratio.agent.core.protocol import AgentError
-from lossratio.agent.trex.connection import TrexLibrary, load_library
+from lossratio.agent.trex.connection import TrexLibrary
 from lossratio.agent.trex.generator import TrexGenerator
 from lossratio.traffic import load_profile, make_configuration
 
@@ -188,17 +188,6 @@ def test_linux_interfaces_that_are_not_there_are_refused():
         with_settings(Server(), uses_linux=True)
 
 
-def test_no_installation_says_what_to_set(tmp_path):
-    with pytest.raises(AgentError, match=r"no directory '.*nowhere'.*'directory' in the topology file"):
-        load_library(str(tmp_path / "nowhere"))
-
-
-def test_a_wrong_directory_says_what_it_should_hold(tmp_path):
-    with pytest.raises(AgentError, match="does not contain TRex: it has neither _t-rex-64 nor automation") as raised:
-        load_library(str(tmp_path))
-    assert raised.value.kind == "wrong_directory"
-
-
 def installation(directory: Path, source: str) -> Path:
     client = directory / CLIENT
     client.mkdir(parents=True)
@@ -231,7 +220,6 @@ def loaded(directory: Path) -> str:
     ("source", "reason"),
     [
         ("STLClient = 'its own client'", "interactive its own client"),
-        ("raise ModuleNotFoundError('No module', name='cgi')", "python TRex's client in "),
         ("import a_module_that_nobody_has", "missing_module TRex's client in "),
         (
             "raise Exception('Unable to find required external library: zmq')",

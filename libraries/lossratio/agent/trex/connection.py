@@ -24,7 +24,6 @@ SERVER_LOST = "server_lost"
 """Kind of the error if a server does not answer, or no longer answers."""
 _OWN_CLIENT = "automation/trex_control_plane/interactive"
 _OWN_CLIENTS = ((_OWN_CLIENT, "trex.stl.api"), ("automation/trex_control_plane/stl", "trex_stl_lib.api"))
-_SERVER = "_t-rex-64"
 
 _RETRY_SECONDS = 0.25
 _LONGEST_SECONDS = 3600.0
@@ -142,27 +141,13 @@ def load_library(directory: str, *, is_stateful: bool = False) -> TrexLibrary:
     (`is_stateful`).
 
     Raises:
-        AgentError: If the directory holds no TRex, or there is no client that fits.
+        AgentError: If there is no client that fits.
     """
-    if not os.path.isdir(directory):
-        raise AgentError(
-            "no_installation",
-            f"There is no TRex on this node: no directory {directory!r}. Unpack TRex there, or correct the generator's "
-            "'directory' in the topology file (or TREX_HOME).",
-        )
-
     for place, module in ((_OWN_CLIENT, "trex.astf.api"),) if is_stateful else _OWN_CLIENTS:
         path = os.path.join(directory, place)
         if os.path.isdir(path):
             return TrexLibrary(_import_own(directory, path, module), path)
 
-    if not os.path.exists(os.path.join(directory, _SERVER)):
-        raise AgentError(
-            "wrong_directory",
-            f"{directory!r} on this node does not contain TRex: it has neither {_SERVER} nor {_OWN_CLIENT}. "
-            "Set the generator's "
-            "'directory' in the topology file (or TREX_HOME) to the directory with the server's program.",
-        )
     if is_stateful:
         raise AgentError(
             "no_installation",
@@ -192,12 +177,6 @@ def _import_own(directory: str, path: str, module: str) -> Any:
     try:
         return importlib.import_module(module)
     except ModuleNotFoundError as error:
-        if error.name == "cgi":
-            raise AgentError(
-                "python",
-                f"TRex's client in {path} needs Python's module cgi, which Python {sys.version.split()[0]} no "
-                "longer has. Set the generator's 'python' in the topology file to a Python from 3.8 to 3.12.",
-            ) from error
         raise AgentError(
             "missing_module",
             f"TRex's client in {path} needs a Python module that is missing: {error}. Install it on this node.",

@@ -72,12 +72,8 @@ class TrexGenerator:
                 self._makers[direction.name].add_load()
             self._counters = TrexCounters(self._connection, self._directions)
             self._neighbours = Neighbours(self._connection, self._counters.exclude)
-            self._runner = TrexRunner(
-                self._connection,
-                sorted(settings.ports[direction.transmit] for direction in self._directions),
-                configuration.settle_time,
-                self._tend,
-            )
+            self._ports = sorted(settings.ports[direction.transmit] for direction in self._directions)
+            self._runner = TrexRunner(self._connection, self._ports, configuration.settle_time, self._tend)
             undo.pop_all()
 
     def facts(self) -> Message:
@@ -244,7 +240,8 @@ class TrexGenerator:
         self._runner.wait(self._settle_time, check)
         counters = self._counters.read(load, run)
         if run.ended_by_itself:
-            self._runner.finish()
+            # Once the events of its end have come, the client does this at once.
+            self._connection.stop(self._ports)
         if self._links is not None:
             self._links.after()
         else:

@@ -76,7 +76,7 @@ class TrexRunner:
         self._clock, self._sleep = connection.clock, connection.sleep
 
     def flow(self, load: float, duration: float, check: Check, all_sent: Callable[[], bool]) -> Run:
-        """Sends at a load for a duration. Traffic that ended by itself must still be stopped, with `finish`.
+        """Sends at a load for a duration. Traffic that ended by itself must still be stopped.
 
         The load is that of the direction with the largest share. `all_sent` says whether each port has sent all frames
         of the duration.
@@ -102,10 +102,6 @@ class TrexRunner:
         if transmitting:
             return replace(self._stopped(run), is_stretched=True, is_known=is_known)
         return replace(run, stopping=self._clock(), ended=self._clock(), is_known=is_known, ended_by_itself=True)
-
-    def finish(self) -> None:
-        """Stops traffic that has ended by itself. Once its events have come, the client does this at once."""
-        self._connection.stop(self._ports)
 
     def flow_on(self, load: float, control: Control) -> Run:
         """Sends a load until the controller wants an end."""
