@@ -28,7 +28,7 @@ from zlib import crc32
 
 import numpy as np
 from soaks import real_frames
-from soaks.devices import CAPACITY, FAMILIES, KINDS, Family, Pause
+from soaks.devices import CAPACITY, FAMILIES, KINDS, Family, Pause, Stalls
 from soaks.drawn import SEED, family_named
 
 from lossratio.plrsearch import CountedLoad, SearchByCounts
@@ -195,7 +195,8 @@ def untrue(found: CountedLoad, family: Family, share: float, *, in_sight: bool) 
         false.append("changed")
     if found.once and "once" not in family.traits:
         false.append("once")
-    if found.batch is not None and not _is_close(found.batch, device.batch):
+    sizes = [device.batch, *(stalls.frames for stalls in device.pauses if isinstance(stalls, Stalls))]
+    if found.batch is not None and not any(_is_close(found.batch, size) for size in sizes):
         false.append("batch")
     if found.bucket is not None and not _is_close(found.bucket.frames, device.bucket * CAPACITY):
         false.append("bucket")

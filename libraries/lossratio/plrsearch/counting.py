@@ -1,7 +1,7 @@
 """What counts of lost frames say about loads without a model: verified or failed.
 
 Nothing here depends on how trials were chosen. A load is *verified* if its trials show a loss ratio of at most the
-target (97.5 %), and neither lower loads nor rare events at higher loads speak against it.
+target (97.5 %), and lower loads do not speak against it.
 """
 
 from __future__ import annotations
@@ -26,8 +26,6 @@ BATCH = 300.0
 """Frames: losses that are larger than any batch of software are events, or a capacity that varies."""
 _OVERLOAD_TARGETS = 100.0
 """A trial in overload loses at least so many targets: single events lose fewer."""
-_UNSEEN = -math.log(TAIL)
-"""Events that are expected this many times are seen with a probability of 97.5 %."""
 _TARGETS = 3.0
 """Targets that a trial may lose, and frames by chance, before it is lossy."""
 _SCATTER = 0.0005
@@ -108,12 +106,10 @@ class Evidence:
         return 1.0 if is_chance or size > BATCH else size
 
     def is_verified(self, load: float) -> bool:
-        """Whether at most the target is lost at a load, and neither lower loads nor rare events speak against it."""
+        """Whether at most the target is lost at a load, and lower loads do not speak against it."""
         here = self.at(load)
         is_shown = here.trials >= LEAST_TRIALS and here.most <= self.target
-        seconds = self.counts.duration[self.within(load, load)].sum()
-        is_quiet = is_shown and seconds >= self._seconds_for_events(load)
-        return is_quiet and self._bounds((1.0 - NEAR) * load, load).ratio <= self.target
+        return is_shown and self._bounds((1.0 - NEAR) * load, load).ratio <= self.target
 
     def highest_verified(self, highest: float) -> float | None:
         """The highest verified load up to one in frames per second; None: no load is verified."""
@@ -143,13 +139,6 @@ class Evidence:
         bounds = self._bounds(low, load)
         seconds = float(self.counts.duration[which].sum()) / max(len(tried), 1)
         return CountedStatement.of(verdict, self.target, ends, bounds).of_trials(seconds)
-
-    def _seconds_for_events(self, load: float) -> float:
-        """Seconds of trials that show that rare events at higher loads do not occur at it; 0: there are none."""
-        quiet = float(self.counts.load[~self.is_lossy].max(initial=0.0))
-        events = self.is_lossy & self.within(load * (1.0 + 2.0 * _SAME), quiet)
-        since = self.within(float(self.counts.load[events].min(initial=math.inf)), quiet)
-        return _UNSEEN * float(self.counts.duration[since].sum()) / max(int(events.sum()), 1)
 
     def _bounds(self, low: float, high: float) -> LossBounds:
         here = self.within(low, high)

@@ -13,8 +13,8 @@ from lossratio.plrsearch.bracketing import FEW, HALF, bracket
 from lossratio.plrsearch.counting import FINE, NEAR, Evidence
 from lossratio.plrsearch.losses import FixedPause, SeenBucketRate, fixed_pause, seen_bucket
 
-_STEP = 0.02
-"""The first step down, as a share of the load. Each further step is twice as long."""
+_STEP = 0.04
+"""A step down, as a share of the load."""
 _TAIL, _DOUBT = 5.0, 0.1
 """At most this many standard deviations below the mean rate in overload is held: there, a normal capacity has a mean
 loss of about 1e-7. The deviation is a bound, from the rates that are seen, that the true one exceeds with this
@@ -33,10 +33,6 @@ class HeldLoad:
     """Higher loads are not stated, whatever the trials say about them."""
     load: float = 0.0
     """The load; 0: no load is held yet."""
-    ceiling: float = math.inf
-    """The lowest load above it that failed; infinite: none did."""
-    downs: int = 0
-    """Steps down since a load was verified."""
     bucket: SeenBucketRate | None = None
     """A bucket that lost frames in a long trial."""
     pause: FixedPause | None = None
@@ -44,11 +40,7 @@ class HeldLoad:
 
     def hold_first(self, evidence: Evidence) -> None:
         """Holds the highest load that passed."""
-        floor, ceiling = bracket(evidence)
-        self.ceiling = ceiling or math.inf
-        self._keep_below_scatter(evidence)
-        self._keep_below_pauses(evidence)
-        self.load = min(self.clamped(floor or 0.0), self.highest)
+        self.load = self.clamped(bracket(evidence)[0] or 0.0)
 
     def _keep_below_scatter(self, evidence: Evidence) -> None:
         """Keeps the load below what a capacity that varies forwards at its slowest, but at most 10 % below the mean."""
@@ -75,26 +67,17 @@ class HeldLoad:
         is_due = len(at_held) >= FEW and np.count_nonzero(at_held >= self.lengths[1]) < 2
         return bool(is_due) and evidence.longest_passed(self.load) < self.lengths[1]
 
-    def next_load(self, evidence: Evidence, left: float) -> float:
-        """The load of the next trial: lower than the held one if that failed, higher if it is verified.
-
-        Args:
-            evidence: The trials.
-            left: How many more trials there is time for.
-        """
+    def next_load(self, evidence: Evidence) -> float:
+        """The load of the next trial: lower than the held one if that failed, higher if it is verified."""
         self._keep_below_scatter(evidence)
-        here = evidence.at(self.load)
-        is_hopeless = here.trials * (here.most / evidence.target - 1.0) > HALF * left
-        if here.least > evidence.target or (here.ratio > evidence.target and is_hopeless):
+        if evidence.at(self.load).least > evidence.target:
             self._lower(evidence)
         if evidence.is_verified(self.load):
-            self.downs = 0
             return self._raised(evidence)
         return self.load
 
     def _lower(self, evidence: Evidence) -> None:
-        """Goes down: to what a bucket or pauses leave, to a verified load, or by a step."""
-        self.ceiling = self.load
+        """Goes down: to what a bucket or pauses leave, or by a step."""
         self.bucket = seen_bucket(evidence, self.load, self.lengths) or self.bucket
         if self.bucket is not None:
             self.highest = min(self.highest, self.clamped(self.bucket.free_load))
@@ -103,24 +86,15 @@ class HeldLoad:
             self.load = self.highest
             return
 
-        step = min(_STEP * 2.0**self.downs, 2.0 * NEAR)
-        verified = evidence.highest_verified((1.0 - HALF * FINE) * self.load)
-        self.load = verified or self.clamped((1.0 - step) * self.load)
-        self.downs += 1
+        self.load = self.clamped((1.0 - _STEP) * self.load)
 
     def _raised(self, evidence: Evidence) -> float:
-        """The load of the next trial after a verified one: the middle of the bracket, or its ends if it is narrow."""
+        """The load of the next trial after a verified one: slightly higher, until that is verified or contradicted."""
         higher = self.clamped((1.0 + FINE) * self.load)
-        ceiling = min(self.ceiling, self.highest)
-        if higher < ceiling:
-            self.load = self.clamped(HALF * (self.load + ceiling))
-        elif higher <= self.highest and evidence.is_verified(higher):
+        above = evidence.at(higher)
+        is_open = above.least <= evidence.target and higher <= self.highest
+        if is_open and evidence.is_verified(higher):
             self.load = higher
-        elif higher <= self.highest:
-            above = evidence.at(higher)
-            if (
-                above.trials < HALF * evidence.at(self.load).trials
-                and above.least <= evidence.target
-            ):
-                return higher
+        elif is_open and above.trials < HALF * evidence.at(self.load).trials:
+            return higher
         return self.load
