@@ -61,7 +61,6 @@ class AfPacketGenerator(FlowGenerator[SendingEnd, ReceivingEnd]):
             except OSError as error:
                 raise _socket_error(error) from error
             undo.pop_all()
-
         raise_priority(COUNTING)
 
     def _open(self, cpus: tuple[int, ...]) -> None:
@@ -140,9 +139,8 @@ class AfPacketGenerator(FlowGenerator[SendingEnd, ReceivingEnd]):
                 sending = self._sending[0]
                 ports = (sending.source, self._receiving[0].sink)
                 do = (self._open_first, self._transmit, self._tags.next)
-                conversation = Conversation(ports, direction.frames, sending.setup, *do)
-                sending.opener = conversation.opener
-                self._conversations.append(conversation)
+                self._conversations.append(Conversation(ports, direction.frames, sending.setup, *do))
+                sending.opener = self._conversations[0].opener
             return connect(direction, self._conversations[0], plan, exchange, control)
         except (OSError, MemoryError) as error:
             raise _socket_error(error) from error
@@ -176,21 +174,7 @@ class AfPacketGenerator(FlowGenerator[SendingEnd, ReceivingEnd]):
     def _begin(self, plan: Plan) -> None:
         if plan.notes_places:
             self._need_both_ends("Locating losses in time")
-        self._give(plan)
         self._links_may_change = plan.is_endless and plan.locates
-        if plan.is_endless and self._configuration.has_other_end:
-            self._tell_firsts()
-
-    def _tell_firsts(self) -> None:
-        """Tells the other end which frames are the first: it cannot keep all frames that it compares until the end."""
-        while min((end.first() for end in self._sending), default=0) < 0 and not self._wait(LOOK_SECONDS):
-            self._renew()
-        told = self._meeting.tell("begun", {end.name: {"first": end.first()} for end in self._sending})
-        self._firsts_elsewhere = {name: int(begun["first"]) for name, begun in told.items()}
-
-    def _give(self, plan: Plan) -> None:
-        """Starts all directions; see `SendOrder`."""
-        self._links_may_change = False
         self._firsts_elsewhere = {}
         self._ports.mark()
         tag_before = self._tags.last
@@ -231,6 +215,15 @@ class AfPacketGenerator(FlowGenerator[SendingEnd, ReceivingEnd]):
             raise _socket_error(error) from error
         finally:
             raise_priority(COUNTING)
+        if plan.is_endless and self._configuration.has_other_end:
+            self._tell_firsts()
+
+    def _tell_firsts(self) -> None:
+        """Tells the other end which frames are the first: it cannot keep all frames that it compares until the end."""
+        while min((end.first() for end in self._sending), default=0) < 0 and not self._wait(LOOK_SECONDS):
+            self._renew()
+        told = self._meeting.tell("begun", {end.name: {"first": end.first()} for end in self._sending})
+        self._firsts_elsewhere = {name: int(begun["first"]) for name, begun in told.items()}
 
     def _start(self, orders: Mapping[Sender, SendOrder]) -> None:
         """Gives orders to senders."""
