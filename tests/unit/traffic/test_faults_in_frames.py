@@ -60,15 +60,7 @@ CASES = {
         *("vlan pcp 5 numgen random mod 5 0", ""),
         *(4, 1, STREAMS, 128, "those with VLAN priority 5; these lose "),
     ),
-    "every tenth frame": (
-        "numgen inc mod 10 0",
-        "",
-        254,
-        1,
-        "",
-        64,
-        "One frame in 10 is lost, always the same number",
-    ),
+    "every tenth frame": ("numgen inc mod 10 0", "", 254, 1, "", 64, "One frame in 10 is lost, always the same number"),
     # A flow is forgotten after 300 ms, before the next trial.
     "new flows": (
         *("ip saddr @seen accept\nadd @seen { ip saddr timeout 300ms }", ""),
