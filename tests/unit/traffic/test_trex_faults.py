@@ -178,11 +178,6 @@ def test_more_flows_than_trex_can_do_are_refused_before_any_traffic():
     assert "start" not in server.calls
 
 
-def test_ports_that_the_server_does_not_have_are_refused():
-    with pytest.raises(AgentError, match="TRex has no ports west; it has east, north"):
-        with_settings(Server(), ports={"east": 0, "north": 1})
-
-
 def test_linux_interfaces_that_are_not_there_are_refused():
     with pytest.raises(AgentError, match="There is no network interface east on this node"):
         with_settings(Server(), uses_linux=True)

@@ -431,7 +431,6 @@ def _in_words(faults: Mapping[str, int]) -> str:
 
 def _ends_of(configuration: Configuration, settings: TrexSettings) -> _Ends:
     """What frames say about the ends of their connections; raises AgentError if TRex cannot open them."""
-    settings.check_ports(configuration.ports)
     direction = configuration.directions[0]
     frames = direction.frames
     sink = settings.ports[direction.receive]

@@ -16,7 +16,7 @@ import time
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from types import SimpleNamespace
-from typing import Any, Callable, Iterable, Iterator, Mapping, NoReturn, Sequence
+from typing import Any, Callable, Iterator, Mapping, NoReturn, Sequence
 
 from ..core.protocol import AgentError, Message, unsupported
 
@@ -108,20 +108,6 @@ class TrexSettings:
         frames that are due by then, and so a trial's frames in less time than the trial's duration.
         """
         return _LEAD if self.uses_linux else 0.0
-
-    def check_ports(self, names: Iterable[str]) -> None:
-        """Makes sure that it has these ports.
-
-        Raises:
-            AgentError: If it has not.
-        """
-        unknown = sorted(set(names) - set(self.ports))
-        if unknown:
-            raise AgentError(
-                "bad_request",
-                f"TRex has no ports {', '.join(unknown)}; it has {', '.join(self.ports)}. Correct the ports "
-                "in the topology file.",
-            )
 
 
 @dataclass(frozen=True)

@@ -261,7 +261,6 @@ def _end_of(file: str) -> list[str]:
 
 
 def _check(configuration: Configuration, settings: TrexSettings) -> None:
-    settings.check_ports(configuration.ports)
     largest = max(direction.frames.max_size for direction in configuration.directions)
     if largest > settings.largest_frame:
         raise unsupported(
