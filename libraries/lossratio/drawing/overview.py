@@ -90,11 +90,13 @@ class Overview(Generic[RowT]):
     fewest: int = 3
     """Fewer sections than this have no table, because they show all that it has."""
 
-    def page(self, template: str, sections: Sequence[Section], **values: object) -> str:
-        """Makes the page from a template."""
+    def page(
+        self, template: str, sections: Sequence[Section], *, package: str = PAGES, **values: object
+    ) -> str:
+        """Makes the page from a template of a package."""
         heads, rows = self.table()
         return html_fragment(
-            PAGES,
+            package,
             template,
             filters={},
             overview=self,

@@ -145,7 +145,7 @@ def test_the_page_for_scripts_has_a_row_for_each_kind():
     written = runpy.run_path(str(ROOT / "docs" / "kinds.py"))
     page = written["PAGE"].read_text()
     assert page == written["page"](page), "run docs/kinds.py"
-    assert [kind.noun for kind in built_in_kinds() if f"| {kind.noun} |" not in page] == []
+    assert [kind.name for kind in built_in_kinds() if f"| `{kind.method}` |" not in page] == []
 
 
 def test_every_kind_has_a_method_of_an_open_testbed():

@@ -60,7 +60,7 @@ if __name__ == "__main__":
         for entry in section:
             entry.load()
     # The commands themselves import these late.
-    for room in ("history", "report", "runs", "testbed.simulated"):
+    for room in ("report.history", "report", "runs", "testbed.simulated"):
         import_module(f"lossratio.{room}")
 
     with _Server(sys.argv[1], _Command) as server:

@@ -44,9 +44,9 @@ TRIALS = """
 import json, sys
 from dataclasses import replace
 from pathlib import Path
-from lossratio.traffic import Plan, PortPair, TrafficPort, load_profile, make_configuration
+from lossratio.traffic import PortPair, TrafficPort, load_profile, make_configuration
 from lossratio.agent.core import links, ports
-from lossratio.agent import AgentError, Control
+from lossratio.agent import AgentError, Control, Plan
 from lossratio.agent.xdp import attachment, cards, generator
 
 names, counted = sys.argv[1].split(","), sys.argv[2]
@@ -175,8 +175,8 @@ def test_the_statistics_of_a_driver_are_those_of_ethtool(netns_lab):
 
 SHARED_QUEUE = """
 import sys
-from lossratio.traffic import Plan, PortPair, TrafficPort, load_profile, make_configuration
-from lossratio.agent import AgentError, Control
+from lossratio.traffic import PortPair, TrafficPort, load_profile, make_configuration
+from lossratio.agent import AgentError, Control, Plan
 from lossratio.agent.xdp import departures, generator
 
 missed, is_begun = int(sys.argv[1]), False
