@@ -14,7 +14,7 @@ import pytest
 
 import lossratio
 from lossratio import keywords, testbed, topology, traffic
-from lossratio.history import TrendRequest
+from lossratio.report.history import TrendRequest
 
 ROOT = Path(__file__).parents[2]
 

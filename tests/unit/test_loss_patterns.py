@@ -347,10 +347,10 @@ def spread(period, count):
 
 
 REGULAR = {
-    "a run": (8, every(38, 7), 0.0, "All lost frames are 7 of every 38, always at the same places"),
-    "spread": (8, spread(16, 3), 0.0, "All lost frames are 3 of every 16, always at the same places"),
-    "spread over many": (24, spread(54, 11), 0.0, "All lost frames are 11 of every 54, always at the same places"),
-    "with a few others": (12, every(10), 5e-4, " % of the lost frames are one in 10, always the same number of"),
+    "a run": (8, every(38, 7), 0.0, "7 of every 38 frames are lost, always at the same places"),
+    "spread": (8, spread(16, 3), 0.0, "3 of every 16 frames are lost, always at the same places"),
+    "spread over many": (24, spread(54, 11), 0.0, "11 of every 54 frames are lost, always at the same places"),
+    "with a few others": (12, every(10), 5e-4, "One frame in 10 is lost, always the same number of frames apart (9"),
 }
 
 

@@ -46,13 +46,14 @@ def every_nth(own: Sequence[Seen], seen: Sequence[Seen], asked: int) -> LossPatt
     if distance < LEAST_DISTANCE * count or OTHER_LOAD <= spread_of_loads(own) < _FAR_LOAD:
         return None
 
+    of = of_direction(own, seen)
     if count == 1:
-        regular = f"one in {distance:,}, always the same number of frames apart"
+        are = f"One frame in {distance:,}{of} is lost, always the same number of frames apart"
     else:
-        regular = f"{count:,} of every {distance:,}, always at the same places"
+        are = f"{count:,} of every {distance:,} frames{of} are lost, always at the same places"
     share = min(one.losses.every_ratio for one in own)
-    part = "All" if share == 1.0 else f"{format_ratio(share)} of the"
-    are = f"{part} lost frames{of_direction(own, seen)} are {regular}"
+    if share < 1.0:
+        are += f" ({format_ratio(share)} of the lost frames)"
     if spread_of_loads(own) >= _FAR_LOAD:
         are += ", at any load"
     else:

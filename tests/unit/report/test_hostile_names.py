@@ -11,12 +11,12 @@ import pytest
 from report_examples import RESULT, as_json, mrr
 
 from lossratio.commands.parameters import say
-from lossratio.history import History, TrendRequest, analyse, trend_cases, trend_json, trend_page, trend_text
-from lossratio.history.entries import entries_of
 from lossratio.report import FORMATS, comparison_cases, comparison_markdown, comparison_page, comparison_table
 from lossratio.report.comparison import compare
 from lossratio.report.failures import CUT_OFF, FAILED, NOT_HERE, WithoutResult
 from lossratio.report.formats import render
+from lossratio.report.history import History, TrendRequest, analyse, trend_cases, trend_json, trend_page, trend_text
+from lossratio.report.history.entries import entries_of
 from lossratio.report.junit import junit_xml
 from lossratio.report.markdown import markdown_cell
 from lossratio.report.run import Run

@@ -27,6 +27,9 @@ from lossratio.files import (
     shown,
 )
 from lossratio.report import write_report
+from lossratio.report.history.trend import ALARMS, Trend, TrendVerdict
+from lossratio.report.history.trend_formats import trend_as_data
+from lossratio.report.history.trend_words import describe_trend
 from lossratio.values import FileModel, FilePath, counted, in_one_line
 
 FORMAT: Literal["lossratio-alerts/1"] = "lossratio-alerts/1"
