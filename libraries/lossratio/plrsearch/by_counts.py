@@ -218,7 +218,7 @@ class SearchByCounts:
         time_left = self._timeout - self.elapsed
         if time_left >= self._long_duration and self._held.wants_long(evidence):
             return self._held.load, _LONG_RUN
-        return self._held.next_load(evidence), _HOLD
+        return self._held.next_load(evidence, time_left * self.trials / self.elapsed), _HOLD
 
     def _bracketed(self, evidence: Evidence) -> float | None:
         return bracketed(evidence, self.elapsed / self._timeout)

@@ -67,10 +67,17 @@ class HeldLoad:
         is_due = len(at_held) >= FEW and np.count_nonzero(at_held >= self.lengths[1]) < 2
         return bool(is_due) and evidence.longest_passed(self.load) < self.lengths[1]
 
-    def next_load(self, evidence: Evidence) -> float:
-        """The load of the next trial: lower than the held one if that failed, higher if it is verified."""
+    def next_load(self, evidence: Evidence, left: float) -> float:
+        """The load of the next trial: lower than the held one if that failed, higher if it is verified.
+
+        Args:
+            evidence: The trials.
+            left: How many more trials there is time for.
+        """
         self._keep_below_scatter(evidence)
-        if evidence.at(self.load).least > evidence.target:
+        here = evidence.at(self.load)
+        is_hopeless = here.trials * (here.most / evidence.target - 1.0) > HALF * left
+        if here.least > evidence.target or (here.ratio > evidence.target and is_hopeless):
             self._lower(evidence)
         if evidence.is_verified(self.load):
             return self._raised(evidence)
