@@ -39,13 +39,10 @@ _KEY_BITS = 8 * len(_RSS_KEY)
 _HASH_WORD_BITS = 32
 _MOST_VALUE_BITS = 32
 _LEAST_TURNS = 10
-"""How often a regular loss has to repeat."""
-_SAMPLE = 512
-"""Lost frames for which the next ones are looked for."""
-_ANCHORS = 8
-"""Lost frames of which one at least is of a regular loss."""
+"""How often a regular loss has to repeat; and lost frames of which one at least is of it."""
 _MOSTLY = 0.95
 """The least share of the lost frames that a regular loss explains."""
+_NO_TURN = 0, 1, 0.0
 _WITH_PORTS = (TCP, UDP)
 
 
@@ -181,7 +178,7 @@ def _events(fates: Fates) -> Message:
     sizes = np.diff(np.concatenate((starts, [len(lost)])))
     leading = int(sizes[0]) if lost[0] == 0 and fates.is_whole else 0
     trailing = int(sizes[-1]) if lost[-1] == fates.sent - 1 and fates.is_whole else 0
-    every_frames, every_lost, every_ratio = _turn(lost) if fates.is_whole else (0, 1, 0.0)
+    every_frames, every_lost, every_ratio = _turn(lost) if fates.is_whole else _NO_TURN
     # Record: runs of lost frames, and how far apart they are.
     return {
         "events": _counts(np.bincount(np.log2(sizes).astype(np.int64))),
@@ -199,25 +196,29 @@ def _turn(lost: Numbers) -> tuple[int, int, float]:
     A device that counts frames loses each frame at these places, and seldom others. 0: nothing like that is seen.
     """
     span = int(lost[-1] - lost[0])
-    distances = np.unique(lost[: MOST_PLACES + 1] - lost[:_ANCHORS, None])
-    distances = distances[(distances > 0) & (distances <= span // _LEAST_TURNS)]
+    most = span // _LEAST_TURNS
+    distances = np.unique(lost[: MOST_PLACES + 1] - lost[:_LEAST_TURNS, None])
+    distances = distances[(distances > 0) & (distances <= most)]
     if not len(distances):
-        return 0, 1, 0.0
+        return _NO_TURN
 
     is_lost = np.zeros(int(lost[-1]) + 1, dtype=bool)
     is_lost[lost] = True
-    early = lost[lost <= lost[-1] - span // _LEAST_TURNS][:_SAMPLE]
+    early = lost[lost <= lost[-1] - most][:MOST_PLACES]
     again = is_lost[early + distances[:, None]].sum(axis=1)
     longest = int(distances[np.argmax(again)])
     is_regular = np.bincount(lost % longest, minlength=longest) >= span // longest
     share = float(is_regular[lost % longest].mean())
-    parts = [part for part in range(1, longest + 1) if longest % part == 0]
+    if share < _MOSTLY:
+        return _NO_TURN
+
+    parts = (part for part in range(1, longest + 1) if longest % part == 0)
     turn = next(part for part in parts if (np.roll(is_regular, part) == is_regular).all())
     places = np.flatnonzero(is_regular[:turn])
     # Counters lose one run of frames, or evenly spread ones. A long turn with many places fits any losses.
     kinds = len(np.unique(np.diff(places, append=places[:1] + turn)))
-    if share < _MOSTLY or kinds > 2 or len(places) * turn > span:
-        return 0, 1, 0.0
+    if kinds > 2 or len(places) * turn > span:
+        return _NO_TURN
     return turn, len(places), share
 
 
