@@ -122,7 +122,7 @@ def test_an_asymmetric_path_is_an_error_that_names_it_and_no_loss(ready, agent):
     at_ingress(ready, "dut0", "ip saddr set 198.18.100.1")
     kind, message = refused(agent)
     assert kind == "asymmetric"
-    assert f"{COUNT} came with other addresses" in message
+    assert f"{COUNT} had addresses that do not belong to the connection" in message
     ready.run("dut1", "nft", "flush", "ruleset")
     drop(ready, "dut1", "udp dport 1-65535")
     kind, message = refused(agent)

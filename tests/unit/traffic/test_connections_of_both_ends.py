@@ -71,7 +71,7 @@ def test_a_path_back_past_the_device_that_translates_is_named(agent, bridged):
     bridged.run("dut1", "nft", "-f", "-", input=translation)
     kind, message = refused(agent)
     assert kind == "asymmetric"
-    assert f"{COUNT} came with other addresses" in message
+    assert f"{COUNT} had addresses that do not belong to the connection" in message
 
 
 def test_a_frame_that_is_lost_in_any_pass_costs_its_connection(agent, bridged):
