@@ -203,7 +203,7 @@ FIGURES = {
         "integrity.md", r"through the bridge, 64 B \| # \| # \| # \|", "{0:,.0f} to {2:,.0f}"
     ),
     "call of an XDP program": Figure(
-        "generator-in-kernel.md", r"A call takes # µs, and not # ms", "{:.0f} µs and not {:.0f} ms"
+        "generator-in-kernel.md", r"A call takes # µs, and not # ms", "{:.0f} µs instead of {:.0f} ms"
     ),
     "found for 1,561,500": Figure(
         "devices-in-kernel.md", r"Searches found # to # for #, half of them", "{0:,.0f} instead of {2:,.0f}"

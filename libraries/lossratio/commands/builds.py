@@ -210,7 +210,10 @@ def bisect(
     good: str = option("A revision without the change.", metavar="REV"),
     bad: str = option("A later revision with the change.", metavar="REV"),
     repository: Path = option(
-        "The git repository. Default: this one.", metavar="DIR", show_default=False, default=Path()
+        "The git repository. Default: the current directory.",
+        metavar="DIR",
+        show_default=False,
+        default=Path(),
     ),
     set_up: str = option(
         "Command that sets up the revision in $LOSSRATIO_REVISION. Exit status 125: it cannot be measured.",

@@ -295,7 +295,7 @@ class _NotBlank(click.Parameter):
         # Python shows bytes that are not UTF-8 as halves of surrogate pairs.
         if any(isinstance(text, str) and re.search("[\ud800-\udfff]", text) for text in given):
             raise click.BadParameter(
-                "it has bytes that are not UTF-8. Write it in UTF-8.", ctx=ctx, param=self
+                "it has bytes that are not UTF-8. Save it as UTF-8.", ctx=ctx, param=self
             )
         return super().type_cast_value(ctx, value)
 

@@ -140,8 +140,8 @@ def _number(header: Mapping[str, Any], name: str, path: Path) -> float:
     """A number in the header of a journal."""
     if not is_number(header.get(name)):
         raise SearchError(
-            f"The journal {path} is of neither a search for conditional throughput nor a soak test: its header does "
-            f"not have the number {name}. Name another journal."
+            f"The journal {path} belongs neither to a search for conditional throughput nor to a soak test: its "
+            f"header lacks the number {name}. Name another journal."
         )
     return float(header[name])
 

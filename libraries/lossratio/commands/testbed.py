@@ -282,7 +282,7 @@ def import_command(
 
     if name is not None:
         raise TopologyError(
-            "--name names a traffic profile, and a lab has a name: leave --name out."
+            "--name names a traffic profile. A lab already has a name: leave --name out."
         )
 
     lab = topologies.read_containerlab(file)

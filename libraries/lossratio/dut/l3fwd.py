@@ -78,7 +78,7 @@ class L3fwd(DpdkDut[L3fwdOptions]):
         workers = len(self._choose_cores().workers)
         if queues not in (None, workers) and not self.uses_cards:
             raise self.node.error(
-                f"on interfaces of the kernel, l3fwd has one queue for each of its {workers} threads. Leave out "
+                f"on kernel interfaces, l3fwd has one queue for each of its {workers} threads. Leave out "
                 "queues."
             )
 

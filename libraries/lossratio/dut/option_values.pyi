@@ -187,8 +187,8 @@ class OptionValues(TypedDict, total=False):
     the suite, or `dpdk-l3fwd`, the name that DPDK's own build gives it."""
     queues: int | str
     """grout, l3fwd, ovs, testpmd, vpp: Number of receive queues of each interface. Default: on cards that the program
-    polls, one for each hardware thread that forwards; on interfaces of the kernel, one, but all that an interface has
-    if VPP uses AF_XDP."""
+    polls, one for each hardware thread that forwards; on kernel interfaces, one, but all that an interface has if VPP
+    uses AF_XDP."""
     reconfiguration: Literal['announce', 'withdraw'] | str
     """frr: What a reconfiguration does: `announce` (the first peer announces further routes, which no test traffic
     takes; the default) or `withdraw` (it withdraws the routes of test traffic and announces them again)."""

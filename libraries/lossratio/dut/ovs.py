@@ -204,7 +204,7 @@ class OpenVswitch(ProgramDut[OvsOptions]):
         ):
             raise self.node.error(
                 "Open vSwitch's userspace datapath needs TAP devices (/dev/net/tun), which only "
-                "root of the machine itself can make: log in as root, or build the local testbed as root."
+                "root on the machine itself can create: log in as root, or build the local testbed as root."
             )
 
         self.node.run("ip", "tuntap", "delete", "dev", self.stem, "mode", "tap")

@@ -357,7 +357,7 @@ def with_keywords_of_kinds(library: LibraryT) -> LibraryT:
                 if is_ours:
                     raise
                 problems.append(
-                    f"The keyword of the kind of measurement {kind.name!r} cannot be made: {cause}."
+                    f"The keyword of the kind of measurement {kind.name!r} cannot be created: {cause}."
                 )
         elif not is_ours:
             problems.append(

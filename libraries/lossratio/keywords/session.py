@@ -379,9 +379,9 @@ def _require_one_of_a_name(source: str, suite: str, test: str) -> None:
         )
         if any(re.fullmatch(name, test) for name in names):
             raise SearchError(
-                f"{source} and {other} both have the test {suite}.{test}. They would share a series: names ignore "
-                "case and the leading numbers of files. Rename a file, or give one its own name: Metadata    Id    "
-                "NAME."
+                f"{source} and {other} both have the test {suite}.{test}. They would share a series, "
+                "because capitals and leading numbers in file names do not count. Rename a file, or give "
+                "one its own name: Metadata    Id    NAME."
             )
 
 

@@ -257,7 +257,7 @@ def check_flows(profile: TrafficProfile, connections: int, way_out: str) -> None
     """
     if connections > profile.flows:
         raise SearchError(
-            f"The addresses and ports of {profile.name} make {profile.flows:,} connections, but one trial would "
+            f"The addresses and ports of {profile.name} allow {profile.flows:,} connections, but one trial would "
             f"open {connections:,}. {way_out}, or use a traffic profile with more flows, such as "
             "ethip4-udp-connections."
         )

@@ -274,8 +274,8 @@ def least_news(wanted: float, resolution: float | None) -> float:
 @doubt(
     NoteKind.DRIFT,
     f"In {DRIFT_LEAST_TRIALS} or more trials at repeated loads, the forwarding rates rise or fall (Kendall's rank "
-    f"correlation), as a steady SUT's do in less than one of {1.0 / TIME_SIGNIFICANCE:,.0f} measurements. Or the last "
-    f"{STOPPED_LEAST_TRIALS} trials forwarded no frame.",
+    f"correlation), as happens with a steady SUT in fewer than one in {1.0 / TIME_SIGNIFICANCE:,.0f} measurements. "
+    f"Or the last {STOPPED_LEAST_TRIALS} trials forwarded no frame.",
 )
 def drift(result: TestResult) -> Iterator[str]:
     """The SUT changes over time. A device that stops is not said to drift as well."""
@@ -291,7 +291,7 @@ def drift(result: TestResult) -> Iterator[str]:
 @doubt(
     NoteKind.SPELLS,
     f"In {DRIFT_LEAST_TRIALS} or more trials at repeated loads, each is compared with the previous one at its load "
-    "(serial rank correlation). A steady SUT shows this as rarely as drift.",
+    "(serial rank correlation). With a steady SUT, this is as rare as drift.",
 )
 def spells(result: TestResult) -> Iterator[str]:
     """The SUT is slow for some trials in a row."""

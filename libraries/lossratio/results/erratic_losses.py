@@ -82,7 +82,7 @@ def _lost_share(trial: Trial) -> float:
 @doubt(
     NoteKind.ERRATIC,
     f"Of trials of one length, one lost at least {100.0 * LEAST_FALL:.0f} percentage points more than another at the "
-    "same or a higher load. A SUT that loses batches of frames by chance shows this in less than one of "
+    "same or a higher load. A SUT that loses batches of frames by chance shows this in fewer than one in "
     f"{1.0 / TIME_SIGNIFICANCE:,.0f} measurements.",
 )
 def erratic(result: TestResult) -> Iterator[str]:

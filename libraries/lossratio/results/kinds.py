@@ -296,6 +296,6 @@ def _view(kind: type[Kind[Any]]) -> View[Any]:
         return kind().view()
     except (ImportError, AttributeError) as cause:
         raise ReportError(
-            f"Results of kind {kind.name!r} cannot be shown: {cause}. Install a version of the package "
-            "that adds this kind that fits this version of lossratio."
+            f"Results of kind {kind.name!r} cannot be shown: {cause}. Install a version of its package "
+            "that fits this version of lossratio."
         ) from cause

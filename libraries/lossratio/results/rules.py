@@ -66,7 +66,7 @@ def _advice_on(seen: FrameIntegrity) -> str:
     Weight.REMARK,
     NoteKind.LOSS_PLACES,
     "The shares lost at the loads that decide differ by direction, flow, size or moment, as they would by chance in "
-    f"less than one of {1.0 / LEVEL:,.0f} results.",
+    f"fewer than one in {1.0 / LEVEL:,.0f} results.",
 )
 def loss_places(result: TestResult) -> Iterator[str]:
     """What lost frames have in common, or what they would have shown."""
@@ -95,7 +95,7 @@ def scope(result: TestResult) -> Iterator[str]:
     average = " on average" if len(traffic.frame_sizes) > 1 else ""
     took = sum(trial.elapsed_s for trial in result.trials)
     yield (
-        f"Aggregate is per interface x {load.aggregate_factor:g} ({load.directions_in_words}){over}; "
+        f"Aggregates are rates per interface times {load.aggregate_factor:g} ({load.directions_in_words}){over}; "
         f"frames of {traffic.average_frame_size_bytes:.6g} bytes{average}; {trials_counted(len(result.trials))} in "
         f"{took:.1f} s."
     )
@@ -111,8 +111,8 @@ def not_sent(result: TestResult) -> Iterator[str]:
     is_late = any(trial.lateness_s > STALL for trial in result.trials)
     if is_late and against_stalls(result.trials) == LESS_WORK:
         yield (
-            "The generator could send more if other programs on its machine did less, or with a larger catch_up in "
-            "the topology file."
+            "The generator could send more if other programs on its machine used less CPU time, or with a larger "
+            "catch_up in the topology file."
         )
 
 

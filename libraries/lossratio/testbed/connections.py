@@ -68,7 +68,7 @@ class Connections:
 
                 raise TrafficError(
                     f"Frames from the east go to {self._connections:,} ports of a NAT, so these "
-                    f"must be known beforehand, but {name} has {known} of that kind. Use a traffic "
+                    f"must be known beforehand, but {name} has {known} such ports. Use a traffic "
                     "profile with as many hosts as det44_hosts, 1024 for each of "
                     "det44_addresses, or send in one direction only (bidirectional=False)."
                 )

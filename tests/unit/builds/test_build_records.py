@@ -40,5 +40,5 @@ def test_a_mistake_in_a_request_can_be_corrected_until_something_was_measured(tm
 
 def test_a_record_of_other_builds_is_refused(tmp_path):
     (tmp_path / "measurements.jsonl").write_text(HEADER + LINE)
-    with pytest.raises(JobError, match=r"line 2, is of build 'A', but 'B' was to be measured there"):
+    with pytest.raises(JobError, match=r"line 2, belongs to build 'A', but 'B' was to be measured there"):
         BuildRecord(tmp_path, {}).measurement(0, "B", measure=None)

@@ -206,6 +206,6 @@ def test_only_root_of_the_machine_itself_may_steer_and_the_set_up_is_undone(dut_
     shell = dut_lab.shell
     if os.geteuid() == 0:
         shell = ShellWithoutNetAdmin(dut_lab.lab, "dut")
-    with pytest.raises(DutError, match=r"Only root of the machine itself may steer frames\. Leave out rps_cpus"):
+    with pytest.raises(DutError, match=r"Only root on the machine itself may steer frames\. Leave out rps_cpus"):
         create(shell, rps_cpus=0).set_up(*dut_lab.macs)
     assert dut_lab.snapshot() == before

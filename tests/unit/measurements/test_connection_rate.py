@@ -144,7 +144,7 @@ def test_a_result_that_was_lost_is_made_again_from_its_journal(tmp_path):
 def test_more_connections_than_addresses_and_ports_make_are_refused(tmp_path):
     profile = load_profile("ethip4-udp-10kflows", frame_size=100, bidirectional=False)
     with pytest.raises(
-        SearchError, match=r"make 10,000 connections, but one trial would open 50,000\. Give max_load=20000 cps"
+        SearchError, match=r"allow 10,000 connections, but one trial would open 50,000\. Give max_load=20000 cps"
     ):
         found_by(simulated(tmp_path, rate=20_000.0), tmp_path, profile=profile)
 

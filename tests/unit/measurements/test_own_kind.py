@@ -278,7 +278,7 @@ def test_a_kind_that_is_broken_has_no_keyword_and_a_warning_says_why(our_kinds, 
     answer = robot(our_kinds, tmp_path, SUITE, path=[tmp_path])
     assert answer.returncode == 0, answer.stdout
     assert "'worst' calls its keyword 'Measure Worst Trial', but another kind has that name" in answer.stderr
-    assert "'unknown' cannot be made: name 'Nothing' is not defined." in answer.stderr
+    assert "'unknown' cannot be created: name 'Nothing' is not defined." in answer.stderr
     assert "'no_import' of no_import 1.0 (no_import:Kind) cannot be loaded: ModuleNotFoundError" in answer.stderr
     assert "A kind of measurement has no keyword: " in answer.stderr
 

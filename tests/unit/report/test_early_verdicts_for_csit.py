@@ -15,6 +15,6 @@ def with_early_verdicts(goal):
 
 def test_with_early_verdicts_nothing_is_exported_as_csits():
     with pytest.raises(
-        CsitExportError, match="measured with early verdicts, but CSIT's trials take their whole duration"
+        CsitExportError, match="measured with early verdicts, but CSIT's trials run for their whole duration"
     ):
         ThroughputView().csit(with_early_verdicts(NDR))

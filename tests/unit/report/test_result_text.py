@@ -55,7 +55,8 @@ def test_the_message_of_a_regular_search():
         "  offered load, lower        100,000 fps per interface     200,000 fps aggregate, L1 134.40 Mbit/s",
         "  offered load, upper        100,400 fps per interface     200,800 fps aggregate, L1 134.94 Mbit/s",
         "  conditional throughput     100,000 fps per interface     200,000 fps aggregate, L1 134.40 Mbit/s",
-        "Aggregate is per interface x 2 (port0>port1, port1>port0); frames of 64 bytes; 42 trials in 42.0 s.",
+        "Aggregates are rates per interface times 2 (port0>port1, port1>port0); frames of 64 bytes; "
+        "42 trials in 42.0 s.",
     ]
 
 
@@ -99,7 +100,7 @@ def test_the_remedy_for_frames_unsent_in_stalls_is_reported():
     remedy = lines_of(throughput_of(trials))[-1]
     # A load that is too much for the generator is never sent whole.
     assert remedy.startswith(
-        "The generator could send more if other programs on its machine did less, or with a larger catch_up in "
+        "The generator could send more if other programs on its machine used less CPU time, or with a larger "
     )
 
 
@@ -167,7 +168,8 @@ def test_the_message_of_an_mrr_measurement():
         f"  values                  {'380,000 ' * 10}fps per interface",
         "  loss                    0 % of the frames sent; 399,920 frames unsent, which does not count as loss",
         "Note: no frame was lost at maximum load: the SUT may forward more",
-        "Aggregate is per interface x 2 (port0>port1, port1>port0); frames of 64 bytes; 10 trials in 10.0 s.",
+        "Aggregates are rates per interface times 2 (port0>port1, port1>port0); frames of 64 bytes; "
+        "10 trials in 10.0 s.",
         "The generator could not send 399,920 frames, in 10 of the trials.",
     ]
 

@@ -317,7 +317,7 @@ def test_what_comes_back_to_a_nat_whose_ports_are_known_is_of_the_connections_th
     assert Connections({"DUT1": table}, both, to_nat=True).facts["established_before_each_trial"] == 64_512
     for ports, known in ((None, "none"), (129_024, "129,024")):
         table.known_ports = ports
-        with pytest.raises(TrafficError, match=f"but DUT1 has {known} of that kind.*det44_hosts"):
+        with pytest.raises(TrafficError, match=f"but DUT1 has {known} such ports.*det44_hosts"):
             Connections({"DUT1": table}, both, to_nat=True)
 
 

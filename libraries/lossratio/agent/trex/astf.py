@@ -275,7 +275,7 @@ class AstfGenerator:
         most = min(int(FULL * self._settings.most_connections), self._ends.hosts * _MOST_PORTS)
         if count > most:
             raise unsupported(
-                f"TRex can keep {most:,} connections of {self._ends.hosts} source addresses, but must open "
+                f"From {self._ends.hosts} source addresses, TRex can keep {most:,} connections, but this trial needs "
                 f"{count:,}. Use fewer connections, raise the generator's 'most_connections' in the topology file, "
                 "or use a traffic profile with more source addresses."
             )

@@ -29,7 +29,7 @@ def check_may_attach(port: Link) -> None:
     raise AgentError(
         "xdp_attached",
         f"Interface {port.name} already has an XDP program: {name}. It belongs to another program or agent, and "
-        f"lossratio leaves it there. End its owner, detach it (ip link set dev {port.name} xdp off), or use 'kind: "
+        f"lossratio leaves it there. Stop its owner, detach it (ip link set dev {port.name} xdp off), or use 'kind: "
         "afpacket'.",
     )
 

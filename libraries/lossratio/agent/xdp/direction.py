@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 _EXAMINED = ("duplicated", "reordered", "corrupted", "readdressed", "wrong_length", "wrong_mac")
 _NO_TIMES = (
-    "Another node has sent the frames, and the generator xdp keeps the send times there. Use 'kind: "
+    "Another node sends these frames, and the generator xdp keeps their send times there. Use 'kind: "
     "afpacket', or give both ports to the TG's first node."
 )
 

@@ -99,7 +99,7 @@ def choose_cores_of_both(
     if len(cpus) != len(choice.workers):
         raise NotMeasuredHereError(
             f"{cards}{east}, but the cores there have different numbers of threads online. Switch "
-            "on as many threads in each core."
+            "on the same number of threads in every core."
         )
     return replace(choice, workers=(*choice.workers, *cpus), of_east=cpus)
 

@@ -194,14 +194,14 @@ class LinuxDut(NodeDut[OptionsT_co]):
         where = self.node.name
         if not files:
             raise DutError(
-                f"{where}: interface {interface} has no queue with rps_cpus. Leave out the option rps_cpus."
+                f"{where}: interface {interface} has no queue for which rps_cpus can be set. Leave out rps_cpus."
             )
         for path in sorted(files):
             try:
                 changes.write(path, cpu_mask(self.options.rps_cpus))
             except DutError as cause:
                 problem = (
-                    f"{cause} Only root of the machine itself may steer frames. Leave out rps_cpus."
+                    f"{cause} Only root on the machine itself may steer frames. Leave out rps_cpus."
                 )
                 raise DutError(problem) from cause
 

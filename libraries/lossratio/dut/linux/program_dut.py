@@ -36,7 +36,7 @@ class ProgramOptions(DutOptions):
     cards are on two NUMA nodes, each node has half of the cores."""
     queues: int | None = Field(default=None, ge=1, le=64)
     """Number of receive queues of each interface. Default: on cards that the program polls, one for each hardware
-    thread that forwards; on interfaces of the kernel, one, but all that an interface has if VPP uses AF_XDP."""
+    thread that forwards; on kernel interfaces, one, but all that an interface has if VPP uses AF_XDP."""
 
 
 class SocketOptions(ProgramOptions):
@@ -276,7 +276,7 @@ def detach_afterwards(changes: Changes, node: DutNode, interfaces: Sequence[str]
     """
     if not interfaces:
         raise node.error(
-            "sockets=af_xdp needs interfaces of the kernel, but the topology file has cards for DPDK. Leave out "
+            "sockets=af_xdp needs kernel interfaces, but the topology file has cards for DPDK. Leave out "
             "sockets, or give the interfaces a 'name' and no 'driver'."
         )
 
@@ -286,7 +286,7 @@ def detach_afterwards(changes: Changes, node: DutNode, interfaces: Sequence[str]
             number = links[name]["xdp"].get("prog", {}).get("id", "unknown")
             raise node.error(
                 f"interface {name} already has an XDP program ({number}), but AF_XDP needs its own. If the program "
-                f"is not needed, end its owner, or detach it (ip link set dev {name} xdp off, or xdpgeneric off)."
+                f"is not needed, stop its owner, or detach it (ip link set dev {name} xdp off, or xdpgeneric off)."
             )
         for mode in ("xdp", "xdpgeneric"):
             changes.clean_up("ip", "link", "set", "dev", name, mode, "off")

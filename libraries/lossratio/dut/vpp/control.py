@@ -97,13 +97,13 @@ class VppControl:
         self.last.note()
         if given.exit_status != 0:
             raise self.node.error(
-                f"VPP did not get the commands with keys: {_KEY.sub('KEY', reason(given))}."
+                f"The commands with keys did not reach VPP: {_KEY.sub('KEY', reason(given))}."
             )
 
         answer = given.stdout.replace("\r", "").strip()
         if re.fullmatch(command.answer, answer) is None:
             said = _KEY.sub("KEY", answer)[-_LONGEST_ANSWER:] or "it gave no reason"
-            raise self.node.error(f"VPP refused one of the commands with keys: {said}.")
+            raise self.node.error(f"VPP refused a command with a key: {said}.")
         changes.commands.append(
             f"vppctl exec FILE, which is gone: {len(command.text.splitlines())} lines with keys"
         )

@@ -202,7 +202,7 @@ class XdpDevice(NodeDut[XdpOptions]):
         for name, program in answer["attached"].items():
             raise self.node.error(
                 f"interface {name} already has an XDP program: {program}. lossratio leaves it there. If it is not "
-                f"needed, end its owner, or detach it (ip link set dev {name} xdp off, or xdpgeneric off)."
+                f"needed, stop its owner, or detach it (ip link set dev {name} xdp off, or xdpgeneric off)."
             )
 
     def check_kind(self) -> None:

@@ -154,7 +154,7 @@ class ThroughputView(View[GoalsResult]):
         """
         if result.settings.get(EARLY_VERDICT):
             raise CsitExportError(
-                f"{result.test.full_name} was measured with early verdicts, but CSIT's trials take their whole "
+                f"{result.test.full_name} was measured with early verdicts, but CSIT's trials run for their whole "
                 "duration. Measure it without early_verdict."
             )
         bounds = {

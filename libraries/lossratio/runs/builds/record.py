@@ -99,8 +99,8 @@ class BuildRecord:
         known = self.measurements[step]
         if known.build != build:
             raise JobError(
-                f"{self._path}, line {step + 2}, is of build {shown_value(known.build)}, but {shown_value(build)} was "
-                "to be measured there. The file was changed. To start over, use another --output."
+                f"{self._path}, line {step + 2}, belongs to build {shown_value(known.build)}, but {shown_value(build)} "
+                "was to be measured there. The file was changed. To start over, use another --output."
             )
         return known
 
