@@ -47,5 +47,5 @@ Black Hole
     [Documentation]    Devices that nobody has set up forward nothing; that is found before the search.
     Skip Without A Local Testbed
     Set Up Testbed    ${LOCAL}
-    Run Keyword And Expect Error    DeadDutError: *port0>port1: DUT1 receives * frames and lets none out*black hole*
+    Run Keyword And Expect Error    DeadDutError: *port0>port1: DUT1 receives * frames and forwards none*black hole*
     ...    Find NDR And PDR    64B

@@ -222,7 +222,7 @@ Swapped Sides Of A Router Are No Fault Of Its Own
     ${topology}    That Stays Up
     Swap Ports Of The Tester    tg0    tg1
     Set Up Testbed    ${topology}    dut=linux_router
-    Run Keyword And Expect Error    *lets none out*Swapped links also look like this*check FILE*--probe*
+    Run Keyword And Expect Error    *forwards none*Swapped links also look like this*check FILE*--probe*
     ...    Measure MRR    64B    profile=ethip4-udp-hosts    max_load=5 kpps    trials=1
 
 

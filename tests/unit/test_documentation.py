@@ -9,7 +9,9 @@ import shutil
 import subprocess
 import sys
 from collections import Counter
+from collections.abc import Iterator
 from functools import cache
+from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
@@ -45,6 +47,8 @@ README = (ROOT / "README.rst").read_text()
 CONTRIBUTING = (ROOT / "CONTRIBUTING.md").read_text()
 RECORDS = sorted((ROOT / "benchmarks" / "records").glob("*.md"))
 PAGES = [ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md", *sorted(DOCS.rglob("*.md")), *RECORDS]
+OWN_COMMAND = "doubts"
+"""The command of the page about commands of other packages."""
 PAGES_WITH_FIGURES = [page for page in PAGES if "<!-- figure " in page.read_text()]
 
 
@@ -215,11 +219,46 @@ def test_the_commands_of_the_readme_can_be_given(tmp_path, monkeypatch):
     lines = re.findall(r"^    lossratio (.*)$", README, flags=re.MULTILINE)
     assert lines
     for line in lines:
-        first, *arguments = shlex.split(line)
-        name = f"{first} {arguments.pop(0)}" if first in SUBJECTS else first
-        command = commands.get_command(click.Context(commands), name)
+        name, command, arguments = command_in(line)
         assert command is not None, line
         assert isinstance(command.make_context(name, arguments), click.Context)
+
+
+def command_in(line: str) -> tuple[str, click.Command | None, list[str]]:
+    """The command of a line behind ``lossratio``, with its name and its arguments."""
+    first, *arguments = shlex.split(line)
+    name = f"{first} {arguments.pop(0)}" if first in SUBJECTS and arguments else first
+    return name, commands.get_command(click.Context(commands), name), arguments
+
+
+def commands_on(page: Path) -> Iterator[str]:
+    """What stands behind ``lossratio`` in the shell examples of a page, and in the code between its words."""
+    text = page.read_text()
+    for language, block in re.findall(r"^```(\w*)\n(.*?)^```$", text, flags=re.DOTALL | re.MULTILINE):
+        if language not in ("", "sh", "console"):
+            continue
+        yield from re.findall(r"(?:^|[$;&] |sudo )lossratio ([^|>;&#\n]*)", block.replace("\\\n", " "), re.MULTILINE)
+    for code in re.findall(r"`([^`]+)`", re.sub(r"^ *```.*?^ *```$", "", text, flags=re.DOTALL | re.MULTILINE)):
+        if code.removeprefix("sudo ").startswith("lossratio "):
+            yield " ".join(code.removeprefix("sudo ").split()[1:])
+
+
+@pytest.mark.whole
+def test_each_command_on_a_page_has_the_options_that_the_page_gives_it():
+    lines = [(page.name, line) for page in PAGES if page.name != "CHANGELOG.md" for line in commands_on(page)]
+    assert len(lines) > 100
+    wrong = []
+    for page, line in lines:
+        name, command, arguments = command_in(line.replace("…", "VALUE"))
+        if name.startswith("-") or name in SUBJECTS or name in ("COMMAND", OWN_COMMAND):
+            continue
+        known = {
+            option for given in (command.params if command else []) for option in (*given.opts, *given.secondary_opts)
+        }
+        given = {word.partition("=")[0] for word in takewhile("--".__ne__, arguments) if word.startswith("--")}
+        if command is None or not given <= known | {"--help"}:
+            wrong.append((page, line))
+    assert wrong == []
 
 
 @cache

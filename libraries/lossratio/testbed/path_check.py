@@ -342,7 +342,7 @@ def _follow(
             )
             where = dropped or "no counter shows where"
             return _Loss(
-                "DUT", f"{name} receives {received:,} frames and lets {out} out (dropped: {where})."
+                "DUT", f"{name} receives {received:,} frames and forwards {out} (dropped: {where})."
             )
 
     return _lost_before(f"nothing arrives at {end}", last, sent, silent)

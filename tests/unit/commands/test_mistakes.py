@@ -357,7 +357,7 @@ LIVE = {
         swap_links,
         "",
         "",
-        r"DUT1 receives [\d,]+ frames and lets none out.* Check the ends of the links in the topology file",
+        r"DUT1 receives [\d,]+ frames and forwards none.* Check the ends of the links in the topology file",
     ),
     "interface down": (
         None,

@@ -84,6 +84,6 @@ def test_a_doubt_that_is_missing_or_one_too_many_is_found(tmp_path, found, doubt
 
 
 def test_a_side_that_nothing_struck_is_not_blamed_but_for_other_work_on_this_machine():
-    log = "The DUT is to blame: DUT1 lets none out.\nThe TG is to blame: processes on TG waited for a CPU for 60 %."
+    log = "The DUT is to blame: DUT1 forwards none.\nThe TG is to blame: processes on TG waited for a CPU for 60 %."
     assert list(reader.wrong_blame(log, [], {"DUT"})) == []
-    assert list(reader.wrong_blame(log, [], {"TG"})) == ["wrong blame: the DUT: DUT1 lets none out."]
+    assert list(reader.wrong_blame(log, [], {"TG"})) == ["wrong blame: the DUT: DUT1 forwards none."]

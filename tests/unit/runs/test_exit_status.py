@@ -206,7 +206,7 @@ def test_without_a_directory_the_output_is_under_the_name_of_the_testbed(lossrat
         (AgentRefusalError("Node TG", "refused"), FailureKind.INFRASTRUCTURE),
         (ArchiveError("s3://bucket does not answer"), FailureKind.INFRASTRUCTURE),
         (NegativeLossError("More frames were received than sent"), FailureKind.TEST),
-        (DutError("DUT1 receives 10 frames and lets none out"), FailureKind.TEST),
+        (DutError("DUT1 receives 10 frames and forwards none"), FailureKind.TEST),
         (ExecutionFailed("Execution terminated by signal"), FailureKind.INTERRUPTED),
         (AssertionError("Execution terminated by signal"), FailureKind.TEST),
         (ValueError("NodeError: no number"), FailureKind.TEST),

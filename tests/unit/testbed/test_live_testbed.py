@@ -340,7 +340,7 @@ def test_a_dut_that_lost_its_policer_meanwhile_has_no_result(kept, log_in, tmp_p
 
 def test_duts_that_nobody_set_up_are_a_black_hole(kept, tmp_path):
     testbed = open_testbed(kept[0])
-    with pytest.raises(DutError, match=r"DUT1 receives [\d,]+ frames and lets none out .* black hole"):
+    with pytest.raises(DutError, match=r"DUT1 receives [\d,]+ frames and forwards none .* black hole"):
         measure_mrr(testbed, BRIEF, place(tmp_path))
     testbed.close()
 

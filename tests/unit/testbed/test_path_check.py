@@ -157,7 +157,7 @@ def test_a_dut_that_lets_nothing_out_is_named_with_the_place_where_it_drops():
     dut = CountingDut(HOPS[1], {"west": SENT, "east": SENT}, {"west": SENT, "east": 0}, {"policer west>east": SENT})
     message = error_of({"port0>port1": 0, "port1>port0": SENT}, [forwarding(HOPS[0]), dut], DeadDutError)
     assert "works in one direction only" in message
-    assert message.startswith("The DUT is to blame: port0>port1: DUT2 receives 10 frames and lets none out (dropped:")
+    assert message.startswith("The DUT is to blame: port0>port1: DUT2 receives 10 frames and forwards none (dropped:")
     assert "10 at policer west>east" in message
 
 
@@ -248,7 +248,7 @@ def test_a_nat_sees_the_flows_of_the_check_from_the_first_one_on():
 def test_a_dut_that_forwards_some_frames_is_not_said_to_forward_none():
     dut = CountingDut(HOPS[1], {"west": SENT, "east": SENT}, {"west": SENT, "east": 4})
     message = error_of({"port0>port1": 0, "port1>port0": SENT}, [forwarding(HOPS[0]), dut], DeadDutError)
-    assert "DUT2 receives 10 frames and lets only 4 of them out" in message
+    assert "DUT2 receives 10 frames and forwards only 4 of them" in message
 
 
 def test_a_link_on_which_few_frames_arrive_is_not_said_to_lose_all():
@@ -293,7 +293,7 @@ DEAD = {"port0>port1": 0, "port1>port0": 0}
 @pytest.mark.parametrize(
     ("path", "counted", "error", "message"),
     [
-        (NAMED, {"dut0": (SENT, 0), "dut1": (SENT, 0)}, DeadDutError, "DUT1 receives 10 frames and lets none out"),
+        (NAMED, {"dut0": (SENT, 0), "dut1": (SENT, 0)}, DeadDutError, "DUT1 receives 10 frames and forwards none"),
         (NAMED, {"dut0": (0, 0), "dut1": (0, 0)}, DeadLinkError, "nothing arrives at DUT1; look at the link"),
         (NAMED, {"dut0": (SENT, SENT), "dut1": (SENT, SENT)}, DeadLinkError, "nothing arrives at TG.port1"),
         (ONE_HOP, {}, DeadPathError, "nothing arrives at TG.port1; no counters of DUT1 show where they are lost"),
@@ -393,7 +393,7 @@ def test_an_interface_that_is_down_is_said_before_anybody_is_accused_of_losing_f
 
 
 def test_only_what_another_attempt_can_mend_is_infrastructure():
-    assert failure_kind(DeadDutError("DUT1 lets none out")) is FailureKind.TEST
+    assert failure_kind(DeadDutError("DUT1 forwards none")) is FailureKind.TEST
     assert failure_kind(DeadLinkError("nothing arrives at DUT1")) is FailureKind.INFRASTRUCTURE
     assert failure_kind(DeadPathError("nothing arrives")) is FailureKind.INFRASTRUCTURE
     assert [guilty_of(kind("")) for kind in (DeadDutError, DeadLinkError, DeadPathError)] == ["DUT", "wire", None]
