@@ -299,7 +299,7 @@ def test_late_frames_after_a_search_are_in_the_records_of_their_trials(tmp_path)
     (doubts,) = run.doubts
     late = [at_load.late_frames for at_load in result.latency] + [trial.late_frames for trial in result.telemetry]
     assert any(late)
-    assert re.search(r"of the latency trial's frames are missing \([\d,]+ late\)", " ".join(console.split()))
+    assert re.search(r"of the frames are missing \([\d,]+ late\)", " ".join(console.split()))
     assert "after the search, they came back" in "\n".join(str(doubt) for doubt in doubts)
 
 

@@ -1,12 +1,11 @@
 """The course of a measurement that a keyword makes, from its announcement to the log."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 from urllib.parse import quote
 
 from robot.api import logger
-from robot.libraries.BuiltIn import BuiltIn
 
 from lossratio import results
 from lossratio.keywords.live_view import Show, live_view, say, wants_provenance
@@ -34,9 +33,8 @@ def describe_profile(profile: TrafficProfile) -> str:
 def show_result(
     session: Session, result: results.TestResult, directory: results.RunDirectory
 ) -> None:
-    """Puts a result into the log and the test's message, and warns of doubts about it."""
+    """Puts a result into the log, and in short into the test's message, and warns of doubts about it."""
     view = results.view_of(result)
-    provenance = results.in_columns(results.provenance(result))
     name = result.test.full_name
 
     for entry in view.log(result):
@@ -53,31 +51,34 @@ def show_result(
             session.warn_once(result, note.text)
 
     notes = session.notes_shown(result)
-    session.in_short[name] = results.in_columns(results.as_text(results.in_short(notes)))
-    text = results.in_columns(results.as_text(notes))
-    if provenance and wants_provenance():
-        text = f"{text}\n{provenance}"
-    elif provenance:
-        logger.info(f"How it was measured:\n{provenance}")
+    provenance = results.provenance(result).splitlines()
+    message = [note.line for note in results.in_short(notes)]
+    if wants_provenance():
+        message = [*(note.line for note in notes), *provenance]
+    session.messages[session.test_name][name] = results.in_columns("\n".join(message))
 
     files = {
         "result": directory.result_path(name),
         "journal of trials": directory.journal_path(name),
     }
     # Relative to the run's directory, where the log is.
-    links = {
-        what: quote(file.relative_to(directory.path).as_posix()) for what, file in files.items()
-    }
-    logger.info(
-        "Files: " + ", ".join(f'<a href="{link}">{what}</a>' for what, link in links.items()),
-        html=True,
+    links = ", ".join(
+        f'<a href="{quote(file.relative_to(directory.path).as_posix())}">{what}</a>'
+        for what, file in files.items()
     )
+    _log_new(session, name, "", (note.line for note in notes))
+    _log_new(session, name, "How it was measured:\n", provenance)
+    _log_new(session, name, "Files: ", [links], html=True)
 
-    if BuiltIn().get_variable_value("${TEST NAME}") is None:
-        logger.info(text)
-    else:
-        # This also puts the message into the log.
-        BuiltIn().set_test_message(session.message_with(result, text))
+
+def _log_new(
+    session: Session, name: str, title: str, lines: Iterable[str], *, html: bool = False
+) -> None:
+    """Logs those lines about a result that are not in the log yet: a result may get its latency later."""
+    new = session.not_logged(name, lines)
+    if new:
+        text = "\n".join(new)
+        logger.info(title + (text if html else results.in_columns(text)), html=html)
 
 
 def measured(

@@ -175,10 +175,16 @@ class LossRatio(
 
     def end_test(self, data: object, result: TestCase) -> None:
         """Shows what a test measured, and shortens wrong values in its message. Robot Framework calls this method."""
+        messages = self.session.messages
+        if result.passed:
+            result.message = "\n\n".join(
+                filter(None, (*messages[result.name].values(), result.message))
+            )
         result.message = with_short_values(result.message)
-        if self.session.in_short and has_own_console():
-            say("\n\n".join(self.session.in_short.values()))
-        self.session.in_short.clear()
+        said = [text for texts in messages.values() for text in texts.values()]
+        if said and has_own_console():
+            say("\n\n".join(said))
+        messages.clear()
 
     @keyword(tags=["Report"])
     def write_report(self, *formats: FormatName) -> None:

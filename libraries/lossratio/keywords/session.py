@@ -1,7 +1,7 @@
 """The state that the keywords of one suite share."""
 
 import re
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable
 from contextlib import ExitStack
 from dataclasses import dataclass, field
@@ -130,9 +130,9 @@ class Session:
     _last_result: results.TestResult | None = None
     _results: dict[str, results.TestResult] = field(default_factory=dict)
     _warned: set[tuple[str, str]] = field(default_factory=set)
-    in_short: dict[str, str] = field(default_factory=dict)
-    """What the results of the running test say in short, by their full names."""
-    _texts: dict[str, dict[str, str]] = field(default_factory=dict)
+    messages: defaultdict[str, dict[str, str]] = field(default_factory=lambda: defaultdict(dict))
+    """What results say in short, by the name of their test and by their full names; until the end of a test."""
+    _logged: defaultdict[str, set[str]] = field(default_factory=lambda: defaultdict(set))
     _measurements: Counter[str] = field(default_factory=Counter)
 
     @property
@@ -211,11 +211,12 @@ class Session:
         of_kinds = (result for result in self._results.values() if result.kind in kinds)
         return max(of_kinds, key=attrgetter("started"), default=self.last_result)
 
-    def message_with(self, result: results.TestResult, text: str) -> str:
-        """The message of the running test: the texts of all its results, in their order."""
-        texts = self._texts.setdefault(self.test_name, {})
-        texts[result.test.full_name] = text
-        return "\n\n".join(texts.values())
+    def not_logged(self, name: str, lines: Iterable[str]) -> list[str]:
+        """Those lines about a result, by its full name, that are not in the log yet; from now on, they are."""
+        logged = self._logged[name]
+        new = [line for line in lines if line not in logged]
+        logged.update(new)
+        return new
 
     @property
     def test_name(self) -> str:

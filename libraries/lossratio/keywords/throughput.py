@@ -10,6 +10,7 @@ from typing import Any
 from robot.api import logger
 from robot.libraries.BuiltIn import BuiltIn
 
+from lossratio import results
 from lossratio.errors import LossRatioError, SearchError, TrafficError
 from lossratio.keywords.arguments import (
     DEFAULT_PROFILE,
@@ -277,7 +278,7 @@ def latency_after_search(
 
 
 def _show(at_load: latencies.LatencyAtLoad) -> None:
-    say(f"{at_load.line()}; {at_load.takes()}")
+    say(results.in_columns(f"{at_load.line()}; {at_load.takes()}"))
     for fault in at_load.faults:
         logger.warn(f"Latency at {latencies.name_load(at_load)} could not be measured: {fault}")
 

@@ -26,6 +26,8 @@ class Console:
     """Shows which tests passed or failed, beside what the keywords show; a listener of Robot Framework."""
 
     ROBOT_LISTENER_API_VERSION = 3
+    # Robot Framework calls this listener after the keywords', which show the results.
+    ROBOT_LISTENER_PRIORITY = -1
 
     def __init__(self) -> None:
         self._tests = 0

@@ -64,7 +64,7 @@ def test_the_same_question_has_the_same_answer(searched):
 
 def test_another_journal_is_told(tmp_path):
     path = write_journal(tmp_path / "j.jsonl", {**SEARCH, "settings": {}}, [lossy(80e3, 5_000), lossy(70e3, 0)])
-    with pytest.raises(SearchError, match=r"neither a search for conditional throughput nor .* the number timeout_s"):
+    with pytest.raises(SearchError, match=r"neither to a search for conditional throughput nor .* number timeout_s"):
         estimate_of(path)
 
 

@@ -28,6 +28,7 @@ class RobotRun(ResultVisitor):
         status: Its exit status.
         tests: Its tests by name, as Robot Framework reports them.
         messages: All messages in its log.
+        logged: The messages that the log has within each test, one below the other.
         errors: Its errors and warnings that belong to no keyword.
     """
 
@@ -35,13 +36,19 @@ class RobotRun(ResultVisitor):
         self.directory = directory
         self.status = status
         self.messages: list[str] = []
+        self.logged: dict[str | None, str] = {}
+        self._test: str | None = None
         result = ExecutionResult(str(directory / "output.xml"))
         self.tests = {test.name: test for test in result.suite.all_tests}
         self.errors = [message.message for message in result.errors]
         result.visit(self)
 
+    def start_test(self, test):
+        self._test = test.name
+
     def visit_message(self, message):
         self.messages.append(message.message)
+        self.logged[self._test] = f"{self.logged.get(self._test, '')}\n{message.message}"
 
 
 def write_suite(directory: Path, tests: str, settings: str = ON_A_POLICED_BRIDGE) -> Path:

@@ -69,7 +69,8 @@ def run(tmp_path_factory):
 )
 def test_a_keyword_says_its_result_or_one_error(run, name, status, text):
     test = run.tests[name]
-    assert (test.status, text in test.message) == (status, True), test.message
+    said = test.message if test.failed else run.logged[name]
+    assert (test.status, text in said) == (status, True), said
 
 
 @pytest.mark.whole

@@ -43,8 +43,13 @@ def test_every_test_passes(run):
     }
 
 
-def test_the_message_gives_both_goals_with_bounds_and_units(run):
-    message = run.tests["Both"].message
+def test_the_message_is_short(run):
+    lines = run.tests["Both"].message.splitlines()
+    assert [line.partition(":")[0].partition(" ")[0] for line in lines if line[0] != " "] == ["NDR", "PDR", "Simulated"]
+
+
+def test_the_log_gives_both_goals_with_bounds_and_units_once(run):
+    message = run.logged["Both"]
     for goal in ("NDR", "PDR"):
         assert re.search(rf"^{goal} .*regular$", message, flags=re.MULTILINE)
     assert message.count("offered load, lower") == 2
@@ -257,7 +262,7 @@ def test_an_irregular_result_is_a_warning_and_says_why(tmp_path):
     settings = "Suite Setup    Set Up Testbed    ${TOPOLOGY}    dut=linux_bridge    police=900 kfps"
     run = run_suite(write_suite(tmp_path, "A Test\n    Find NDR And PDR    64B\n", settings), GOALS="quick")
     reason = "irregular: the generator's maximum load is a lower bound: higher loads were not offered"
-    assert reason in " ".join(run.tests["A Test"].message.split())
+    assert reason in " ".join(run.logged["A Test"].split())
     assert any(message.endswith(reason) for message in run.messages)
 
 
@@ -394,4 +399,4 @@ LATER = "it ran again later, and failed before it measured this: "
 @pytest.mark.whole
 def test_an_argument_without_a_value_has_its_default(tmp_path):
     run = run_suite(write_suite(tmp_path, "A Test\n    Measure MRR    64B    trials=1    bidirectional=None\n"))
-    assert "per interface x 2 (port0>port1, port1>port0)" in run.tests["A Test"].message
+    assert "per interface times 2 (port0>port1, port1>port0)" in run.logged["A Test"]

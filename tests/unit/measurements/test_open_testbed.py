@@ -71,7 +71,7 @@ def test_its_methods_are_offered_in_a_notebook_with_what_they_measure(testbed):
 def test_the_progress_of_latency_is_a_line_for_each_load(testbed):
     lines = []
     testbed.latency("64B", points=["10 kfps"], duration=0.5, on_progress=lambda seen: lines.append(seen.line()))
-    assert lines == ["latency at 10.000 kfps per interface; the latency trial lost 0 %"]
+    assert lines == ["latency at 10.000 kfps per interface; loss 0 %"]
 
 
 def test_after_a_set_up_that_failed_nothing_is_measured_on_the_device_before_it(tmp_path, monkeypatch):

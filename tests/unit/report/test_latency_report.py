@@ -139,7 +139,7 @@ def test_a_direction_that_failed_says_why_and_the_other_stays():
         "of which 0.1 % are missing, a frame takes 15.0 µs on average "
         f"and 1000 µs at most, but nothing is known about {REVERSE}.",
         "latency          least     mean     50 %     90 %     99 %   99.9 %     most   jitter",
-        "latency at 100.00 kfps per interface; 0.1 % of the latency trial's frames are missing (20 unsent, 0.098 % of "
+        "latency at 100.00 kfps per interface; 0.1 % of the frames are missing (20 unsent, 0.098 % of "
         "the sent ones lost)",
         f"  {FORWARD}  10.0 µs  15.0 µs  10.0 µs  10.0 µs  50.0 µs  50.0 µs  1000 µs   2.0 µs",
         f"  {REVERSE}  not measured: None of 1000 latency frames came back.",
@@ -153,13 +153,13 @@ def test_a_load_says_what_is_missing_and_why():
     line = at(100e3, counters()).model_copy(update=changes).line()
     # 20,000 of 1,000,000 frames are missing. The others left the generator and never came back.
     causes = "1,500 unsent, 3 dropped by the generator, 7 late, 1.852 % of the sent ones lost"
-    assert line == f"latency at 100.00 kfps per interface; 2 % of the latency trial's frames are missing ({causes})"
+    assert line == f"latency at 100.00 kfps per interface; 2 % of the frames are missing ({causes})"
     rounded = at(100e3, counters()).model_copy(update={"unsent_frames": 995}).line()
-    assert rounded.endswith("0.1 % of the latency trial's frames are missing (995 unsent)")
+    assert rounded.endswith("0.1 % of the frames are missing (995 unsent)")
     of_earlier_version = at(100e3, counters()).model_copy(update={"duration_s": None}).line()
-    assert of_earlier_version.endswith("0.1 % of the latency trial's frames are missing (10 unsent)")
+    assert of_earlier_version.endswith("0.1 % of the frames are missing (10 unsent)")
     without_cause = at(100e3, counters()).model_copy(update={"unsent_frames": 0}).line()
-    assert without_cause == "latency at 100.00 kfps per interface; the latency trial lost 0.1 %"
+    assert without_cause == "latency at 100.00 kfps per interface; loss 0.1 %"
 
 
 def test_frames_beyond_the_sent_ones_are_no_loss_of_the_latency_trial():
@@ -169,7 +169,7 @@ def test_frames_beyond_the_sent_ones_are_no_loss_of_the_latency_trial():
     output = output_from_counters(trial, ways, negative_loss="csit")
     measured = Measured(LatencyPoint(100e3), latencies, TrialResult(trial, output)).at_load(conditions(), 5.0)
     assert (measured.loss_ratio, measured.missing_ratio) == (0.03, 0.0)
-    said = "the latency trial lost 0 %; 30,000 more frames came back than were sent"
+    said = "loss 0 %; 30,000 more frames came back than were sent"
     assert measured.line() == f"latency at 100.00 kfps per interface; {said}"
     latency_result = result(measured)
     assert message(latency_result).startswith("Latency: at 100,000 frames/s of 64 B each")
@@ -343,6 +343,6 @@ def test_frames_that_came_back_with_a_fault_are_not_lost_in_the_latency_trial():
     trials = describe_trials([JournalEntry.of(TrialResult(TrialInput(1.0, 1000.0), output))])
     lossy = at(1e3, counters()).model_copy(update={"loss_ratio": 0.01, "unsent_frames": 0})
     _, line, *_ = latency_lines([lossy], trials)
-    assert line.endswith("1 % of the latency trial's frames are missing (10 frames came back corrupted)")
+    assert line.endswith("1 % of the frames are missing (10 frames came back corrupted)")
     _, line, *_ = latency_lines([lossy])
-    assert line.endswith("the latency trial lost 1 %")
+    assert line.endswith("loss 1 %")

@@ -403,9 +403,7 @@ def test_a_trial_that_contradicts_a_search_lost_a_share_of_the_frames_that_were_
     latency = at(135e3, counters()).model_copy(update=counted)
     (doubt,) = doubts_of([throughput().model_copy(update={"latency": (latency,)})])[0]
     assert "lost 47.47 % of the sent frames, and NDR allows 0 %" in doubt.text
-    assert latency.line().endswith(
-        "48 % of the latency trial's frames are missing (13,500 unsent, 47.47 % of the sent ones lost)"
-    )
+    assert latency.line().endswith("48 % of the frames are missing (13,500 unsent, 47.47 % of the sent ones lost)")
 
 
 def test_a_longer_trial_that_contradicts_a_search_does_not_prove_a_change():

@@ -212,13 +212,13 @@ class LatencyAtLoad(Record):
         if faulty:
             known.append(faulty)
         if not known:
-            return f"{line}; the latency trial lost {share}{surplus}"
+            return f"{line}; loss {share}{surplus}"
 
         offered = self.offered
         if offered is not None and offered.missing.lost_by_sut >= LEAST_LOST and not faulty:
             share_of_sent = format_ratio(offered.missing.lost_by_sut / offered.sent)
             known.append(f"{share_of_sent} of the sent ones lost")
-        return f"{line}; {share} of the latency trial's frames are missing ({', '.join(known)}){surplus}"
+        return f"{line}; {share} of the frames are missing ({', '.join(known)}){surplus}"
 
 
 class LatencyResult(TestResult):
