@@ -1,6 +1,6 @@
 """The course of a measurement that a keyword makes, from its announcement to the log."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 from urllib.parse import quote
@@ -51,11 +51,12 @@ def show_result(
             session.warn_once(result, note.text)
 
     notes = session.notes_shown(result)
-    provenance = results.provenance(result).splitlines()
-    message = [note.line for note in results.in_short(notes)]
+    provenance = results.provenance(result)
+    lines = results.as_text(notes)
+    message = results.as_text(results.in_short(notes))
     if wants_provenance():
-        message = [*(note.line for note in notes), *provenance]
-    session.messages[session.test_name][name] = results.in_columns("\n".join(message))
+        message = f"{lines}\n{provenance}"
+    session.messages[name] = results.in_columns(message.rstrip())
 
     files = {
         "result": directory.result_path(name),
@@ -66,19 +67,17 @@ def show_result(
         f'<a href="{quote(file.relative_to(directory.path).as_posix())}">{what}</a>'
         for what, file in files.items()
     )
-    _log_new(session, name, "", (note.line for note in notes))
+    _log_new(session, name, "", lines)
     _log_new(session, name, "How it was measured:\n", provenance)
-    _log_new(session, name, "Files: ", [links], html=True)
+    if session.not_logged(name, [links]):
+        logger.info(f"Files: {links}", html=True)
 
 
-def _log_new(
-    session: Session, name: str, title: str, lines: Iterable[str], *, html: bool = False
-) -> None:
+def _log_new(session: Session, name: str, title: str, text: str) -> None:
     """Logs those lines about a result that are not in the log yet: a result may get its latency later."""
-    new = session.not_logged(name, lines)
+    new = session.not_logged(name, text.splitlines())
     if new:
-        text = "\n".join(new)
-        logger.info(title + (text if html else results.in_columns(text)), html=html)
+        logger.info(title + results.in_columns("\n".join(new)))
 
 
 def measured(

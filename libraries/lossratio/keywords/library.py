@@ -118,8 +118,8 @@ class LossRatio(
 
     = What a measurement leaves behind =
 
-    The test's message gives the result in words. An irregular result is marked, with the reason. The log shows the
-    picture of the search, and how the result was measured. In the output directory, ``trials`` has a journal of each
+    The test's message gives the result in words. An irregular result is marked, with the reason. The log shows all
+    numbers, the picture of the search, and how the result was measured. In the output directory, ``trials`` has a journal of each
     test, to which every trial is added as it is measured, and ``results`` has the result of each test as JSON.
     ``lossratio.html`` shows all results; it is written at the end of the run, or by `Write Report`. A measurement that
     cannot be trusted is an error, never a number.
@@ -173,18 +173,23 @@ class LossRatio(
         """Shortens wrong values in a message of the log. Robot Framework calls this method."""
         message.message = with_short_values(message.message)
 
+    def start_test(self, data: object, result: TestCase) -> None:
+        """Shows what the set-up of the suite measured. Robot Framework calls this method."""
+        self._show_messages()
+
     def end_test(self, data: object, result: TestCase) -> None:
-        """Shows what a test measured, and shortens wrong values in its message. Robot Framework calls this method."""
-        messages = self.session.messages
+        """Shows what a test measured, also in its message, without long wrong values. Robot Framework calls it."""
+        text = self._show_messages()
         if result.passed:
-            result.message = "\n\n".join(
-                filter(None, (*messages[result.name].values(), result.message))
-            )
+            result.message = f"{text}\n{result.message}".strip()
         result.message = with_short_values(result.message)
-        said = [text for texts in messages.values() for text in texts.values()]
-        if said and has_own_console():
-            say("\n\n".join(said))
-        messages.clear()
+
+    def _show_messages(self) -> str:
+        text = "\n\n".join(self.session.messages.values())
+        self.session.messages.clear()
+        if text and has_own_console():
+            say(text)
+        return text
 
     @keyword(tags=["Report"])
     def write_report(self, *formats: FormatName) -> None:

@@ -1,7 +1,7 @@
 """The state that the keywords of one suite share."""
 
 import re
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable
 from contextlib import ExitStack
 from dataclasses import dataclass, field
@@ -130,9 +130,9 @@ class Session:
     _last_result: results.TestResult | None = None
     _results: dict[str, results.TestResult] = field(default_factory=dict)
     _warned: set[tuple[str, str]] = field(default_factory=set)
-    messages: defaultdict[str, dict[str, str]] = field(default_factory=lambda: defaultdict(dict))
-    """What results say in short, by the name of their test and by their full names; until the end of a test."""
-    _logged: defaultdict[str, set[str]] = field(default_factory=lambda: defaultdict(set))
+    messages: dict[str, str] = field(default_factory=dict)
+    """What the results of the running test, or of the suite's set-up, say in short, by their full names."""
+    _logged: set[tuple[str, str]] = field(default_factory=set)
     _measurements: Counter[str] = field(default_factory=Counter)
 
     @property
@@ -213,9 +213,8 @@ class Session:
 
     def not_logged(self, name: str, lines: Iterable[str]) -> list[str]:
         """Those lines about a result, by its full name, that are not in the log yet; from now on, they are."""
-        logged = self._logged[name]
-        new = [line for line in lines if line not in logged]
-        logged.update(new)
+        new = [line for line in lines if (name, line) not in self._logged]
+        self._logged.update((name, line) for line in new)
         return new
 
     @property

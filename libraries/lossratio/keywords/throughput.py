@@ -8,7 +8,6 @@ from statistics import fmean
 from typing import Any
 
 from robot.api import logger
-from robot.libraries.BuiltIn import BuiltIn
 
 from lossratio import results
 from lossratio.errors import LossRatioError, SearchError, TrafficError
@@ -214,13 +213,9 @@ class ThroughputKeywords(Keywords):
         except LossRatioError as error:
             if is_asked_for:
                 raise
-            logger.warn(
-                f"{self.session.test_name}: {what} was not measured after the search. {error}"
-            )
-            if BuiltIn().get_variable_value("${TEST NAME}") is not None:
-                BuiltIn().set_test_message(
-                    f"{what} was not measured: {error}", append=True, separator="\n"
-                )
+            text = f"{what} was not measured after the search. {error}"
+            self.session.warn_once(self.session.last_result, text)
+            self.session.messages[what] = text
 
     def _search(
         self, request: throughput.SearchRequest, resume: Path | None, *, must_find: bool

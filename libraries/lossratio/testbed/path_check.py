@@ -327,22 +327,22 @@ def _follow(
             last = name
             silent = []
 
+        few = f"only {transmitted:,}" if transmitted else "none"
         if transmitted is None:
             silent = [*dict.fromkeys([*silent, name])]
         elif 2 * transmitted >= sent:
             last = name
             silent = []
         elif received is None:
-            few = f"{transmitted:,}" if transmitted else "none"
             return _lost_before(f"{name} sends {few} of them on", last, sent, silent)
         else:
-            out = f"only {transmitted:,} of them" if transmitted else "none"
             dropped = ", ".join(
                 f"{count:,} at {at}" for at, count in counted.dropped.items() if count
             )
             where = dropped or "no counter shows where"
             return _Loss(
-                "DUT", f"{name} receives {received:,} frames and forwards {out} (dropped: {where})."
+                "DUT",
+                f"{name} receives {received:,} frames and forwards {few} of them (dropped: {where}).",
             )
 
     return _lost_before(f"nothing arrives at {end}", last, sent, silent)

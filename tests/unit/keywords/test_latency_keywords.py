@@ -94,8 +94,9 @@ def test_a_generator_that_cannot_measure_it_is_a_line_unless_the_test_asks_for_i
     assert [test.status for test in run.tests.values()] == ["PASS", "FAIL"]
     message = run.tests["By Default"].message
     assert "QUICK_NDR: forwards" in message
-    assert message.splitlines()[-1] == "Latency was not measured: This generator knows no latency."
-    assert run.errors == ["By Default: Latency was not measured after the search. This generator knows no latency."]
+    text = "Latency was not measured after the search. This generator knows no latency."
+    assert message.splitlines()[-1] == text
+    assert run.errors == [f"Suite.By Default: {text}"]
     assert "This generator knows no latency." in run.tests["Asked For"].message
     measured = RunDirectory(run.directory).results()
     assert [result.latency for result in measured] == [(), ()]

@@ -157,7 +157,9 @@ def test_a_dut_that_lets_nothing_out_is_named_with_the_place_where_it_drops():
     dut = CountingDut(HOPS[1], {"west": SENT, "east": SENT}, {"west": SENT, "east": 0}, {"policer west>east": SENT})
     message = error_of({"port0>port1": 0, "port1>port0": SENT}, [forwarding(HOPS[0]), dut], DeadDutError)
     assert "works in one direction only" in message
-    assert message.startswith("The DUT is to blame: port0>port1: DUT2 receives 10 frames and forwards none (dropped:")
+    assert message.startswith(
+        "The DUT is to blame: port0>port1: DUT2 receives 10 frames and forwards none of them (dropped:"
+    )
     assert "10 at policer west>east" in message
 
 
