@@ -150,7 +150,10 @@ class MultipleLossRatioSearch:
         found = run_search(
             controller,
             _Measurer(measurer),
-            on_trial=lambda result: tell(f"{result} {controller.last_purpose}"),
+            on_trial=lambda result: tell(
+                f"{result.load:,.0f}/s for {result.duration:g} s: loss ratio {result.loss_ratio:.4g} "
+                f"({controller.last_purpose})"
+            ),
         )
         results = {goal: found[ours] for goal, ours in goals.items()}
 
