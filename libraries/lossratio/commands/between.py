@@ -243,7 +243,7 @@ def _write_page(directory: Path) -> None:
     from lossratio.report import PAGE, write_reports
 
     for page in write_reports(directory, [PAGE]):
-        say(f"The page: {page.resolve()}")
+        say(f"The page: {page}")
     say(f"The topology file for further runs: {directory / _TOPOLOGY}")
 
 

@@ -69,13 +69,13 @@ def show_result(
     )
     _log_new(session, name, "", lines)
     _log_new(session, name, "How it was measured:\n", provenance)
-    if session.not_logged(name, [links]):
+    if session.not_said(name, [links]):
         logger.info(f"Files: {links}", html=True)
 
 
 def _log_new(session: Session, name: str, title: str, text: str) -> None:
     """Logs those lines about a result that are not in the log yet: a result may get its latency later."""
-    new = session.not_logged(name, text.splitlines())
+    new = session.not_said(name, text.splitlines())
     if new:
         logger.info(title + results.in_columns("\n".join(new)))
 

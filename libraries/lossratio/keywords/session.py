@@ -129,10 +129,9 @@ class Session:
     """Where the files of measurements go; None if no measurement has begun."""
     _last_result: results.TestResult | None = None
     _results: dict[str, results.TestResult] = field(default_factory=dict)
-    _warned: set[tuple[str, str]] = field(default_factory=set)
+    _said: set[tuple[str, str]] = field(default_factory=set)
     messages: dict[str, str] = field(default_factory=dict)
     """What the results of the running test, or of the suite's set-up, say in short, by their full names."""
-    _logged: set[tuple[str, str]] = field(default_factory=set)
     _measurements: Counter[str] = field(default_factory=Counter)
 
     @property
@@ -211,10 +210,10 @@ class Session:
         of_kinds = (result for result in self._results.values() if result.kind in kinds)
         return max(of_kinds, key=attrgetter("started"), default=self.last_result)
 
-    def not_logged(self, name: str, lines: Iterable[str]) -> list[str]:
-        """Those lines about a result, by its full name, that are not in the log yet; from now on, they are."""
-        new = [line for line in lines if (name, line) not in self._logged]
-        self._logged.update((name, line) for line in new)
+    def not_said(self, name: str, lines: Iterable[str]) -> list[str]:
+        """Those lines about a result, by its full name, that this session has not said yet; from now on, it has."""
+        new = [line for line in lines if (name, line) not in self._said]
+        self._said.update((name, line) for line in new)
         return new
 
     @property
@@ -267,11 +266,10 @@ class Session:
     def warn_once(self, result: results.TestResult, text: str) -> bool:
         """Warns of something about a result, and returns whether nobody was warned of it before."""
         name = result.test.full_name
-        is_new = (name, text) not in self._warned
-        if is_new:
-            self._warned.add((name, text))
+        new = self.not_said(name, [text])
+        if new:
             logger.warn(f"{name}: {text}")
-        return is_new
+        return bool(new)
 
     def notes_shown(self, result: results.TestResult) -> tuple[results.Note, ...]:
         """What a result says; warns once of irregular values and of doubts, and tags the running test with doubts."""
