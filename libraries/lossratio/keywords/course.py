@@ -34,18 +34,13 @@ def show_result(
     session: Session, result: results.TestResult, directory: results.RunDirectory
 ) -> None:
     """Puts a result into the log, and in short into the test's message, and warns of doubts about it."""
-    view = results.view_of(result)
     name = result.test.full_name
-
-    for entry in view.log(result):
+    for entry in results.view_of(result).log(result):
         if isinstance(entry, str):
             logger.info(entry)
         else:
             logger.info(entry.svg, html=True)
 
-    for finding in view.quantities(result):
-        if finding.outcome is results.Outcome.IRREGULAR and not finding.is_as_before:
-            session.warn_once(result, f"{finding.quantity} is {finding.outcome_in_words}")
     for note in result.remarks:
         if note.kind is results.NoteKind.ABOVE_LIMIT:
             session.warn_once(result, note.text)

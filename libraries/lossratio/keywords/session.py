@@ -273,9 +273,9 @@ class Session:
 
     def notes_shown(self, result: results.TestResult) -> tuple[results.Note, ...]:
         """What a result says; warns once of irregular values and of doubts, and tags the running test with doubts."""
-        for finding in result.view().findings(result):
-            if finding.outcome is results.Outcome.IRREGULAR:
-                self.warn_once(result, f"{finding.quantity} is irregular: {finding.reason}")
+        for finding in results.view_of(result).quantities(result):
+            if finding.outcome is results.Outcome.IRREGULAR and not finding.is_as_before:
+                self.warn_once(result, f"{finding.quantity} is {finding.outcome_in_words}")
         notes = results.notes_of(result, [*self._results.values()], *results.SHOWN)
         is_in_test = BuiltIn().get_variable_value("${TEST NAME}") is not None
         for note in notes:
