@@ -35,12 +35,6 @@ def show_result(
 ) -> None:
     """Puts a result into the log, and in short into the test's message, and warns of doubts about it."""
     name = result.test.full_name
-    for entry in results.view_of(result).log(result):
-        if isinstance(entry, str):
-            logger.info(entry)
-        else:
-            logger.info(entry.svg, html=True)
-
     for note in result.remarks:
         if note.kind is results.NoteKind.ABOVE_LIMIT:
             session.warn_once(result, note.text)
@@ -62,7 +56,13 @@ def show_result(
         f'<a href="{quote(file.relative_to(directory.path).as_posix())}">{what}</a>'
         for what, file in files.items()
     )
+
     _log_new(session, name, "", lines)
+    for entry in results.view_of(result).log(result):
+        if isinstance(entry, str):
+            logger.info(entry)
+        else:
+            logger.info(entry.svg, html=True)
     _log_new(session, name, "How it was measured:\n", provenance)
     if session.not_said(name, [links]):
         logger.info(f"Files: {links}", html=True)
