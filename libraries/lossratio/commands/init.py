@@ -154,7 +154,7 @@ def _job(name: str) -> dict[str, Any]:
     return {
         "format": "lossratio-job/1",
         "name": name,
-        "description": "Goals like those of FD.io CSIT. GOALS: quick takes a tenth of the time, to try things out.",
+        "description": "Goals like those of FD.io CSIT. For a first try, GOALS: quick takes a tenth of the time.",
         "topologies": [f"{name}.yaml"],
         "tests": [
             {"suites": [f"{name}.robot"], "include": ["ndrpdr"], "frame_sizes": ["64B", "IMIX"]}

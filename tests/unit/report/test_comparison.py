@@ -338,7 +338,7 @@ def test_what_seems_worse_is_said_beside_what_is_worse():
     comparison = compare(before, after)
     assert [one.verdict for one in comparison.quantities] == [Verdict.REGRESSION, Verdict.SEEMS_WORSE]
     assert comparison_table(comparison).splitlines()[0] == (
-        "B is worse than A in 1 of 2 quantities: Performance.Linux Bridge.t0, MRR, fell by 10.00 %. It seems worse in "
+        "B is worse than A in 1 of 2 quantities: Performance.Linux Bridge.t0, MRR, fell by 10.00 %. B seems worse in "
         "1 more, whose values are all equal on each side: repeat the runs to be sure."
     )
 

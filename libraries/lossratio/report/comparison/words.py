@@ -131,7 +131,7 @@ def _also_seeming(seems_worse: Sequence[ComparedQuantity]) -> str:
     if not seems_worse:
         return ""
     return (
-        f" It seems worse in {len(seems_worse):,} more, whose values are all equal on each side: "
+        f" B seems worse in {len(seems_worse):,} more, whose values are all equal on each side: "
         "repeat the runs to be sure."
     )
 
