@@ -35,10 +35,6 @@ def show_result(
 ) -> None:
     """Puts a result into the log, and in short into the test's message, and warns of doubts about it."""
     name = result.test.full_name
-    for note in result.remarks:
-        if note.kind is results.NoteKind.ABOVE_LIMIT:
-            session.warn_once(result, note.text)
-
     notes = session.notes_shown(result)
     provenance = results.provenance(result)
     lines = results.as_text(notes)

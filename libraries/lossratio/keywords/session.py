@@ -272,7 +272,7 @@ class Session:
         return bool(new)
 
     def notes_shown(self, result: results.TestResult) -> tuple[results.Note, ...]:
-        """What a result says; warns once of irregular values and of doubts, and tags the running test with doubts."""
+        """What a result says; warns once of irregular values, limits and doubts, and tags the test with doubts."""
         for finding in results.view_of(result).quantities(result):
             if finding.outcome is results.Outcome.IRREGULAR and not finding.is_as_before:
                 self.warn_once(result, f"{finding.quantity} is {finding.outcome_in_words}")
@@ -283,6 +283,8 @@ class Session:
                 is_new = self.warn_once(result, f"doubt: {note}")
                 if is_new and is_in_test:
                     BuiltIn().set_tags(_tag_of(note.kind))
+            elif note.kind is results.NoteKind.ABOVE_LIMIT:
+                self.warn_once(result, note.text)
         return notes
 
     def judge(self, measured: Iterable[results.TestResult], policy: Doubts | None) -> None:
