@@ -28,13 +28,14 @@ from lossratio.measurements.measurement import TestPlace
 from lossratio.measurements.throughput.measure import find_conditional_throughput
 from lossratio.measurements.throughput.request import SearchRequest
 from lossratio.mlrsearch import NDR, PDR
+from lossratio.report import Verdict
 from lossratio.report.history import trend_page
 from lossratio.report.history.analysis import TrendRequest, analyse
 from lossratio.report.history.archive import ObjectStore, Outbox, mirror_history
 from lossratio.report.history.series import Series, SeriesKey, series_of
 from lossratio.report.history.steps import Values, group_starts
 from lossratio.report.history.store import History
-from lossratio.report.history.trend import Trend, TrendRules, TrendVerdict, trends_of
+from lossratio.report.history.trend import Trend, TrendRules, trends_of
 from lossratio.results.model import TestIdentity
 from lossratio.results.run_directory import RunDirectory
 from lossratio.testbed.opening import open_testbed
@@ -153,7 +154,7 @@ def alarms(values: Values, nights: int, confirm: int) -> npt.NDArray[np.bool_]:
     rows = []
     for night in range(QUIET + 1, QUIET + nights + 1):
         trends = trends_of([as_series(row[:night]) for row in values], rules=TrendRules(confirm=confirm))
-        rows.append([trend.verdict is TrendVerdict.REGRESSION for trend in trends])
+        rows.append([trend.verdict is Verdict.REGRESSION for trend in trends])
     return np.array(rows)
 
 
@@ -227,7 +228,7 @@ def _called(values: Values, nights: int) -> npt.NDArray[np.bool_]:
 
 
 def _is_alarm(trend: Trend) -> bool:
-    return trend.verdict is TrendVerdict.REGRESSION
+    return trend.verdict is Verdict.REGRESSION
 
 
 def _changed_steps(values: Values, nights: int) -> float:

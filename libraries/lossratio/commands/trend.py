@@ -22,8 +22,15 @@ from lossratio.commands.parameters import (
     say,
 )
 from lossratio.files import shell_word
-from lossratio.report import PAGE, history as histories, junit_xml, report_format, write_report
-from lossratio.report.history import LOOK_AT, TrendRequest, TrendVerdict
+from lossratio.report import (
+    PAGE,
+    Verdict,
+    history as histories,
+    junit_xml,
+    report_format,
+    write_report,
+)
+from lossratio.report.history import LOOK_AT, TrendRequest
 from lossratio.values import ExitStatus
 
 _USUAL = TrendRequest()
@@ -136,7 +143,7 @@ def trend(
         write_report(junit, junit_xml({"trend": histories.trend_cases(analysis)}))
     for line in () if alerts is None else alerts.send(analysis.trends):
         say(line, err=True)
-    if any(trend.verdict is TrendVerdict.REGRESSION for trend in analysis.alarms):
+    if any(trend.verdict is Verdict.REGRESSION for trend in analysis.alarms):
         sys.exit(ExitStatus.REGRESSION)
     if analysis.alarms:
         sys.exit(ExitStatus.FAILED)

@@ -74,12 +74,7 @@ class CheckKeywords(Keywords):
         | `Throughput Should Not Have Regressed`    /srv/history    goal=PDR
         """
         # Imported here, because few suites have a history; a test compares the defaults with those of `TrendRequest`.
-        from lossratio.report.history import (
-            NO_VERDICT,
-            History,
-            describe_trend,
-            require_no_regression,
-        )
+        from lossratio.report.history import History, describe_trend, require_no_regression
 
         trends = require_no_regression(
             History(history),
@@ -89,5 +84,5 @@ class CheckKeywords(Keywords):
             least_change=least_change / 100,
         )
         for trend in trends:
-            log = logger.warn if trend.verdict in NO_VERDICT else logger.info
+            log = logger.warn if trend.verdict.is_open else logger.info
             log(describe_trend(trend))

@@ -10,7 +10,6 @@ from lossratio.report.comparison import (
     comparison_table,
     difference_at_most,
     real_change,
-    verdicts_counted,
 )
 from lossratio.report.csit import csit_export, write_csit
 from lossratio.report.failures import (
@@ -33,3 +32,4 @@ from lossratio.report.junit import Case, judged_case, junit_xml
 from lossratio.report.listener import PAGE_VARIABLE, RunReport, write_report, write_reports
 from lossratio.report.page_of_comparison import comparison_page
 from lossratio.report.run import NOTHING_MEASURED, RECORD, Run, read_run, runs_in
+from lossratio.report.verdict import Verdict, verdicts_counted

@@ -18,6 +18,7 @@ from xml.etree.ElementTree import Element, SubElement
 from lossratio.report.failures import CUT_OFF, FAILED
 from lossratio.report.formats import ReportFormat
 from lossratio.report.run import Run
+from lossratio.report.verdict import Verdict
 from lossratio.results import SHOWN, Finding, Outcome, TestResult, aggregate_of, as_text
 from lossratio.values import printable
 
@@ -106,17 +107,17 @@ def junit_xml(suites: dict[str, list[Case]]) -> str:
     )
 
 
-def judged_case(suite: str, name: str, state: str, text: str, stream: str | None) -> Case:
+def judged_case(suite: str, name: str, verdict: Verdict, text: str, stream: str | None) -> Case:
     """The case of a quantity that was compared with others.
 
     Args:
         suite: Name of the suite.
         name: Name of the case.
-        state: What became of it, as in `Case`.
+        verdict: The verdict.
         text: The verdict with its reasons.
         stream: The stream that the quantity belongs to; None: all frames.
     """
-    case = Case(suite, name, state=state, message=text, output=text)
+    case = Case(suite, name, state=verdict.state, message=text, output=text)
     if stream is None:
         return case
     return replace(case, properties=(("stream", stream),))

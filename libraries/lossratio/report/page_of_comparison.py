@@ -13,7 +13,6 @@ from lossratio import drawing
 from lossratio.report.comparison import (
     ComparedQuantity,
     Comparison,
-    Verdict,
     quantity_in_words,
     sentence_of,
     verdicts_of,
@@ -22,15 +21,6 @@ from lossratio.report.overview import aggregate_in_words, bounds_in_words, run_o
 from lossratio.report.page import evidence_of
 from lossratio.report.run import Run
 from lossratio.values import FRAMES_PER_SECOND, range_in_words
-
-_KINDS = {
-    Verdict.REGRESSION: "alarm",
-    Verdict.SEEMS_WORSE: "undecided",
-    Verdict.SEEMS_BETTER: "undecided",
-    Verdict.TOO_FEW: "undecided",
-    Verdict.NOT_COMPARABLE: "irregular",
-}
-"""Classes of verdicts; all other verdicts have the class `measured`."""
 
 
 def _cell(column: str) -> Callable[[ComparedQuantity], str]:
@@ -63,11 +53,6 @@ def _width(row: ComparedQuantity) -> float | None:
     return 100 * (high - low)
 
 
-def _kind(row: ComparedQuantity) -> str:
-    """The class of the verdict's colour."""
-    return _KINDS.get(row.verdict, "measured")
-
-
 def _notes(row: ComparedQuantity) -> Iterator[str]:
     """What the number does not show, and kinds of doubts with the number of values that have them."""
     if row.note:
@@ -85,7 +70,7 @@ def _has_doubts(row: ComparedQuantity) -> bool:
 
 def _verdict(row: ComparedQuantity) -> str:
     """The verdict with its notes, as markup."""
-    return drawing.verdict(_kind(row), row.verdict.value, _notes(row))
+    return drawing.verdict(row.verdict.kind, row.verdict.value, _notes(row))
 
 
 _TRAFFIC = "newest.result.conditions.traffic"
@@ -118,7 +103,6 @@ _IN_SECTION: Mapping[str, Callable[[Any], Any]] = {
     "aggregate": aggregate_in_words,
     "bounds": bounds_in_words,
     "words": quantity_in_words,
-    "kind": _kind,
     "notes": _notes,
     "has_doubts": _has_doubts,
 }

@@ -7,10 +7,11 @@ import pytest
 from history_examples import series, with_columns
 from report_examples import throughput
 
+from lossratio.report import Verdict
 from lossratio.report.history.bands import Bands, bands_in
 from lossratio.report.history.entries import entries_of
 from lossratio.report.history.steps import group_starts
-from lossratio.report.history.trend import TrendVerdict, trends_of
+from lossratio.report.history.trend import trends_of
 from lossratio.report.history.trend_words import describe_trend
 from lossratio.report.run import Run
 from lossratio.simulation.constant_capacity import SharpKnee
@@ -109,7 +110,7 @@ def test_a_search_tells_the_history_its_width():
 
 @pytest.mark.parametrize(
     ("steps", "verdict"),
-    [(1, TrendVerdict.STEADY), (-1, TrendVerdict.STEADY), (2, TrendVerdict.REGRESSION), (-2, TrendVerdict.PROGRESSION)],
+    [(1, Verdict.STEADY), (-1, Verdict.STEADY), (2, Verdict.REGRESSION), (-2, Verdict.PROGRESSION)],
 )
 def test_a_step_of_one_width_is_no_news_and_one_of_two_is(steps, verdict):
     width = 0.02

@@ -7,11 +7,10 @@ import pytest
 import robot
 
 from lossratio.errors import ReportError
-from lossratio.report import Run
+from lossratio.report import Run, Verdict
 from lossratio.report.history.analysis import RegressionError, add_runs, require_no_regression
 from lossratio.report.history.entries import entries_of
 from lossratio.report.history.store import History
-from lossratio.report.history.trend import TrendVerdict
 from lossratio.results.run_directory import read_result
 
 HOUR = timedelta(hours=1)
@@ -70,8 +69,8 @@ def test_an_entry_names_its_run_build_and_traffic(tmp_path, a_run):
 def test_an_unchanged_value_is_no_regression(history, result):
     trends = require_no_regression(history, result)
     assert [(trend.series.key.quantity, trend.verdict) for trend in trends] == [
-        ("NDR", TrendVerdict.STEADY),
-        ("PDR", TrendVerdict.STEADY),
+        ("NDR", Verdict.STEADY),
+        ("PDR", Verdict.STEADY),
     ]
     assert len(trends[0].series.times) == 7
 
@@ -99,7 +98,7 @@ def test_a_result_that_is_in_the_history_already_counts_once(history, result, a_
 @pytest.mark.whole
 def test_a_test_that_is_new_has_no_verdict(history, result):
     new = result.model_copy(update={"test": result.test.model_copy(update={"name": "new"})})
-    assert {trend.verdict for trend in require_no_regression(history, new)} == {TrendVerdict.TOO_FEW}
+    assert {trend.verdict for trend in require_no_regression(history, new)} == {Verdict.TOO_FEW}
 
 
 @pytest.mark.whole
@@ -150,4 +149,4 @@ def test_results_of_another_goal_of_the_same_name_are_no_evidence_of_a_regressio
     ndr, pdr = slower(result).goals
     other = pdr.model_copy(update={"goal": pdr.goal.model_copy(update={"loss_ratio": 1e-9})})
     (trend,) = require_no_regression(history, slower(result).model_copy(update={"goals": (ndr, other)}), "PDR")
-    assert (trend.verdict, trend.series.left_out) == (TrendVerdict.TOO_FEW, 6)
+    assert (trend.verdict, trend.series.left_out) == (Verdict.TOO_FEW, 6)

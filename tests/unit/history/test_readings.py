@@ -13,13 +13,12 @@ from report_examples import conditions, throughput
 from lossratio.commands.trend import trend
 from lossratio.dut.vpp.reports import parse_perfmon, parse_runtime
 from lossratio.measurements.telemetry import DutTelemetry, TelemetryTrial
-from lossratio.report import Run
+from lossratio.report import Run, Verdict
 from lossratio.report.history.analysis import TrendRequest, analyse
 from lossratio.report.history.entries import entries_of
 from lossratio.report.history.page_of_trends import trend_page
 from lossratio.report.history.result_readings import readings_of
 from lossratio.report.history.store import TOP_NODES, History
-from lossratio.report.history.trend import TrendVerdict
 from lossratio.results import LatencyPoint
 
 RUNTIME = """\
@@ -166,20 +165,20 @@ def test_readings_of_many_nights_change_and_raise_no_alarm(tmp_path):
     history = a_history(tmp_path, clocks, latency)
     analysis, readings = found(history)
     changed = readings["clocks per packet, DUT1 ip4-lookup"]
-    assert changed.verdict is TrendVerdict.CHANGED
+    assert changed.verdict is Verdict.CHANGED
     assert changed.change.ratio == pytest.approx(0.1, abs=0.01)
     assert changed.series.unit.format(changed.change.after).endswith(" cycles")
     fell = readings["latency p99, 90 % of PDR"]
-    assert (fell.verdict, fell.series.unit.name) == (TrendVerdict.CHANGED, "µs")
+    assert (fell.verdict, fell.series.unit.name) == (Verdict.CHANGED, "µs")
     assert fell.series.values[0] == latency[0]
-    assert readings["latency p50, 90 % of PDR"].verdict is TrendVerdict.STEADY
-    assert readings["vectors per call, DUT1 ip4-lookup"].verdict is TrendVerdict.STEADY
+    assert readings["latency p50, 90 % of PDR"].verdict is Verdict.STEADY
+    assert readings["vectors per call, DUT1 ip4-lookup"].verdict is Verdict.STEADY
     assert analysis.alarms == ()
     assert {trend.series.key.quantity for trend in analysis.trends} == {"NDR", "PDR"}
     assert analyse(history, TrendRequest()).readings == ()
     # One night is no change yet, for readings as for values.
     _, early = found(a_history(tmp_path / "early", clocks[:10], latency[:10]))
-    assert early["clocks per packet, DUT1 ip4-lookup"].verdict is TrendVerdict.ONE_OTHER
+    assert early["clocks per packet, DUT1 ip4-lookup"].verdict is Verdict.ONE_OTHER
 
 
 @pytest.mark.whole
@@ -191,10 +190,10 @@ def test_a_reading_that_is_gone_has_no_value_and_a_known_change_explains_one(tmp
     (tmp_path / "annotations.yaml").write_text(note.replace("2026-03-01", f"{started:%Y-%m-%d}"))
     analysis, readings = found(history)
     gone = readings["clocks per packet, DUT1 acl"]
-    assert gone.verdict is TrendVerdict.NO_VALUE
+    assert gone.verdict is Verdict.NO_VALUE
     assert not gone.is_alarm
     assert analysis.alarms == ()
-    assert readings["latency p99, 90 % of PDR"].verdict is TrendVerdict.EXPLAINED
+    assert readings["latency p99, 90 % of PDR"].verdict is Verdict.EXPLAINED
 
 
 @pytest.mark.whole
@@ -238,7 +237,7 @@ def test_a_regression_stays_one_whatever_its_readings_do(tmp_path):
     values = [1e6] * 6 + [0.9e6] * 3
     history = a_history(tmp_path, [a_node("ip4-lookup", 100)] * 9, [20.0] * 9, values)
     analysis, _ = found(history)
-    assert [trend.verdict for trend in analysis.alarms] == [TrendVerdict.REGRESSION] * 2
+    assert [trend.verdict for trend in analysis.alarms] == [Verdict.REGRESSION] * 2
     assert CliRunner().invoke(trend, [str(tmp_path), "--readings"]).exit_code == 3
 
 

@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 from history_examples import START, entry
 
+from lossratio.report import Verdict
 from lossratio.report.history.analysis import TrendRequest, analyse, explain_alarms
 from lossratio.report.history.store import History
-from lossratio.report.history.trend import TrendVerdict
 from lossratio.report.history.trend_formats import trend_cases, trend_text
 
 pytestmark = pytest.mark.whole
@@ -109,7 +109,7 @@ def test_it_is_news_once_and_an_explanation_ends_it(history):
     news = [trend for trend in analyse(made, TrendRequest()).trends if trend.is_news]
     assert [trend.series.key.test for trend in news] == [TWIN]
     assert len(explain_alarms(made, TrendRequest(), "a new driver", "ann")) == 3
-    assert {trend.verdict for trend in analyse(made, TrendRequest()).trends} == {TrendVerdict.EXPLAINED}
+    assert {trend.verdict for trend in analyse(made, TrendRequest()).trends} == {Verdict.EXPLAINED}
 
 
 def test_a_tester_that_recovered_explains_nothing_any_more(history):

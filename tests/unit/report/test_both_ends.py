@@ -8,9 +8,10 @@ import pytest
 from history_examples import series, with_columns
 from report_examples import LINK_LIMIT, mrr_result, run, throughput
 
-from lossratio.report.comparison import Verdict, compare
+from lossratio.report import Verdict
+from lossratio.report.comparison import compare
 from lossratio.report.history.entries import entries_of
-from lossratio.report.history.trend import TrendRules, TrendVerdict, trends_of
+from lossratio.report.history.trend import TrendRules, trends_of
 from lossratio.report.history.trend_words import describe_trend
 from lossratio.report.run import Run
 from lossratio.results import LoadOrigin, ends_of, findings_of, stored_ends
@@ -174,10 +175,10 @@ def trend(values, shares, most=None, **rules):
 def test_a_trend_is_a_regression_only_if_it_is_one_at_its_most():
     fallen = [42e3, 44e3, 40e3]
     starved = trend([*STEADY, *fallen], [0.0] * 12 + [0.5] * 3, [*STEADY, 92e3, 99e3, 105e3])
-    assert (starved.verdict, starved.is_alarm) == (TrendVerdict.NOT_OFFERED, False)
+    assert (starved.verdict, starved.is_alarm) == (Verdict.NOT_OFFERED, False)
     assert "recently, up to 50 % of the frames at one load were unsent" in describe_trend(starved)
     slower = trend([*STEADY, *fallen], [0.0] * 12 + [0.3] * 3, [*STEADY, 72e3, 74e3, 70e3])
-    assert slower.verdict is TrendVerdict.REGRESSION
+    assert slower.verdict is Verdict.REGRESSION
     assert slower.change.ratio == pytest.approx(-0.28, abs=0.01)
     assert "(-58.0" in describe_trend(slower)
     assert "% as measured, -28.0" in describe_trend(slower)
@@ -188,9 +189,9 @@ def test_a_trend_is_a_regression_only_if_it_is_one_at_its_most():
 def test_a_trend_is_no_progression_because_the_generator_sends_again():
     values = [*[50e3 + 100 * (night % 3) for night in range(12)], 100e3, 100.1e3, 99.9e3]
     recovered = trend(values, [0.5] * 12 + [0.0] * 3)
-    assert recovered.verdict is TrendVerdict.NOT_OFFERED
+    assert recovered.verdict is Verdict.NOT_OFFERED
     assert "before the change, up to 50 % of the frames" in describe_trend(recovered)
-    assert trend(values, [0.0] * 15).verdict is TrendVerdict.PROGRESSION
+    assert trend(values, [0.0] * 15).verdict is Verdict.PROGRESSION
 
 
 def test_an_open_regression_of_a_starved_generator_is_no_alarm_later_either():
@@ -217,6 +218,6 @@ def test_a_series_with_bands_is_judged_at_its_most_too():
     shares = [0.0] * 36 + [0.5] * 4
     starved = trend(list(values), shares)
     assert starved.bands is not None
-    assert starved.verdict is TrendVerdict.NOT_OFFERED
-    assert trend(list(values), [0.0] * 40).verdict is TrendVerdict.REGRESSION
-    assert replace(starved, verdict=TrendVerdict.REGRESSION).change.ratio == pytest.approx(-0.5, abs=0.02)
+    assert starved.verdict is Verdict.NOT_OFFERED
+    assert trend(list(values), [0.0] * 40).verdict is Verdict.REGRESSION
+    assert replace(starved, verdict=Verdict.REGRESSION).change.ratio == pytest.approx(-0.5, abs=0.02)

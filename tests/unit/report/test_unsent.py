@@ -14,9 +14,10 @@ from lossratio.measurements.frame_loss import FrameLossRate
 from lossratio.measurements.mrr_requirement import require_mrr
 from lossratio.measurements.throughput import require_lower_bounds, require_throughput
 from lossratio.mlrsearch import NDR, PDR
-from lossratio.report.comparison import Verdict, compare, comparison_table
+from lossratio.report import Verdict
+from lossratio.report.comparison import compare, comparison_table
 from lossratio.report.history.entries import entries_of
-from lossratio.report.history.trend import TrendVerdict, trends_of
+from lossratio.report.history.trend import trends_of
 from lossratio.report.history.trend_words import describe_trend, sentence_of
 from lossratio.report.run import Run
 from lossratio.results import Ends, LoadOrigin, LossPattern, LossPlaces, agreed_change, at_most
@@ -316,13 +317,13 @@ def trend(values, unsent):
 def test_a_trend_is_no_regression_where_the_generator_left_as_much_unsent():
     values = [20e3 + night % 3 for night in range(8)]
     starved = trend([*values, 11e3, 9.4e3], [0.0] * 8 + [0.45, 0.53])
-    assert starved.verdict is TrendVerdict.NOT_OFFERED
+    assert starved.verdict is Verdict.NOT_OFFERED
     assert not starved.is_alarm
-    assert trend([*values, 11e3, 9.4e3], [0.0] * 10).verdict is TrendVerdict.REGRESSION
+    assert trend([*values, 11e3, 9.4e3], [0.0] * 10).verdict is Verdict.REGRESSION
     slower = trend([*values, 11e3, 10.2e3, 9.4e3], [0.0] * 8 + [0.1, 0.1, 0.1])
-    assert slower.verdict is TrendVerdict.REGRESSION
-    assert trend([*values, 11e3, 9.4e3], [0.3] * 10).verdict is TrendVerdict.REGRESSION
-    assert trend([*values, None], [0.0] * 8 + [1.0]).verdict is TrendVerdict.NOT_OFFERED
+    assert slower.verdict is Verdict.REGRESSION
+    assert trend([*values, 11e3, 9.4e3], [0.3] * 10).verdict is Verdict.REGRESSION
+    assert trend([*values, None], [0.0] * 8 + [1.0]).verdict is Verdict.NOT_OFFERED
 
 
 def test_a_trend_from_a_lower_bound_fell_by_at_least_the_difference():

@@ -12,7 +12,7 @@ from lossratio.report.comparison.differences import (
     difference_at_most,
     real_change,
 )
-from lossratio.report.comparison.quantity import SEEMING, ComparedQuantity, Comparison, Verdict
+from lossratio.report.comparison.quantity import SEEMING, ComparedQuantity, Comparison
 from lossratio.report.comparison.words import (
     comparison_cases,
     comparison_markdown,
@@ -21,6 +21,6 @@ from lossratio.report.comparison.words import (
     quantity_in_words,
     sentence_of,
     summary_of,
-    verdicts_counted,
     verdicts_of,
 )
+from lossratio.report.verdict import Verdict

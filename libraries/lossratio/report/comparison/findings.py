@@ -6,7 +6,8 @@ from dataclasses import replace
 
 from lossratio import results
 from lossratio.report.comparison.differences import difference
-from lossratio.report.comparison.quantity import ComparedQuantity, Verdict
+from lossratio.report.comparison.quantity import ComparedQuantity
+from lossratio.report.verdict import Verdict
 
 
 def compared_findings(

@@ -2,37 +2,16 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from enum import Enum
 from functools import cached_property
+from operator import attrgetter
 
 from lossratio import results
 from lossratio.report.comparison.differences import Difference, Sample
+from lossratio.report.verdict import Verdict
 from lossratio.values import Unit
-
-
-class Verdict(str, Enum):
-    """The verdict on one quantity of one test."""
-
-    REGRESSION = "regression"
-    """The quantity is worse, and chance does not explain it; or the quantity no longer has a value."""
-    SEEMS_WORSE = "seems worse"
-    """The quantity is worse, but all values on each side are equal: nothing shows how much they vary by chance."""
-    PROGRESSION = "progression"
-    """The quantity is better, and chance does not explain it."""
-    SEEMS_BETTER = "seems better"
-    """The quantity is better, but all values on each side are equal."""
-    UNCHANGED = "no change"
-    """The difference is too small to matter, or chance explains it."""
-    TOO_FEW = "too few results"
-    """There are not enough results to distinguish a change from chance."""
-    NOT_COMPARABLE = "not comparable"
-    """The two sides measured different quantities, lack a value, or differ in frames that the SUT did not lose."""
-
 
 SEEMING = (Verdict.SEEMS_WORSE, Verdict.SEEMS_BETTER)
 """Verdicts that more runs have to confirm."""
-_UNDECIDED = (*SEEMING, Verdict.TOO_FEW, Verdict.NOT_COMPARABLE)
-"""Verdicts that prove nothing."""
 
 
 @dataclass(frozen=True)
@@ -133,8 +112,7 @@ class Comparison:
     @property
     def by_verdict(self) -> list[ComparedQuantity]:
         """The quantities with the regressions first, in the order of the verdicts."""
-        order = list(Verdict)
-        return sorted(self.quantities, key=lambda one: order.index(one.verdict))
+        return sorted(self.quantities, key=attrgetter("verdict.order"))
 
     @property
     def worse(self) -> tuple[ComparedQuantity, ...]:
@@ -149,7 +127,7 @@ class Comparison:
     @property
     def undecided(self) -> tuple[ComparedQuantity, ...]:
         """The quantities about which nothing is proved."""
-        return self.having(*_UNDECIDED)
+        return tuple(one for one in self.quantities if one.verdict.is_open)
 
     @property
     def has_verdict(self) -> bool:

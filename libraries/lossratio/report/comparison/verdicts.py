@@ -12,7 +12,8 @@ from lossratio.report.comparison.differences import (
     difference_at_most,
     real_change,
 )
-from lossratio.report.comparison.quantity import ComparedQuantity, Verdict
+from lossratio.report.comparison.quantity import ComparedQuantity
+from lossratio.report.verdict import Verdict
 from lossratio.values import format_change
 
 

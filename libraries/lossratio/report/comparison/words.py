@@ -1,16 +1,15 @@
 """A comparison in words: one sentence, a table of text or of Markdown, JUnit cases, and the lines of its summary."""
 
-from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from enum import Enum
+from collections.abc import Iterator, Mapping, Sequence
 from operator import itemgetter
 
 from lossratio import results
 from lossratio.drawing import NOTHING
 from lossratio.report.comparison.differences import NO_SPREAD, Difference, Sample
-from lossratio.report.comparison.quantity import ComparedQuantity, Comparison, Verdict
+from lossratio.report.comparison.quantity import ComparedQuantity, Comparison
 from lossratio.report.junit import Case, judged_case
 from lossratio.report.markdown import markdown_cell, markdown_table
+from lossratio.report.verdict import Verdict, verdicts_counted
 from lossratio.values import (
     Unit,
     and_more,
@@ -23,23 +22,6 @@ from lossratio.values import (
 )
 
 _HEADER = ("test", "goal", "stream", "A", "B", "change", "95 % interval", "p", "verdict")
-_STATES = {
-    Verdict.REGRESSION: "failure",
-    Verdict.SEEMS_WORSE: "skipped",
-    Verdict.SEEMS_BETTER: "skipped",
-    Verdict.TOO_FEW: "skipped",
-    Verdict.NOT_COMPARABLE: "skipped",
-}
-# Table: the names of verdicts in counts.
-_NAMES: Mapping[Enum, tuple[str, str]] = {
-    Verdict.REGRESSION: ("regression", "regressions"),
-    Verdict.PROGRESSION: ("progression", "progressions"),
-    Verdict.SEEMS_WORSE: ("apparently worse", "apparently worse"),
-    Verdict.SEEMS_BETTER: ("apparently better", "apparently better"),
-    Verdict.UNCHANGED: ("unchanged", "unchanged"),
-    Verdict.TOO_FEW: ("with too few results", "with too few results"),
-}
-"""How one and how several of a verdict are counted, if not by its name."""
 _NO_SPREAD = (
     " All values on each side are equal, so nothing shows how much they vary by chance: repeat the "
     "runs to be sure."
@@ -169,12 +151,10 @@ def _rows(quantities: Sequence[ComparedQuantity]) -> list[tuple[str, ...]]:
 
 def comparison_cases(comparison: Comparison) -> list[Case]:
     """Converts the comparison into JUnit cases: a regression is a failure, an undecided quantity is skipped."""
-    cases = []
-    for one in comparison.quantities:
-        state = _STATES.get(one.verdict, "passed")
-        text = describe_quantity(one)
-        cases.append(judged_case(one.test, one.quantity, state, text, one.stream))
-    return cases
+    return [
+        judged_case(one.test, one.quantity, one.verdict, describe_quantity(one), one.stream)
+        for one in comparison.quantities
+    ]
 
 
 def describe_quantity(compared: ComparedQuantity) -> str:
@@ -250,29 +230,9 @@ def _p_value_in_words(compared: ComparedQuantity) -> str:
     return f"{compared.p_value:.2g} ({difference.test})"
 
 
-def verdicts_counted(
-    verdicts: Iterable[Enum], order: Iterable[Enum], names: Mapping[Enum, tuple[str, str]]
-) -> str:
-    """How often each verdict was given, e.g. ``1 regression, 2 unchanged``; empty: there are none.
-
-    Args:
-        verdicts: The verdicts that were given.
-        order: All verdicts, in the order in which they are counted.
-        names: How one and how several of a verdict are counted, if not by its name.
-    """
-    counts = Counter(verdicts)
-    words = []
-    for verdict in order:
-        if counts[verdict]:
-            one, several = names.get(verdict, (verdict.value, verdict.value))
-            words.append(counted(counts[verdict], one, several))
-    return ", ".join(words)
-
-
 def verdicts_of(comparison: Comparison) -> str:
     """How often each verdict was given, e.g. ``1 regression, 2 unchanged``."""
-    verdicts = (one.verdict for one in comparison.quantities)
-    return verdicts_counted(verdicts, Verdict, _NAMES)
+    return verdicts_counted(one.verdict for one in comparison.quantities)
 
 
 def summary_of(comparison: Comparison) -> Iterator[str]:

@@ -21,6 +21,6 @@ from lossratio.report.history.entries import FAILED
 from lossratio.report.history.page_of_trends import address_of_run, trend_page
 from lossratio.report.history.series import Series
 from lossratio.report.history.store import History
-from lossratio.report.history.trend import LOOK_AT, NO_VERDICT, Trend, TrendVerdict
+from lossratio.report.history.trend import LOOK_AT, Trend
 from lossratio.report.history.trend_formats import trend_cases, trend_json, trend_text
 from lossratio.report.history.trend_words import describe_trend

@@ -26,8 +26,8 @@ from lossratio.files import (
     said_by,
     shown,
 )
-from lossratio.report import write_report
-from lossratio.report.history.trend import ALARMS, Trend, TrendVerdict
+from lossratio.report import Verdict, write_report
+from lossratio.report.history.trend import Trend
 from lossratio.report.history.trend_formats import trend_as_data
 from lossratio.report.history.trend_words import describe_trend
 from lossratio.values import FileModel, FilePath, counted, in_one_line
@@ -165,7 +165,7 @@ def _paragraph(trend: Trend) -> Iterator[str]:
     yield f"Newest result: {trend.series.times[-1]:%Y-%m-%d %H:%M} UTC"
 
 
-def _key(trend: Trend, verdict: TrendVerdict) -> str:
+def _key(trend: Trend, verdict: Verdict) -> str:
     """The name of a trend in the memory."""
     return json.dumps([*vars(trend.series.key).values(), verdict.value])
 
@@ -173,13 +173,13 @@ def _key(trend: Trend, verdict: TrendVerdict) -> str:
 def _is_news(trend: Trend, changes: Mapping[str, datetime]) -> bool:
     """Whether an alarm, or the explanation of an alarm that was sent, has not been sent yet."""
 
-    def was_sent(verdict: TrendVerdict) -> bool:
+    def was_sent(verdict: Verdict) -> bool:
         # An alert covers everything that began before its newest result.
         last = changes.get(_key(trend, verdict))
         return last is not None and trend.began <= last
 
-    is_answer = trend.verdict is TrendVerdict.EXPLAINED and any(
-        map(was_sent, (*ALARMS, TrendVerdict.TESTER))
+    is_answer = trend.verdict is Verdict.EXPLAINED and any(
+        map(was_sent, (Verdict.REGRESSION, Verdict.NO_VALUE, Verdict.TESTER))
     )
     return (trend.is_news or is_answer) and not was_sent(trend.verdict)
 

@@ -8,7 +8,7 @@ from glob import escape
 from pathlib import Path
 
 from lossratio.errors import RegressionError, ReportError
-from lossratio.report import Run, read_run
+from lossratio.report import Run, Verdict, read_run
 from lossratio.report.history.annotations import (
     ANNOTATIONS_NAME,
     KnownChange,
@@ -20,7 +20,7 @@ from lossratio.report.history.entries import Entry, entries_of
 from lossratio.report.history.series import Series, SeriesKey, series_of
 from lossratio.report.history.store import History, Query, StoredEntries
 from lossratio.report.history.testers import with_testers
-from lossratio.report.history.trend import NO_VERDICT, Trend, TrendRules, TrendVerdict, trends_of
+from lossratio.report.history.trend import Trend, TrendRules, trends_of
 from lossratio.report.history.trend_words import describe_trend
 from lossratio.report.history.unmeasured import NothingMeasured, left_out_of
 from lossratio.results import TestResult
@@ -74,12 +74,12 @@ class Analysis:
     @property
     def of_tester(self) -> tuple[Trend, ...]:
         """The trends whose change comes from the tester."""
-        return tuple(trend for trend in self.trends if trend.verdict is TrendVerdict.TESTER)
+        return tuple(trend for trend in self.trends if trend.verdict is Verdict.TESTER)
 
     @property
     def has_verdict(self) -> bool:
         """Whether any series has enough results for a verdict."""
-        return any(trend.verdict not in NO_VERDICT for trend in self.trends)
+        return not all(trend.verdict.is_open for trend in self.trends)
 
 
 def analyse(history: History, request: TrendRequest, added: Sequence[Entry] = ()) -> Analysis:

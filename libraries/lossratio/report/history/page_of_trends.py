@@ -19,7 +19,7 @@ from lossratio.report.history.analysis import Analysis
 from lossratio.report.history.annotations import KnownChange
 from lossratio.report.history.entries import FAILED, IRREGULAR
 from lossratio.report.history.series import Series
-from lossratio.report.history.trend import Trend, TrendVerdict
+from lossratio.report.history.trend import Trend
 from lossratio.report.history.trend_words import describe_trend, details_of, sentence_of
 from lossratio.report.history.unmeasured import describe_nothing_measured
 from lossratio.values import FRAMES_PER_SECOND, format_change, range_in_words
@@ -45,12 +45,6 @@ _RESULT = 9.0
 _WEEK = 168
 _HOURS = (1, 2, 3, 6, 12, 24, 48, _WEEK)
 """Distances of dates on an axis; larger ones are whole weeks."""
-_KINDS = {
-    TrendVerdict.TOO_FEW: "undecided",
-    **dict.fromkeys((TrendVerdict.NOT_OFFERED, TrendVerdict.TESTER), "irregular"),
-    **dict.fromkeys((TrendVerdict.UNCONFIRMED, TrendVerdict.ONE_OTHER), "irregular"),
-}
-"""Classes of the verdicts that are neither alarms nor decided."""
 
 
 def _quoted_number(row: Trend) -> float | None:
@@ -81,9 +75,9 @@ def _verdict(row: Trend) -> str:
 
 def _kind(trend: Trend) -> str:
     """The class of the verdict's colour."""
-    if trend.is_alarm:
-        return "alarm"
-    return _KINDS.get(trend.verdict, "measured")
+    if trend.verdict.is_alarm and not trend.is_alarm:
+        return "measured"
+    return trend.verdict.kind
 
 
 def _frame_size(row: Trend) -> str:
@@ -153,10 +147,8 @@ def trend_page(
     analysis: Analysis, title: str, links: Callable[[str], str | None] = lambda run: None
 ) -> str:
     """The page of some trends, which begins with the sentence that the console shows."""
-    order = list(TrendVerdict)
     trends = sorted(
-        (*analysis.trends, *analysis.readings),
-        key=lambda trend: (trend.series.is_reading, order.index(trend.verdict)),
+        (*analysis.trends, *analysis.readings), key=attrgetter("series.is_reading", "verdict.order")
     )
     body = partial(drawing.html_fragment, drawing.PAGES, "trend_section.html.jinja", address=links)
     rows = []

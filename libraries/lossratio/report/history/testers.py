@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 from datetime import timedelta
 
-from lossratio.report.history.trend import Trend, TrendRules, TrendVerdict
+from lossratio.report import Verdict
+from lossratio.report.history.trend import Trend, TrendRules
 from lossratio.results import common_name
 
 _MORE = 0.25
@@ -26,7 +27,7 @@ def with_testers(trends: Sequence[Trend], twins: Sequence[Trend], rules: TrendRu
     judged = []
     for trend in trends:
         if trend.series.has_no_device:
-            judged.append(replace(trend, verdict=TrendVerdict.TESTER) if trend.is_alarm else trend)
+            judged.append(replace(trend, verdict=Verdict.TESTER) if trend.is_alarm else trend)
             continue
 
         twin = _guilty(trend, twins, rules)
@@ -35,14 +36,12 @@ def with_testers(trends: Sequence[Trend], twins: Sequence[Trend], rules: TrendRu
         else:
             explains = _explains(twin, trend, rules)
             judged.append(
-                replace(
-                    trend, tester=twin, verdict=TrendVerdict.TESTER if explains else trend.verdict
-                )
+                replace(trend, tester=twin, verdict=Verdict.TESTER if explains else trend.verdict)
             )
 
     followers: dict[object, list[Trend]] = {}
     for trend in judged:
-        if trend.verdict is TrendVerdict.TESTER and trend.tester is not None:
+        if trend.verdict is Verdict.TESTER and trend.tester is not None:
             followers.setdefault(trend.tester.series.key, []).append(trend)
 
     return [
@@ -74,7 +73,7 @@ def _name(trend: Trend) -> str:
 
 def _is_worse(twin: Trend, rules: TrendRules) -> bool:
     """Whether the tester itself got worse, even if the reason is known."""
-    if twin.verdict is TrendVerdict.NO_VALUE:
+    if twin.verdict is Verdict.NO_VALUE:
         return True
     change = twin.change
     unit = twin.series.unit

@@ -4,12 +4,11 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
-from enum import Enum
 from itertools import pairwise
 
 import numpy as np
 
-from lossratio.report import Difference, difference_at_most, real_change
+from lossratio.report import Difference, Verdict, difference_at_most, real_change
 from lossratio.report.history.annotations import KnownChange
 from lossratio.report.history.bands import Bands, bands_in
 from lossratio.report.history.entries import FAILED
@@ -23,39 +22,6 @@ LOOK_AT = 3
 """Number of the newest values of which some must be worse for an alarm."""
 OLD = timedelta(days=7)
 """A series is old if its newest result is this much older than the testbed's newest result."""
-
-
-class TrendVerdict(str, Enum):
-    """The verdict of a trend."""
-
-    REGRESSION = "regression"
-    """The value got worse, and has neither recovered nor been explained by a known change since."""
-    NO_VALUE = "no value any more"
-    """The newest result has no value, but earlier results had."""
-    TESTER = "the tester's"
-    """The value got worse or is missing together with the value of the tester's own test, which has no device."""
-    NOT_OFFERED = "load not offered"
-    """The value changed recently or is missing, and frames that the SUT did not lose may be the reason."""
-    UNCONFIRMED = "one bad result"
-    """The newest result is worse, and no other result confirms it yet."""
-    EXPLAINED = "known change"
-    """The value got worse recently, and a known change explains it."""
-    PROGRESSION = "progression"
-    """The value got better recently."""
-    CHANGED = "changed"
-    """A reading (latency or telemetry) changed recently; such changes are no alarms."""
-    ONE_OTHER = "one other result"
-    """The newest reading has changed, and no other result confirms it yet."""
-    STEADY = "steady"
-    """The value did not change recently."""
-    TOO_FEW = "too few results"
-    """There are not enough values for a verdict."""
-
-
-ALARMS = (TrendVerdict.REGRESSION, TrendVerdict.NO_VALUE)
-"""Verdicts that somebody should look at."""
-NO_VERDICT = (TrendVerdict.TOO_FEW, TrendVerdict.NOT_OFFERED, TrendVerdict.TESTER)
-"""Verdicts that say nothing about the value."""
 
 
 @dataclass(frozen=True)
@@ -101,7 +67,7 @@ class Trend:
     """Its results."""
     steps: tuple[Step, ...]
     """Its steps, in the order of time."""
-    verdict: TrendVerdict
+    verdict: Verdict
     """The verdict."""
     change: Change | None
     """The newest change, if it is fresh, or else the open regression; None: there is neither."""
@@ -150,12 +116,12 @@ class Trend:
     @property
     def is_alarm(self) -> bool:
         """Whether somebody should look at it. A reading explains a value, and is never an alarm itself."""
-        return self.verdict in ALARMS and not self.series.is_reading
+        return self.verdict.is_alarm and not self.series.is_reading
 
     @property
     def is_news(self) -> bool:
         """Whether it has a line of its own: an alarm, or a change of the tester, which is reported once."""
-        return self.is_alarm or (self.verdict is TrendVerdict.TESTER and self.tester is None)
+        return self.is_alarm or (self.verdict is Verdict.TESTER and self.tester is None)
 
     @property
     def began(self) -> datetime:
@@ -186,7 +152,7 @@ class Trend:
         if note.keeps_open:
             return replace(self, notes=(*self.notes, note))
         change = None if self.change is None else replace(self.change, known=note)
-        return replace(self, verdict=TrendVerdict.EXPLAINED, change=change, known=note)
+        return replace(self, verdict=Verdict.EXPLAINED, change=change, known=note)
 
     @property
     def is_old(self) -> bool:
@@ -301,25 +267,25 @@ def _trend(judged: _Judged, known: Sequence[KnownChange], rules: TrendRules) -> 
         return _without_a_value(judged, new_kinds, known)
 
     if len(indices) < LEAST_RESULTS:
-        return Trend(series, steps, TrendVerdict.TOO_FEW, None, new_kinds)
+        return Trend(series, steps, Verdict.TOO_FEW, None, new_kinds)
 
     before = _last_old_step(steps, indices, rules.fresh)
     change = None if before is steps[-1] else _change(series, before, steps[-1], known)
     verdict = _verdict(change, series, rules.least_change)
-    if change is not None and verdict in (TrendVerdict.REGRESSION, TrendVerdict.PROGRESSION):
+    if change is not None and verdict in (Verdict.REGRESSION, Verdict.PROGRESSION):
         sure = judged.sure(change, before, steps[-1], rules.least_change)
         if sure is None:
-            verdict = TrendVerdict.NOT_OFFERED
+            verdict = Verdict.NOT_OFFERED
         else:
             change = sure
 
     if change is not None and not _is_confirmed(judged, change, rules):
         verdict = _UNCONFIRMED.get(verdict, verdict)
 
-    if verdict is not TrendVerdict.REGRESSION and not series.is_reading:
+    if verdict is not Verdict.REGRESSION and not series.is_reading:
         still_open = _open_regression(judged, known, rules)
         if still_open is not None:
-            verdict = TrendVerdict.REGRESSION
+            verdict = Verdict.REGRESSION
             change = still_open
 
     return Trend(series, steps, verdict, change, new_kinds, bands=judged.bands)
@@ -341,11 +307,11 @@ def _without_a_value(
     first = len(series.times) - missing_in_a_row(series)
     cause = _explanation(series, first - 1, first, known)
     if series.unsent_share(-1):
-        verdict = TrendVerdict.NOT_OFFERED
+        verdict = Verdict.NOT_OFFERED
     elif cause is None:
-        verdict = TrendVerdict.NO_VALUE
+        verdict = Verdict.NO_VALUE
     else:
-        verdict = TrendVerdict.EXPLAINED
+        verdict = Verdict.EXPLAINED
     return Trend(series, judged.steps, verdict, None, new_kinds, bands=judged.bands, known=cause)
 
 
@@ -451,22 +417,19 @@ def _explanation(
     )
 
 
-_UNCONFIRMED = {
-    TrendVerdict.REGRESSION: TrendVerdict.UNCONFIRMED,
-    TrendVerdict.CHANGED: TrendVerdict.ONE_OTHER,
-}
+_UNCONFIRMED = {Verdict.REGRESSION: Verdict.UNCONFIRMED, Verdict.CHANGED: Verdict.ONE_OTHER}
 """Verdicts that need a second result, and their names until then."""
 
 
-def _verdict(change: Change | None, series: Series, least_change: float) -> TrendVerdict:
+def _verdict(change: Change | None, series: Series, least_change: float) -> Verdict:
     if change is None or abs(change.ratio) < least_change:
-        return TrendVerdict.STEADY
+        return Verdict.STEADY
     if series.is_reading:
         if change.known is None:
-            return TrendVerdict.CHANGED
-        return TrendVerdict.EXPLAINED
+            return Verdict.CHANGED
+        return Verdict.EXPLAINED
     if series.unit.is_better(change.ratio):
-        return TrendVerdict.PROGRESSION
+        return Verdict.PROGRESSION
     if change.known is None:
-        return TrendVerdict.REGRESSION
-    return TrendVerdict.EXPLAINED
+        return Verdict.REGRESSION
+    return Verdict.EXPLAINED

@@ -2,39 +2,24 @@
 
 import json
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict
-from enum import Enum
+from operator import attrgetter
 from typing import Any
 
 import numpy as np
 
-from lossratio.report import Case, judged_case, verdicts_counted
+from lossratio.report import Case, Verdict, judged_case, verdicts_counted
 from lossratio.report.history.analysis import Analysis
 from lossratio.report.history.bands import Bands
-from lossratio.report.history.trend import ALARMS, NO_VERDICT, Change, Trend, TrendVerdict
+from lossratio.report.history.trend import Change, Trend
 from lossratio.report.history.trend_words import describe_trend, sentence_of
 from lossratio.report.history.unmeasured import describe_nothing_measured
 from lossratio.results import quick_goals_in
 from lossratio.values import counted, in_one_line, results_counted
 
 FORMAT = "lossratio-trend/2"
-# Table: the names of verdicts in counts.
-_NAMES: Mapping[Enum, tuple[str, str]] = {
-    TrendVerdict.REGRESSION: ("regression", "regressions"),
-    TrendVerdict.NO_VALUE: ("without a value", "without a value"),
-    TrendVerdict.TESTER: ("from the tester", "from the tester"),
-    TrendVerdict.NOT_OFFERED: ("whose load was not offered", "whose load was not offered"),
-    TrendVerdict.UNCONFIRMED: ("with one bad result", "with one bad result"),
-    TrendVerdict.EXPLAINED: ("known change", "known changes"),
-    TrendVerdict.PROGRESSION: ("progression", "progressions"),
-    TrendVerdict.ONE_OTHER: ("with one other result", "with one other result"),
-    TrendVerdict.TOO_FEW: ("with too few results", "with too few results"),
-}
-"""How one and how several of a verdict are counted, if not by its name."""
-_STATES = {**dict.fromkeys(ALARMS, "failure"), **dict.fromkeys(NO_VERDICT, "skipped")}
-"""What becomes of the case of a trend, by its verdict; a case of any other verdict has passed."""
-_QUIET = (TrendVerdict.STEADY, TrendVerdict.TOO_FEW)
+_QUIET = (Verdict.STEADY, Verdict.TOO_FEW)
 """Verdicts that alone are not worth a line."""
 
 
@@ -56,9 +41,7 @@ def _lines(trends: Sequence[Trend]) -> list[str]:
     # Changes that come from the tester are in the tester's line.
     told = {follower.series.key for trend in trends for follower in trend.followers}
     shown = [trend for trend in trends if _is_worth_a_line(trend) and trend.series.key not in told]
-    order = list(TrendVerdict)
-    shown.sort(key=lambda trend: order.index(trend.verdict))
-    return [describe_trend(trend) for trend in shown]
+    return [describe_trend(trend) for trend in sorted(shown, key=attrgetter("verdict.order"))]
 
 
 def _is_worth_a_line(trend: Trend) -> bool:
@@ -70,8 +53,7 @@ def _is_worth_a_line(trend: Trend) -> bool:
 
 def _verdicts(trends: Sequence[Trend]) -> str:
     """How often each verdict was given, e.g. ``1 regression, 2 with one bad result``."""
-    given = (trend.verdict for trend in trends)
-    return verdicts_counted(given, TrendVerdict, _NAMES) or "no series"
+    return verdicts_counted(trend.verdict for trend in trends) or "no series"
 
 
 def _summary(analysis: Analysis) -> Iterator[str]:
@@ -100,10 +82,11 @@ def trend_cases(analysis: Analysis) -> list[Case]:
     cases = []
     for trend in analysis.trends:
         key = trend.series.key
-        state = _STATES.get(trend.verdict, "passed")
         suite = f"{key.testbed}.{key.test}"
         text = describe_trend(trend)
-        cases.append(judged_case(suite, trend.series.quantity, state, text, trend.series.stream))
+        cases.append(
+            judged_case(suite, trend.series.quantity, trend.verdict, text, trend.series.stream)
+        )
     return cases
 
 

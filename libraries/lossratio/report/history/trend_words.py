@@ -4,8 +4,9 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
+from lossratio.report import Verdict
 from lossratio.report.history.series import Series
-from lossratio.report.history.trend import LEAST_RESULTS, NO_VERDICT, Trend, TrendVerdict
+from lossratio.report.history.trend import LEAST_RESULTS, Trend
 from lossratio.results import share_in_words
 from lossratio.values import (
     and_more,
@@ -16,19 +17,19 @@ from lossratio.values import (
     results_counted,
 )
 
-_WITHOUT_VALUE = (TrendVerdict.NO_VALUE, TrendVerdict.NOT_OFFERED, TrendVerdict.TESTER)
+_WITHOUT_VALUE = (Verdict.NO_VALUE, Verdict.NOT_OFFERED, Verdict.TESTER)
 _MOST_FOLLOWERS = 5
 """Maximum number of tests that are named beside the tester's own. Any more are only counted."""
 
 
 def sentence_of(trends: Sequence[Trend]) -> str:
     """What the trends prove, in one sentence, for people who read nothing else."""
-    found: dict[TrendVerdict, list[Trend]] = {verdict: [] for verdict in TrendVerdict}
+    found: dict[Verdict, list[Trend]] = {verdict: [] for verdict in Verdict}
     for trend in trends:
         found[trend.verdict].append(trend)
 
-    worse = found[TrendVerdict.REGRESSION]
-    lost = found[TrendVerdict.NO_VALUE]
+    worse = found[Verdict.REGRESSION]
+    lost = found[Verdict.NO_VALUE]
     if worse:
         also = f"; {len(lost):,} more no longer {_have(lost)} a value" if lost else ""
         return f"{_among(worse, trends)} got worse and did not recover: {_largest(worse)}{also}."
@@ -36,14 +37,14 @@ def sentence_of(trends: Sequence[Trend]) -> str:
         more = and_more(len(lost) - 1)
         return f"{_among(lost, trends)} no longer {_have(lost)} a value: {lost[0].series}{more}."
 
-    with_tester = found[TrendVerdict.TESTER]
+    with_tester = found[Verdict.TESTER]
     if with_tester:
         return f"No alarm is open, but {_among(with_tester, trends)} got worse when the tester's own test did."
-    if all(trend.verdict in NO_VERDICT for trend in trends):
-        return _undecided(found[TrendVerdict.TOO_FEW], trends)
+    if all(trend.verdict.is_open for trend in trends):
+        return _undecided(found[Verdict.TOO_FEW], trends)
 
-    once = found[TrendVerdict.UNCONFIRMED]
-    better = found[TrendVerdict.PROGRESSION]
+    once = found[Verdict.UNCONFIRMED]
+    better = found[Verdict.PROGRESSION]
     if once:
         few = f"{_among(once, trends)} {_have(once)}"
         return f"No alarm is open, but {few} a bad result that no second one has confirmed yet."
@@ -119,7 +120,7 @@ def _of_change(trend: Trend) -> Iterator[str]:
 
 def _of_doubts(trend: Trend) -> Iterator[str]:
     """The frames that no device lost, and that a trend may come from."""
-    if trend.verdict is TrendVerdict.NOT_OFFERED:
+    if trend.verdict is Verdict.NOT_OFFERED:
         yield (
             "frames that the generator did not send or did not count may be the reason, so this says nothing about "
             "the SUT"
@@ -149,7 +150,7 @@ def _of_age(trend: Trend) -> Iterator[str]:
     series = trend.series
     if trend.new_kinds:
         yield f"change of kind: {', '.join(trend.new_kinds)}"
-    if trend.verdict is TrendVerdict.TOO_FEW:
+    if trend.verdict is Verdict.TOO_FEW:
         count = int(np.isfinite(series.values).sum())
         yield f"{results_counted(len(series.times))}, {count or 'none'} of them with a value"
 
@@ -180,7 +181,7 @@ def _of_tester(trend: Trend) -> Iterator[str]:
     """How the tester's own test is related to a trend."""
     if trend.tester is not None:
         yield f"{_worse(trend.tester)} at the same time, and has no device"
-    elif trend.verdict is TrendVerdict.TESTER:
+    elif trend.verdict is Verdict.TESTER:
         yield "this test has no device"
     if trend.followers:
         named = [_worse(one) for one in trend.followers[:_MOST_FOLLOWERS]]
