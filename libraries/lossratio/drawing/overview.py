@@ -100,12 +100,16 @@ class Overview(Generic[RowT]):
             template,
             filters={},
             overview=self,
-            has_table=len({row.link for row in self.rows}) >= self.fewest,
             heads=heads,
             rows=rows,
             sections=sections,
             **values,
         )
+
+    @property
+    def has_table(self) -> bool:
+        """Whether the page has the table."""
+        return len({row.link for row in self.rows}) >= self.fewest
 
     def table(self) -> tuple[list[str], list[str]]:
         """The headings of the columns that have values, and the rows as markup."""

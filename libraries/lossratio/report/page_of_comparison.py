@@ -79,7 +79,7 @@ _SIZES = attrgetter(f"{_TRAFFIC}.sizes_in_words")
 _COLUMNS: tuple[drawing.Column[ComparedQuantity], ...] = (
     drawing.test_column(ComparedQuantity),
     drawing.Column("change", _change_in_words, _change, style="number quote"),
-    drawing.Column("verdict", _cell("verdict"), style="name", markup=_verdict),
+    drawing.Column("verdict", _cell("verdict"), style="words", markup=_verdict),
     drawing.Column("goal", attrgetter("quantity")),
     drawing.Column("stream", _cell("stream")),
     drawing.Column("frame size", _SIZES, attrgetter(f"{_TRAFFIC}.average_frame_size_bytes")),
@@ -123,14 +123,15 @@ def comparison_page(
         filters=_IN_SECTION,
         rates=FRAMES_PER_SECOND,
     )
+    overview = drawing.Overview(rows, _COLUMNS, _FILTERS, only="Only changed")
     sections = []
     shown: set[str] = set()
     for row in rows:
         # The first quantity of a test shows what all of them share.
         evidence = "" if row.test in shown else evidence_of(row.newest.result)
         shown.add(row.test)
-        sections.append((row.link, f"{row.test}, {row.quantity}", body(row=row, evidence=evidence)))
-    overview = drawing.Overview(rows, _COLUMNS, _FILTERS, only="Only changed")
+        shown_here = body(row=row, evidence=evidence, is_listed=overview.has_table)
+        sections.append((row.link, f"{row.test}, {row.quantity}", shown_here))
     if names[0] != names[1]:
         title = f"{names[0]} and {names[1]}"
     else:
