@@ -6,11 +6,11 @@ A failed or irregular test has its own outcome: no number in the file replaces a
 from __future__ import annotations
 
 import html
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
 from enum import Enum
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from pydantic import Field, model_validator
 
@@ -26,6 +26,8 @@ from lossratio.values import FRAMES_PER_SECOND, Rate, Record, Unit, UtcTime, ref
 
 if TYPE_CHECKING:
     from pandas import DataFrame
+
+    from lossratio.results.view import View
 
 FORMAT: Literal["lossratio-result/2"] = "lossratio-result/2"
 """Format of the files."""
@@ -71,31 +73,6 @@ class TestIdentity(Record):
         return self.name
 
 
-class ShowsResults(Protocol):
-    """What a result needs from the view that shows it, which is a `lossratio.results.View`."""
-
-    if_unsent: ClassVar[str]
-    """What it means for the result if a load was not offered."""
-
-    def notes(self, result: Any, results: Any, *weights: Any) -> tuple[Note, ...]:
-        """What a result of a run with these results says besides its numbers."""
-
-    def findings(self, result: Any) -> Iterator[Any]:
-        """Its findings without those that it declares."""
-
-    def offered(self, result: Any, finding: Any) -> Sequence[Any]:
-        """The traffic on which a value is based."""
-
-    def after(self, result: Any) -> Sequence[Any]:
-        """The traffic of later trials, which belong to no search."""
-
-    def quantities(self, result: Any) -> Iterator[Any]:
-        """All its findings."""
-
-    def pictures(self, result: Any) -> Iterator[Picture]:
-        """Its pictures."""
-
-
 class TestResult(Record):
     """The common fields of results of all kinds."""
 
@@ -110,7 +87,7 @@ class TestResult(Record):
 
     found: ClassVar[str | None] = None
     """The field with the record that has all numbers; None: they are in several fields."""
-    shown_by: ClassVar[Callable[[], ShowsResults] | None] = None
+    shown_by: ClassVar[Callable[[], View[Any]] | None] = None
     """The view of results of this class, set by the kind when it is created."""
     unit: ClassVar[Unit] = FRAMES_PER_SECOND
     """The unit of its loads."""
@@ -185,8 +162,8 @@ class TestResult(Record):
         """Seconds from the beginning of the measurement to its end; after a resume, the seconds since then."""
         return (self.ended - self.started).total_seconds()
 
-    def view(self) -> ShowsResults:
-        """The view of its kind, a `lossratio.results.View`.
+    def view(self) -> View[Any]:
+        """The view of its kind.
 
         Raises:
             ReportError: If its class belongs to no kind, or the view cannot be imported.

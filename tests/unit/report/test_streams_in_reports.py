@@ -61,7 +61,7 @@ def test_the_reports_of_a_run_have_it(nights):
 @pytest.mark.whole
 def test_a_comparison_has_it(nights):
     compared = compare(nights[:2], nights[2:4])
-    assert [one.stream for one in compared.quantities] == ["voice", None]
+    assert [one.newest.stream for one in compared.quantities] == ["voice", None]
     _, _, head, ndr, pdr, *_ = comparison_table(compared).splitlines()
     column = head.index("stream")
     assert (ndr[column:].split()[0], pdr[column : column + len("stream")].strip()) == ("voice", "")

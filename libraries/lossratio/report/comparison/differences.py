@@ -74,7 +74,10 @@ def difference(before: Sample, after: Sample) -> Difference:
     fewer, more = sorted((len(before.values), len(after.values)))
     if fewer >= RANK_TEST_LEAST:
         test = "Mann-Whitney"
-        p_value = _rank_test(before, after)
+        # Imported here and below because importing scipy.stats takes a second, and most reports do not need it.
+        from scipy import stats
+
+        p_value = float(stats.mannwhitneyu(before.values, after.values).pvalue)
     elif fewer >= 2:
         test = "Welch"
         p_value = _t_test(before, after, equal_variances=False)
@@ -158,14 +161,6 @@ def _relative(change: float, before: float) -> float:
             return 0.0
         return math.copysign(math.inf, change)
     return change / abs(before)
-
-
-def _rank_test(before: Sample, after: Sample) -> float:
-    # Imported here, above and below because importing scipy.stats takes a second, and most reports do not need it.
-    from scipy import stats
-
-    ranked = stats.mannwhitneyu(before.values, after.values, alternative="two-sided")
-    return float(ranked.pvalue)
 
 
 def _t_test(before: Sample, after: Sample, *, equal_variances: bool) -> float:

@@ -9,6 +9,9 @@ from lossratio.report.comparison.differences import difference
 from lossratio.report.comparison.quantity import ComparedQuantity
 from lossratio.report.verdict import Verdict
 
+_STOPPED = (results.INTERRUPTED, results.TERMINATED)
+"""The errors of measurements that somebody interrupted."""
+
 
 def compared_findings(
     number: int,
@@ -53,7 +56,7 @@ def compared_findings(
 def _obstacle(before: Sequence[results.Finding], after: Sequence[results.Finding]) -> str | None:
     """Why the two sides cannot be compared, whatever their values are; None: they can be compared."""
     for side, findings in (("A", before), ("B", after)):
-        if all(map(_was_interrupted, findings)):
+        if all(one.result.error in _STOPPED for one in findings):
             return f"{side} was interrupted: resume it with lossratio run --resume"
 
     differing = results.differing_aspects([*before, *after])
@@ -68,10 +71,6 @@ def _obstacle(before: Sequence[results.Finding], after: Sequence[results.Finding
     return None
 
 
-def _was_interrupted(finding: results.Finding) -> bool:
-    return finding.result.error in (results.INTERRUPTED, results.TERMINATED)
-
-
 def _lack_of_values(compared: ComparedQuantity) -> tuple[Verdict, str] | None:
     """The verdict and its reason if a side has no value; None: both have values."""
     before = compared.findings_before
@@ -83,7 +82,10 @@ def _lack_of_values(compared: ComparedQuantity) -> tuple[Verdict, str] | None:
         without_value = Verdict.REGRESSION
     b_lacks_a_value = (without_value, f"B has no value: {after[-1].reason}")
 
-    if all(map(_has_failed, after)) and not all(map(_has_failed, before)):
+    has_failed = [
+        all(one.outcome is results.Outcome.FAILED for one in side) for side in (before, after)
+    ]
+    if has_failed == [False, True]:
         return b_lacks_a_value
     if not after[0].has_value:
         note = f"{after[0].quantity} has no single value: see the reports"
@@ -95,49 +97,24 @@ def _lack_of_values(compared: ComparedQuantity) -> tuple[Verdict, str] | None:
     return None
 
 
-def _has_failed(finding: results.Finding) -> bool:
-    return finding.outcome is results.Outcome.FAILED
-
-
 def _notes(compared: ComparedQuantity) -> Iterator[str]:
     """Notes for readers of the difference. Notes that may explain it come first."""
-    yield from _other_generators(compared)
-    yield from _missing_frames(compared)
-    yield from _caveats("A", compared.findings_before)
-    yield from _caveats("B", compared.findings_after)
-
-
-def _other_generators(compared: ComparedQuantity) -> Iterator[str]:
-    """A note that the traffic generators differ, if they do."""
-    before = _generators_of(compared.findings_before)
-    after = _generators_of(compared.findings_after)
-    if len(before | after) > 1:
-        yield (
-            f"the traffic generators differ (A: {_in_words(before)}; B: {_in_words(after)}), "
-            "which may explain the difference"
+    by_side: dict[str, list[str]] = {}
+    for side, findings in compared.sides:
+        generators = (one.result.conditions.generator_kind for one in findings)
+        by_side[side] = sorted(set(filter(None, generators)))
+    if len({generator for generators in by_side.values() for generator in generators}) > 1:
+        named = "; ".join(
+            f"{side}: {' and '.join(generators) or 'not known'}"
+            for side, generators in by_side.items()
         )
+        yield f"the traffic generators differ ({named}), which may explain the difference"
 
-
-def _generators_of(findings: Sequence[results.Finding]) -> set[str]:
-    """The traffic generators that are known."""
-    generators = (finding.result.conditions.generator_kind for finding in findings)
-    return {generator for generator in generators if generator is not None}
-
-
-def _in_words(generators: set[str]) -> str:
-    return " and ".join(sorted(generators)) or "not known"
-
-
-def _missing_frames(compared: ComparedQuantity) -> Iterator[str]:
-    """The share of missing frames that the SUT did not lose, for each side that has such frames."""
     for side, ends in zip("AB", compared.ends, strict=True):
         words = results.share_in_words(one.share for one in ends)
         if words:
             yield f"{side}: up to {words}"
-
-
-def _caveats(side: str, findings: Sequence[results.Finding]) -> Iterator[str]:
-    """The caveats of the findings, each with the number of findings that have it."""
-    counts = Counter(caveat for finding in findings for caveat in results.caveats_of(finding))
-    for caveat, count in counts.items():
-        yield f"{side}, {count} of {len(findings)} {caveat}"
+    for side, findings in compared.sides:
+        counts = Counter(caveat for finding in findings for caveat in results.caveats_of(finding))
+        for caveat, count in counts.items():
+            yield f"{side}, {count} of {len(findings)} {caveat}"

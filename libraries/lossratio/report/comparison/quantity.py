@@ -8,7 +8,6 @@ from operator import attrgetter
 from lossratio import results
 from lossratio.report.comparison.differences import Difference, Sample
 from lossratio.report.verdict import Verdict
-from lossratio.values import Unit
 
 SEEMING = (Verdict.SEEMS_WORSE, Verdict.SEEMS_BETTER)
 """Verdicts that more runs have to confirm."""
@@ -73,25 +72,10 @@ class ComparedQuantity:
         """The newest finding, for what all of them share."""
         return (self.findings_after or self.findings_before)[-1]
 
-    @property
-    def unit(self) -> Unit:
-        """The unit of the values."""
-        return self.newest.unit
-
     @cached_property
     def ends(self) -> tuple[list[results.Ends], list[results.Ends]]:
         """The ranges of the values before and after, because frames may be missing that the SUT did not lose."""
         return _ends_of(self.findings_before), _ends_of(self.findings_after)
-
-    @property
-    def stream(self) -> str | None:
-        """The stream whose loss alone counts; None: the loss of all frames counts."""
-        return self.newest.stream
-
-    @property
-    def resolution(self) -> float | None:
-        """The width of the search's goal, relative to the upper bound; None: there is none."""
-        return self.newest.resolution
 
 
 @dataclass(frozen=True)

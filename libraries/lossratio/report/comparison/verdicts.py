@@ -30,7 +30,9 @@ def judged(compared: Sequence[ComparedQuantity], least_change: float) -> Iterato
         if plain is None:
             yield one
         else:
-            yield _with_verdict(one, plain, most, results.least_news(least_change, one.resolution))
+            yield _with_verdict(
+                one, plain, most, results.least_news(least_change, one.newest.resolution)
+            )
 
 
 def _at_most(compared: ComparedQuantity) -> Difference | None:
@@ -38,7 +40,7 @@ def _at_most(compared: ComparedQuantity) -> Difference | None:
     if compared.difference is None:
         return None
     before, after = compared.ends
-    return difference_at_most(before, after, compared.unit, compared.difference)
+    return difference_at_most(before, after, compared.newest.unit, compared.difference)
 
 
 def _adjusted(differences: Sequence[Difference | None]) -> list[Difference | None]:
@@ -58,74 +60,48 @@ def _with_verdict(
     plain_change = real_change(plain, least_change)
     most_change = real_change(most, least_change)
     change = results.agreed_change(plain_change, most_change)
+    # Whether one side's values are only lower bounds. A change from zero is infinite without such bounds.
+    has_no_end = most is not None and math.isinf(most.change) and not math.isinf(plain.change)
+    p_value = max(one.p_value or 0.0 for one in (plain, most) if one is not None)
+    if plain_change is None and (most_change is None or has_no_end):
+        return replace(compared, difference=plain, verdict=Verdict.UNCHANGED, p_value=p_value)
 
-    if change is not None:
-        with_verdict = _changed(compared, change, plain, most)
-    elif plain_change is None and (most_change is None or _is_without_end(plain, most)):
-        with_verdict = replace(compared, difference=plain, verdict=Verdict.UNCHANGED)
-    else:
-        with_verdict = _not_explained(compared, plain, most)
-
-    p_values = [one.p_value or 0.0 for one in (plain, most) if one is not None]
-    return replace(with_verdict, p_value=max(p_values))
-
-
-def _is_without_end(plain: Difference, most: Difference | None) -> bool:
-    """Whether one side's values are only lower bounds. A change from zero is infinite without such bounds."""
-    return most is not None and math.isinf(most.change) and not math.isinf(plain.change)
-
-
-def _changed(
-    compared: ComparedQuantity, change: float, plain: Difference, most: Difference | None
-) -> ComparedQuantity:
-    """The verdict on a change that both differences show, with the smaller of them."""
+    # The smaller difference promises less.
     weaker = plain
-    if most is not None and abs(most.change) < abs(plain.change):
+    is_less = most is not None and abs(most.change) < abs(plain.change)
+    if most is not None and is_less:
         weaker = most
-    elif _is_without_end(plain, most):
+    elif change is not None and has_no_end:
         weaker = replace(plain, interval=None, is_least=True)
 
-    is_better = compared.unit.is_better(change)
-    # Missing frames that differ between runs are no spread of the values themselves.
-    if NO_SPREAD in (plain.test, weaker.test):
-        verdict = Verdict.SEEMS_BETTER if is_better else Verdict.SEEMS_WORSE
-    else:
-        verdict = Verdict.PROGRESSION if is_better else Verdict.REGRESSION
-
     notes = [compared.note]
-    if change != plain.change and _lacks_frames(compared):
-        notes.append(_both_changes(plain, weaker))
-    return replace(compared, difference=weaker, verdict=verdict, note=_joined(notes))
+    if change is None:
+        # Only one of the differences shows a change.
+        verdict = Verdict.NOT_COMPARABLE
+        notes.insert(
+            0, "frames that the generator did not send or did not count may explain the difference"
+        )
+    else:
+        # Missing frames that differ between runs are no spread of the values themselves.
+        verdict = _OF_CHANGES[
+            compared.newest.unit.is_better(change), NO_SPREAD in (plain.test, weaker.test)
+        ]
+        is_less = change != plain.change and any(
+            one.share for ends in compared.ends for one in ends
+        )
+    if is_less:
+        notes.append(
+            f"{format_change(plain.change)} as measured, {format_change(weaker.change)} if these frames had passed"
+        )
+
+    note = "; ".join(filter(None, notes))
+    return replace(compared, difference=weaker, verdict=verdict, note=note, p_value=p_value)
 
 
-def _not_explained(
-    compared: ComparedQuantity, plain: Difference, most: Difference | None
-) -> ComparedQuantity:
-    """The verdict on a change that only one of the differences shows, with the smaller of them."""
-    notes = [
-        "frames that the generator did not send or did not count may explain the difference",
-        compared.note,
-    ]
-    weaker = plain
-    if most is not None and abs(most.change) < abs(plain.change):
-        # Neither difference gives a verdict. The smaller difference promises less.
-        weaker = most
-        notes.append(_both_changes(plain, most))
-
-    return replace(compared, difference=weaker, verdict=Verdict.NOT_COMPARABLE, note=_joined(notes))
-
-
-def _lacks_frames(compared: ComparedQuantity) -> bool:
-    """Whether a side lacks frames that the SUT did not lose."""
-    return any(one.share for side in compared.ends for one in side)
-
-
-def _both_changes(plain: Difference, most: Difference) -> str:
-    return (
-        f"{format_change(plain.change)} as measured, {format_change(most.change)} if these frames "
-        "had passed"
-    )
-
-
-def _joined(notes: Sequence[str]) -> str:
-    return "; ".join(filter(None, notes))
+_OF_CHANGES = {
+    (False, False): Verdict.REGRESSION,
+    (False, True): Verdict.SEEMS_WORSE,
+    (True, False): Verdict.PROGRESSION,
+    (True, True): Verdict.SEEMS_BETTER,
+}
+"""The verdicts on changes: whether it is better, and whether nothing shows how much the values vary by chance."""

@@ -142,7 +142,7 @@ def _largest(changed: Sequence[ComparedQuantity]) -> str:
 
 def _rows(quantities: Sequence[ComparedQuantity]) -> list[tuple[str, ...]]:
     """The column headings, and the cells of each quantity; without streams, there is no column for them."""
-    has_streams = any(compared.stream for compared in quantities)
+    has_streams = any(compared.newest.stream for compared in quantities)
     heads = [head for head in _HEADER if head != "stream" or has_streams]
     cells = itemgetter(*heads)
     named = map(cells, map(quantity_in_words, quantities))
@@ -152,7 +152,7 @@ def _rows(quantities: Sequence[ComparedQuantity]) -> list[tuple[str, ...]]:
 def comparison_cases(comparison: Comparison) -> list[Case]:
     """Converts the comparison into JUnit cases: a regression is a failure, an undecided quantity is skipped."""
     return [
-        judged_case(one.test, one.quantity, one.verdict, describe_quantity(one), one.stream)
+        judged_case(one.test, one.quantity, one.verdict, describe_quantity(one), one.newest.stream)
         for one in comparison.quantities
     ]
 
@@ -174,9 +174,9 @@ def quantity_in_words(compared: ComparedQuantity) -> Mapping[str, str]:
     cells = (
         compared.test,
         compared.quantity,
-        compared.stream or "",
-        _sample_in_words(compared.before, compared.unit),
-        _sample_in_words(compared.after, compared.unit),
+        compared.newest.stream or "",
+        _sample_in_words(compared.before, compared.newest.unit),
+        _sample_in_words(compared.after, compared.newest.unit),
         _change_in_words(compared.difference),
         _interval_in_words(compared),
         _p_value_in_words(compared),

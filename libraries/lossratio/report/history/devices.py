@@ -4,12 +4,11 @@ A test may be measured on several devices, alternately or by several jobs. Then 
 replaced another one, for example a device with another option, the series begins again, without the earlier results.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from datetime import datetime, timedelta
+from collections.abc import Iterator, Sequence
+from datetime import datetime
 from itertools import pairwise
 from statistics import median
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 _OVERDUE = 0.75
 """A device has been replaced if another one was measured for this share of the usual time between its results."""
@@ -28,35 +27,25 @@ class Identity(NamedTuple):
     """Kind of the traffic generator."""
 
 
-@dataclass(frozen=True)
-class Line:
-    """The results of one identity, by index in the order of time."""
-
-    rows: Sequence[int]
-    """The results."""
-    replaced: Sequence[int]
-    """Results of other identities that ended before, and that were replaced."""
+Line: TypeAlias = tuple[Sequence[int], Sequence[int]]
+"""The results of one identity, by index in the order of time, and results of other identities that ended before and
+were replaced."""
 
 
-def lines_of(identities: Sequence[Identity], times: Sequence[datetime]) -> list[Line]:
+def lines_of(identities: Sequence[Identity], times: Sequence[datetime]) -> Iterator[Line]:
     """The lines of results of one test, by their identities and times, both in the order of time."""
     groups: dict[Identity, list[int]] = {}
     for row, identity in enumerate(identities):
         groups.setdefault(identity, []).append(row)
 
-    lines = []
-    gone = []
+    gone = [
+        rows
+        for rows in groups.values()
+        if any(_is_replaced(rows, other, times) for other in groups.values())
+    ]
     for rows in groups.values():
-        if any(_is_replaced(rows, other, times) for other in groups.values()):
-            gone.append(rows)
-        else:
-            lines.append(rows)
-
-    found = []
-    for rows in lines:
-        replaced = [row for other in gone if other[-1] < rows[0] for row in other]
-        found.append(Line(rows, sorted(replaced)))
-    return found
+        if rows not in gone:
+            yield rows, sorted(row for other in gone if other[-1] < rows[0] for row in other)
 
 
 def _is_replaced(rows: Sequence[int], other: Sequence[int], times: Sequence[datetime]) -> bool:
@@ -64,11 +53,5 @@ def _is_replaced(rows: Sequence[int], other: Sequence[int], times: Sequence[date
     if other[0] <= rows[-1]:
         return False
     since = times[other[-1]] - times[rows[-1]]
-    return len(other) >= _SURE or since >= _OVERDUE * _usual_gap([times[row] for row in rows])
-
-
-def _usual_gap(times: Sequence[datetime]) -> timedelta:
-    gaps = [(after - before).total_seconds() for before, after in pairwise(times)]
-    if gaps:
-        return timedelta(seconds=median(gaps))
-    return timedelta()
+    gaps = [(times[after] - times[before]).total_seconds() for before, after in pairwise(rows)]
+    return len(other) >= _SURE or since.total_seconds() >= _OVERDUE * median(gaps or [0.0])

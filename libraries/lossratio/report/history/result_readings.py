@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 from lossratio import results
 
@@ -27,31 +27,20 @@ class Reading:
     """Its unit, e.g. ``cycles``."""
 
 
-class _Column(NamedTuple):
-    """A statistic of a graph node, the name and unit of its reading, and the statistic that weights its threads."""
-
-    statistic: str
-    quantity: str
-    unit: str
-    weight: str
-
-
 CLOCKS = "clocks per packet"
 """The quantity by which graph nodes are compared."""
 
-# Table: the statistics of graph nodes that have series.
+# Table: the statistics of graph nodes that have series: the name and unit of the reading, and the weight of a thread.
 _NODE_COLUMNS = (
-    _Column("clocks_per_packet", CLOCKS, "cycles", "vectors"),
-    _Column("vectors_per_call", "vectors per call", "packets", "calls"),
-    _Column(
-        "perfmon_instructions_per_packet", "instructions per packet", "instructions", "vectors"
-    ),
-    _Column("perfmon_instructions_per_clock", "instructions per clock", "instructions", "vectors"),
-    _Column("perfmon_l1_misses_per_packet", "L1 misses per packet", "misses", "vectors"),
-    _Column("perfmon_l2_misses_per_packet", "L2 misses per packet", "misses", "vectors"),
-    _Column("perfmon_l3_misses_per_packet", "L3 misses per packet", "misses", "vectors"),
+    ("clocks_per_packet", CLOCKS, "cycles", "vectors"),
+    ("vectors_per_call", "vectors per call", "packets", "calls"),
+    ("perfmon_instructions_per_packet", "instructions per packet", "instructions", "vectors"),
+    ("perfmon_instructions_per_clock", "instructions per clock", "instructions", "vectors"),
+    ("perfmon_l1_misses_per_packet", "L1 misses per packet", "misses", "vectors"),
+    ("perfmon_l2_misses_per_packet", "L2 misses per packet", "misses", "vectors"),
+    ("perfmon_l3_misses_per_packet", "L3 misses per packet", "misses", "vectors"),
 )
-OF_NODES = frozenset(column.quantity for column in _NODE_COLUMNS)
+OF_NODES = frozenset(quantity for _, quantity, _, _ in _NODE_COLUMNS)
 """The quantities of graph nodes."""
 
 _OF_ALL_CPUS = (
@@ -119,20 +108,12 @@ def _of_graph(device: str, nodes: Mapping[str, Sequence[Mapping[str, float]]]) -
     for node, threads in nodes.items():
         if not busiest or packets[node] < _LEAST_SHARE * busiest:
             continue
-        for column in _NODE_COLUMNS:
-            mean = _weighted_mean(threads, column)
-            if mean is not None:
-                yield Reading(column.quantity, f"{device} {node}", mean, column.unit)
-
-
-def _weighted_mean(threads: Iterable[Mapping[str, float]], column: _Column) -> float | None:
-    """The mean of a statistic over the threads that have it; None: they have no weight."""
-    counted = [thread for thread in threads if column.statistic in thread]
-    weight = _sum(counted, column.weight)
-    if not weight:
-        return None
-    weighted = (thread[column.statistic] * thread.get(column.weight, 0.0) for thread in counted)
-    return sum(weighted) / weight
+        for statistic, quantity, unit, weight in _NODE_COLUMNS:
+            counted = [thread for thread in threads if statistic in thread]
+            total = _sum(counted, weight)
+            if total:
+                weighted = sum(thread[statistic] * thread.get(weight, 0.0) for thread in counted)
+                yield Reading(quantity, f"{device} {node}", weighted / total, unit)
 
 
 def _of_polling_threads(device: str, places: Iterable[Mapping[str, float]]) -> Iterator[Reading]:

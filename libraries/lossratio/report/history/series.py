@@ -205,31 +205,29 @@ def _taken(
     columns: Mapping[str, Sequence[Any]], indices: Sequence[int]
 ) -> dict[str, Sequence[Any]]:
     """The columns with some results only, by their indices."""
-    taken: dict[str, Sequence[Any]] = {}
-    for name, column in columns.items():
-        taken[name] = [column[index] for index in indices]
-    return taken
+    return {name: list(map(column.__getitem__, indices)) for name, column in columns.items()}
 
 
 def _made_line(
     key: tuple[str, str, str], columns: Mapping[str, Sequence[Any]], line: Line, last: int
 ) -> Series | None:
     """The last results of a line, without nights on which the SUT was as before; None: there are no other results."""
+    rows, replaced = line
     outcomes = columns.get("outcome", ())
     as_before = {row for row, outcome in enumerate(outcomes) if outcome == AS_BEFORE}
-    searched = [row for row in line.rows if row not in as_before]
+    searched = [row for row in rows if row not in as_before]
     if not searched:
         return None
 
     newest = searched[-1]
     device = columns["device"][newest] or ""
-    before = columns["device"][line.replaced[-1]] if line.replaced else None
+    before = columns["device"][replaced[-1]] if replaced else None
     # Record: the newest results, and what is known of the others.
     return Series(
         SeriesKey(*key, device, columns["measured_as"][newest] or ""),
         _taken(columns, searched[-last:]),
-        as_before=tuple(columns["started"][row] for row in line.rows if row > newest),
-        left_out=len(set(line.replaced) - as_before),
+        as_before=tuple(columns["started"][row] for row in rows if row > newest),
+        left_out=len(set(replaced) - as_before),
         begins=results.what_differs(before, device) if before and device else "",
     )
 
