@@ -398,7 +398,7 @@ def _journal(
                 )
 
     path = place.directory.journal_path(place.test.full_name)
-    earlier = None if place.resume is None else place.resume.journal_of(place.test)
+    earlier = None if place.resume is None else place.resume.journal_path(place.test.full_name)
     if earlier is None or not earlier.exists():
         place.directory.keep_earlier(place.test.full_name)
     elif place.forced is not None:

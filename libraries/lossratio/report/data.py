@@ -13,7 +13,7 @@ from lossratio.report.formats import ReportFormat
 from lossratio.report.overview import AVERAGE_SIZE, number_of_trials, of_rate, trials_s
 from lossratio.report.run import Run
 from lossratio.results import Finding, aggregate_field, integrity_of
-from lossratio.values import Rate, printable
+from lossratio.values import printable
 
 REPORT_FORMAT = "lossratio-report/2"
 """Format of the JSON report."""
@@ -93,18 +93,6 @@ def _plain(cell: object) -> object:
     return text
 
 
-def _per_interface(path: str) -> Callable[[Finding], float | None]:
-    """A column of a rate per interface, in frames per second; empty if the attribute is None."""
-
-    def read(row: Finding) -> float | None:
-        value = attrgetter(path)(row)
-        if isinstance(value, Rate):
-            return value.per_interface_fps
-        return None
-
-    return read
-
-
 def _integrity(name: str) -> Callable[[Finding], object]:
     """A column of frame integrity; empty if no frame was examined."""
 
@@ -143,10 +131,10 @@ _COLUMNS: dict[str, Callable[[Finding], object]] = {
     "outcome": attrgetter("outcome.value"),
     "reason": attrgetter("reason"),
     "average_frame_size_bytes": AVERAGE_SIZE,
-    "lower_bound_per_interface_fps": _per_interface("lower_bound"),
-    "upper_bound_per_interface_fps": _per_interface("upper_bound"),
-    "value_per_interface_fps": _per_interface("value"),
-    "stdev_per_interface_fps": _per_interface("deviation"),
+    "lower_bound_per_interface_fps": of_rate("per_interface_fps", "lower_bound"),
+    "upper_bound_per_interface_fps": of_rate("per_interface_fps", "upper_bound"),
+    "value_per_interface_fps": of_rate("per_interface_fps"),
+    "stdev_per_interface_fps": of_rate("per_interface_fps", "deviation"),
     "aggregate_factor": attrgetter("result.conditions.load.aggregate_factor"),
     "value_aggregate_fps": of_rate("aggregate_fps"),
     "value_aggregate_l1_bps": of_rate("aggregate_l1_bps"),

@@ -157,15 +157,16 @@ def _bound(head: str, read: Callable[[Finding], Rate | float | None]) -> Column[
     return Column(head, text, number, style="number")
 
 
-def of_rate(name: str) -> Callable[[Finding], float | None]:
-    """A column of a number of the value, if it is a rate.
+def of_rate(name: str, part: str = "value") -> Callable[[Finding], float | None]:
+    """A column of a number of the value, or of another part of the row, if it is a rate.
 
     Args:
         name: The name of a field of `lossratio.values.Rate`.
+        part: The name of the row's field.
     """
 
     def read(row: Finding) -> float | None:
-        return getattr(row.rate, name, None)
+        return getattr(getattr(row, part), name, None)
 
     return read
 

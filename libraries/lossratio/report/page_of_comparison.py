@@ -10,16 +10,11 @@ from operator import attrgetter
 from typing import Any
 
 from lossratio import drawing
-from lossratio.report.comparison import (
-    ComparedQuantity,
-    Comparison,
-    quantity_in_words,
-    sentence_of,
-    verdicts_of,
-)
+from lossratio.report.comparison import ComparedQuantity, Comparison, quantity_in_words, sentence_of
 from lossratio.report.overview import aggregate_in_words, bounds_in_words, run_of, value_in_words
 from lossratio.report.page import evidence_of
 from lossratio.report.run import Run
+from lossratio.report.verdict import verdicts_counted
 from lossratio.values import FRAMES_PER_SECOND, range_in_words
 
 
@@ -167,4 +162,6 @@ def _headline(
         count = f"{len(runs)} run{'s' if len(runs) > 1 else ''}"
         sides.append(f"{side}: {name} ({', '.join((count, days, *builds))})")
 
-    return " · ".join((verdicts_of(comparison), *sides, f"testbed {comparison.testbed}"))
+    return " · ".join(
+        (verdicts_counted(comparison.quantities), *sides, f"testbed {comparison.testbed}")
+    )

@@ -5,8 +5,8 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from datetime import datetime
 from functools import cached_property, partial
+from operator import attrgetter
 from pathlib import Path
 
 from pydantic import ValidationError
@@ -193,7 +193,7 @@ def _runs_below(path: Path) -> list[Path]:
 
 
 _MOST_NAMED = 3
-"""Maximum number of run directories that an error names."""
+"""Maximum number of things that an error names."""
 _PARALLEL = "pabot_results"
 """Folder of a run with the directories of the processes of a parallel runner."""
 
@@ -211,14 +211,18 @@ def read_run(path: str | Path) -> Run:
     return _read(path, parts)
 
 
+def first_of(names: Sequence[str]) -> str:
+    """The first of some names, and how many more there are."""
+    return f"{', '.join(names[:_MOST_NAMED])}{and_more(len(names[_MOST_NAMED:]))}"
+
+
 def _no_run(path: Path) -> ReportError:
     """Says why a path is not the directory of a run, and which one to name."""
     below = _runs_below(path)
     if below:
-        named = ", ".join(map(str, below[:_MOST_NAMED]))
-        more = and_more(len(below[_MOST_NAMED:]))
+        named = first_of(list(map(str, below)))
         return ReportError(
-            f"{path} is not the directory of a run. Name one that is in it: {named}{more}."
+            f"{path} is not the directory of a run. Name one that is in it: {named}."
         )
     if path.is_dir():
         why = "it has no directory 'results' or 'trials', and neither has any folder in it"
@@ -230,10 +234,6 @@ def _no_run(path: Path) -> ReportError:
     return ReportError(
         f"{path} is not the directory of a run: {why}. Name the directory that 'lossratio run' wrote."
     )
-
-
-def _in_order(result: TestResult) -> tuple[datetime, str]:
-    return result.started, result.test.full_name
 
 
 def _read(path: Path, parts: Sequence[Path]) -> Run:
@@ -251,7 +251,7 @@ def _read(path: Path, parts: Sequence[Path]) -> Run:
         reasons = " ".join(problems) or "it has no results and no journals."
         raise ReportError(f"Nothing to report in {path}: {reasons}")
 
-    results.sort(key=_in_order)
+    results.sort(key=attrgetter("started", "test.full_name"))
     recorded = (_recorded_testbed(part) for part in parts)
     return Run(
         path,

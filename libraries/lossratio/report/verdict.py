@@ -3,6 +3,8 @@
 from collections import Counter
 from collections.abc import Iterable
 from enum import Enum
+from operator import attrgetter
+from typing import Protocol
 
 from lossratio.values import counted
 
@@ -80,7 +82,16 @@ class Verdict(str, Enum):
         return self.state == _OPEN
 
 
-def verdicts_counted(verdicts: Iterable[Verdict]) -> str:
+class Judged(Protocol):
+    """A quantity with a verdict."""
+
+    @property
+    def verdict(self) -> Verdict:
+        """The verdict."""
+
+
+def verdicts_counted(judged: Iterable[Judged]) -> str:
     """How often each verdict was given, e.g. ``1 regression, 2 unchanged``; empty: there are none."""
-    counts = sorted(Counter(verdicts).items(), key=lambda pair: pair[0].order)
-    return ", ".join(counted(count, *verdict.names) for verdict, count in counts)
+    counts = Counter(one.verdict for one in judged)
+    given = sorted(counts, key=attrgetter("order"))
+    return ", ".join(counted(counts[verdict], *verdict.names) for verdict in given)

@@ -27,8 +27,6 @@ from lossratio.values import FRAMES_PER_SECOND, Rate, Record, Unit, UtcTime, ref
 if TYPE_CHECKING:
     from pandas import DataFrame
 
-    from lossratio.results.view import View
-
 FORMAT: Literal["lossratio-result/2"] = "lossratio-result/2"
 """Format of the files."""
 INTERRUPTED = "somebody stopped the run by force"
@@ -87,7 +85,7 @@ class TestResult(Record):
 
     found: ClassVar[str | None] = None
     """The field with the record that has all numbers; None: they are in several fields."""
-    shown_by: ClassVar[Callable[[], View[Any]] | None] = None
+    shown_by: ClassVar[Callable[[], Any] | None] = None
     """The view of results of this class, set by the kind when it is created."""
     unit: ClassVar[Unit] = FRAMES_PER_SECOND
     """The unit of its loads."""
@@ -162,8 +160,8 @@ class TestResult(Record):
         """Seconds from the beginning of the measurement to its end; after a resume, the seconds since then."""
         return (self.ended - self.started).total_seconds()
 
-    def view(self) -> View[Any]:
-        """The view of its kind.
+    def view(self) -> Any:
+        """The view of its kind, a `lossratio.results.View`.
 
         Raises:
             ReportError: If its class belongs to no kind, or the view cannot be imported.
@@ -199,7 +197,7 @@ class TestResult(Record):
             ReportError: If there is no such picture; the message names the existing ones.
         """
         drawn = (picture for picture in self.view().pictures(self) if picture.svg)
-        pictures = {picture.title: picture for picture in drawn}
+        pictures: dict[str, Picture] = {picture.title: picture for picture in drawn}
         if title is None and pictures:
             return next(iter(pictures.values()))
         if not pictures:

@@ -12,6 +12,7 @@ import stat
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import count, islice
+from operator import attrgetter
 from pathlib import Path
 
 from pydantic import ValidationError
@@ -35,7 +36,7 @@ from lossratio.files import (
 )
 from lossratio.results.contradictions import contradictions_of
 from lossratio.results.kinds import kind_in
-from lossratio.results.model import FORMAT, TestIdentity, TestResult
+from lossratio.results.model import FORMAT, TestResult
 from lossratio.trials import DigestError, add_digest, is_being_written, lock, take_digest
 from lossratio.values import in_words
 
@@ -89,14 +90,6 @@ class RunDirectory:
     def journal_path(self, test_name: str) -> Path:
         """The path of a test's journal."""
         return self.path / "trials" / f"{file_stem(test_name)}.jsonl"
-
-    def journal_of(self, test: TestIdentity) -> Path:
-        """The path of a test's journal."""
-        return self.journal_path(test.full_name)
-
-    def result_of(self, test: TestIdentity) -> Path:
-        """The path of a test's result."""
-        return self.result_path(test.full_name)
 
     def result_path(self, test_name: str) -> Path:
         """The path of a test's result."""
@@ -182,7 +175,7 @@ class RunDirectory:
                 "that 'lossratio run' wrote."
             )
         results = (read_result(path) for path in sorted((self.path / "results").glob("*.json")))
-        return tuple(sorted(results, key=lambda result: (result.started, result.test.full_name)))
+        return tuple(sorted(results, key=attrgetter("started", "test.full_name")))
 
 
 _BEGAN = re.compile(rb'^ "started": .*$', re.MULTILINE)

@@ -5,7 +5,7 @@ A view is imported only when results are shown, and does not depend on testbeds.
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Generic, TypeVar
+from typing import Any, ClassVar, Generic, TypeVar, cast
 
 from pydantic import JsonValue
 
@@ -237,4 +237,4 @@ def view_of(result: TestResult) -> View[Any]:
     Raises:
         ReportError: If its class belongs to no kind, or the view cannot be imported.
     """
-    return result.view()
+    return cast(View[Any], result.view())

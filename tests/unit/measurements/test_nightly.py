@@ -91,10 +91,10 @@ def test_its_sentence_says_since_when_what_tonights_trials_show_and_how_often_ch
 def test_its_file_is_read_again_and_has_no_contradictions(as_before):
     result, folder = as_before
     directory = RunDirectory(folder)
-    read = read_result(directory.result_of(result.test))
+    read = read_result(directory.result_path(result.test.full_name))
     assert read == result
     assert [*contradictions_of(read)] == []
-    setting = read_journal(directory.journal_of(result.test)).search["settings"]
+    setting = read_journal(directory.journal_path(result.test.full_name)).search["settings"]
     assert setting["nightly"] == "as_before"
 
 

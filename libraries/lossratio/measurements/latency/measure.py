@@ -282,7 +282,7 @@ def measure_latency_once(
     earlier = None
     if place.resume is not None:
         with contextlib.suppress(ReportError):
-            earlier = read_result(place.resume.result_of(place.test))
+            earlier = read_result(place.resume.result_path(place.test.full_name))
     if not isinstance(earlier, LatencyResult) or not _is_as_asked(earlier, request):
         return measure_latency(testbed, request, place, on_latency)
     place.directory.write(earlier)

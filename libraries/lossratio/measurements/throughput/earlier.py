@@ -73,9 +73,9 @@ def _from_run(
     run: RunDirectory, test: TestIdentity, traffic: Traffic, device: Device | None
 ) -> EarlierSearch | None:
     """The search of a test in a run; None: there is none, it failed, or it was another search."""
-    file = run.result_of(test)
+    file = run.result_path(test.full_name)
     if not file.is_file():
-        journal = run.journal_of(test)
+        journal = run.journal_path(test.full_name)
         if journal.is_file():
             return _from_journal(journal, traffic, device)
         return None

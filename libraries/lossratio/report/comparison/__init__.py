@@ -21,6 +21,5 @@ from lossratio.report.comparison.words import (
     quantity_in_words,
     sentence_of,
     summary_of,
-    verdicts_of,
 )
 from lossratio.report.verdict import Verdict

@@ -8,12 +8,11 @@ from lossratio.report.comparison.findings import compared_findings
 from lossratio.report.comparison.quantity import ComparedQuantity, Comparison
 from lossratio.report.comparison.verdicts import judged
 from lossratio.report.failures import FAILED
-from lossratio.report.run import Run
-from lossratio.values import NotNegative, and_more, checked
+from lossratio.report.run import Run, first_of
+from lossratio.values import NotNegative, checked
 
 LEAST_CHANGE = 0.01
 """Smaller relative changes do not count. The distance between the bounds of one search is half of this value."""
-_MOST_PAIRS = 3
 _NOT_IN_A, _NOT_IN_B = "not in A", "not in B"
 
 
@@ -57,10 +56,9 @@ def _likely_pairs(compared: Sequence[ComparedQuantity]) -> str:
                 pairs[f"{alike} in A and {one.test} in B"] = None
     if not pairs:
         return ""
-    shown = ", ".join(list(pairs)[:_MOST_PAIRS])
-    more = and_more(max(0, len(pairs) - _MOST_PAIRS))
+    named = first_of(list(pairs))
     return (
-        f" These measure the same thing: {shown}{more}. Give both suites the same Id and both tests the same name, and "
+        f" These measure the same thing: {named}. Give both suites the same Id and both tests the same name, and "
         "measure again."
     )
 

@@ -82,10 +82,8 @@ def _lack_of_values(compared: ComparedQuantity) -> tuple[Verdict, str] | None:
         without_value = Verdict.REGRESSION
     b_lacks_a_value = (without_value, f"B has no value: {after[-1].reason}")
 
-    has_failed = [
-        all(one.outcome is results.Outcome.FAILED for one in side) for side in (before, after)
-    ]
-    if has_failed == [False, True]:
+    all_failed = {results.Outcome.FAILED}
+    if {one.outcome for one in after} == all_failed != {one.outcome for one in before}:
         return b_lacks_a_value
     if not after[0].has_value:
         note = f"{after[0].quantity} has no single value: see the reports"
@@ -103,7 +101,7 @@ def _notes(compared: ComparedQuantity) -> Iterator[str]:
     for side, findings in compared.sides:
         generators = (one.result.conditions.generator_kind for one in findings)
         by_side[side] = sorted(set(filter(None, generators)))
-    if len({generator for generators in by_side.values() for generator in generators}) > 1:
+    if len(set().union(*by_side.values())) > 1:
         named = "; ".join(
             f"{side}: {' and '.join(generators) or 'not known'}"
             for side, generators in by_side.items()

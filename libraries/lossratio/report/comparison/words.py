@@ -230,15 +230,10 @@ def _p_value_in_words(compared: ComparedQuantity) -> str:
     return f"{compared.p_value:.2g} ({difference.test})"
 
 
-def verdicts_of(comparison: Comparison) -> str:
-    """How often each verdict was given, e.g. ``1 regression, 2 unchanged``."""
-    return verdicts_counted(one.verdict for one in comparison.quantities)
-
-
 def summary_of(comparison: Comparison) -> Iterator[str]:
     """Lines that count the quantities by verdict, have the notes on each, and name what is missing."""
     yield (
-        f"Testbed {comparison.testbed}: {verdicts_of(comparison)}. "
+        f"Testbed {comparison.testbed}: {verdicts_counted(comparison.quantities)}. "
         "Rates are per interface; p is adjusted for the number of comparisons."
     )
     for one in comparison.quantities:

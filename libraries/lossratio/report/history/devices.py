@@ -38,11 +38,10 @@ def lines_of(identities: Sequence[Identity], times: Sequence[datetime]) -> Itera
     for row, identity in enumerate(identities):
         groups.setdefault(identity, []).append(row)
 
-    gone = [
-        rows
-        for rows in groups.values()
-        if any(_is_replaced(rows, other, times) for other in groups.values())
-    ]
+    gone = []
+    for rows in groups.values():
+        if any(_is_replaced(rows, other, times) for other in groups.values()):
+            gone.append(rows)
     for rows in groups.values():
         if rows not in gone:
             yield rows, sorted(row for other in gone if other[-1] < rows[0] for row in other)

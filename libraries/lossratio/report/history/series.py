@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from lossratio import results
-from lossratio.report.history.devices import Identity, Line, lines_of
+from lossratio.report.history.devices import Identity, lines_of
 from lossratio.report.history.entries import AS_BEFORE, MEASURED
 from lossratio.values import Unit, range_in_words
 
@@ -157,18 +157,6 @@ class Series:
         """The bounds of a result by its index."""
         return self["lower_bound"][index], self["upper_bound"][index]
 
-    def least_change(self, wanted: float) -> float:
-        """The minimum relative change to report: the requested change, or more if the search's goal is wider.
-
-        Args:
-            wanted: The requested minimum change, relative to the earlier value.
-        """
-        return results.least_news(wanted, self["resolution"][-1])
-
-    def unsent_share(self, index: int) -> float:
-        """The share of a value's missing frames that the SUT did not lose, by the index of its result."""
-        return self["unsent_share"][index] or 0.0
-
     def ends_of(self, index: int) -> results.Ends:
         """The range of a result's value, by its index."""
         return results.stored_ends(
@@ -196,7 +184,7 @@ def series_of(table: Any, last: int, *, are_readings: bool = False) -> Iterator[
     for key, group in groupby(range(len(keys)), key=keys.__getitem__):
         own = _taken(columns, list(group))
         identities = list(map(Identity, *(own[name] for name in Identity._fields)))
-        made = (_made_line(key, own, line, last) for line in lines_of(identities, own["started"]))
+        made = (_made_line(key, own, *line, last) for line in lines_of(identities, own["started"]))
         found = [series for series in made if series is not None]
         yield from (replace(one, is_reading=are_readings) for one in _distinguished(found))
 
@@ -209,10 +197,13 @@ def _taken(
 
 
 def _made_line(
-    key: tuple[str, str, str], columns: Mapping[str, Sequence[Any]], line: Line, last: int
+    key: tuple[str, str, str],
+    columns: Mapping[str, Sequence[Any]],
+    rows: Sequence[int],
+    replaced: Sequence[int],
+    last: int,
 ) -> Series | None:
     """The last results of a line, without nights on which the SUT was as before; None: there are no other results."""
-    rows, replaced = line
     outcomes = columns.get("outcome", ())
     as_before = {row for row, outcome in enumerate(outcomes) if outcome == AS_BEFORE}
     searched = [row for row in rows if row not in as_before]

@@ -34,7 +34,8 @@ def with_testers(trends: Sequence[Trend], twins: Sequence[Trend], rules: TrendRu
         if twin is None:
             judged.append(trend)
         else:
-            explains = _explains(twin, trend, rules)
+            most = _size(twin) + max(rules.least_change, _MORE * _size(twin))
+            explains = _size(trend) <= most
             judged.append(
                 replace(trend, tester=twin, verdict=Verdict.TESTER if explains else trend.verdict)
             )
@@ -89,10 +90,6 @@ def _size(trend: Trend) -> float:
     if trend.change is None:
         return float("inf")
     return abs(trend.change.ratio)
-
-
-def _explains(twin: Trend, trend: Trend, rules: TrendRules) -> bool:
-    return _size(trend) <= _size(twin) + max(rules.least_change, _MORE * _size(twin))
 
 
 def _is_simultaneous(twin: Trend, trend: Trend) -> bool:

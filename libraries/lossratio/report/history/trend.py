@@ -14,7 +14,7 @@ from lossratio.report.history.bands import Bands, bands_in
 from lossratio.report.history.entries import FAILED
 from lossratio.report.history.series import Series, SeriesKey
 from lossratio.report.history.steps import group_starts
-from lossratio.results import Ends, agreed_change
+from lossratio.results import Ends, agreed_change, least_news
 
 LEAST_RESULTS = 4
 """Fewer values make no trend."""
@@ -259,11 +259,13 @@ def _trend(judged: _Judged, known: Sequence[KnownChange], rules: TrendRules) -> 
     series = judged.series
     indices = judged.indices
     steps = judged.steps
-    rules = replace(rules, least_change=series.least_change(rules.least_change))
+    least_change = least_news(rules.least_change, series["resolution"][-1])
+    rules = replace(rules, least_change=least_change)
     earlier = series.kinds[-1 - rules.fresh : -1]
     # The first result of a series has changed from nothing.
     new_kinds = tuple(sorted(series.kinds[-1].difference(*earlier))) if earlier else ()
-    if _lacks_a_value(judged):
+    # A series without values is judged by its failures.
+    if 0 < missing_in_a_row(series) < len(series.times):
         return _without_a_value(judged, new_kinds, known)
 
     if len(indices) < LEAST_RESULTS:
@@ -291,14 +293,6 @@ def _trend(judged: _Judged, known: Sequence[KnownChange], rules: TrendRules) -> 
     return Trend(series, steps, verdict, change, new_kinds, bands=judged.bands)
 
 
-def _lacks_a_value(judged: _Judged) -> bool:
-    """Whether the newest result has no value. A series without values is judged by its failures."""
-    series = judged.series
-    if len(judged.indices):
-        return not np.isfinite(series.values[-1])
-    return FAILED in series.kinds[-1] and any(FAILED not in kinds for kinds in series.kinds)
-
-
 def _without_a_value(
     judged: _Judged, new_kinds: tuple[str, ...], known: Sequence[KnownChange]
 ) -> Trend:
@@ -306,7 +300,7 @@ def _without_a_value(
     series = judged.series
     first = len(series.times) - missing_in_a_row(series)
     cause = _explanation(series, first - 1, first, known)
-    if series.unsent_share(-1):
+    if series["unsent_share"][-1]:
         verdict = Verdict.NOT_OFFERED
     elif cause is None:
         verdict = Verdict.NO_VALUE

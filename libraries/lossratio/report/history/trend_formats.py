@@ -31,7 +31,7 @@ def trend_text(analysis: Analysis) -> str:
         lines += _lines(analysis.readings)
         lines.append(
             f"{counted(len(analysis.readings), 'reading')} of latency and telemetry, {counted(results, 'number')}: "
-            f"{_verdicts(analysis.readings)}. They explain changes and raise no alarms."
+            f"{verdicts_counted(analysis.readings)}. They explain changes and raise no alarms."
         )
     return "\n".join(map(in_one_line, lines))
 
@@ -51,16 +51,11 @@ def _is_worth_a_line(trend: Trend) -> bool:
     return bool(trend.new_kinds or trend.bands or trend.successor)
 
 
-def _verdicts(trends: Sequence[Trend]) -> str:
-    """How often each verdict was given, e.g. ``1 regression, 2 with one bad result``."""
-    return verdicts_counted(trend.verdict for trend in trends) or "no series"
-
-
 def _summary(analysis: Analysis) -> Iterator[str]:
     results = sum(len(trend.series.times) for trend in analysis.trends)
     yield (
         f"{len(analysis.trends)} series of {results_counted(results)}: "
-        f"{_verdicts(analysis.trends)}. Rates are per interface."
+        f"{verdicts_counted(analysis.trends) or 'no series'}. Rates are per interface."
     )
 
     banded = sum(trend.bands is not None for trend in analysis.trends)
@@ -79,15 +74,16 @@ def _summary(analysis: Analysis) -> Iterator[str]:
 
 def trend_cases(analysis: Analysis) -> list[Case]:
     """The trends as JUnit cases: an alarm is a failure, a series with too few results is skipped."""
-    cases = []
-    for trend in analysis.trends:
-        key = trend.series.key
-        suite = f"{key.testbed}.{key.test}"
-        text = describe_trend(trend)
-        cases.append(
-            judged_case(suite, trend.series.quantity, trend.verdict, text, trend.series.stream)
+    return [
+        judged_case(
+            f"{trend.series.key.testbed}.{trend.test}",
+            trend.series.quantity,
+            trend.verdict,
+            describe_trend(trend),
+            trend.series.stream,
         )
-    return cases
+        for trend in analysis.trends
+    ]
 
 
 def trend_json(analysis: Analysis) -> str:
