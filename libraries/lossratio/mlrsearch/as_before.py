@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from enum import Enum
 from operator import attrgetter
 
-from lossratio.mlrsearch.classification import Bound, Criterion, Tally
+from lossratio.mlrsearch.classification import Bound
 from lossratio.mlrsearch.goal import SearchGoal
 from lossratio.mlrsearch.grid import LoadGrid
 from lossratio.mlrsearch.stages import GoalBounds
@@ -199,17 +199,20 @@ class Question:
         return self.answer
 
     def _is_excluded(self, bounds: GoalBounds) -> bool:
-        """Whether a load that clearly passed, by a proof, is no longer below the upper bound, or the reverse."""
+        """Whether a load that clearly passed is no longer below the proved upper bound, or the reverse.
+
+        A load counts only if no lower load failed in most of the earlier trials (or no higher one passed): otherwise,
+        the bounds were there before, too.
+        """
         lower, upper = bounds.proved
-        for load, share in _shares(bounds.goal, self._known).items():
-            if NOT_SURE < share < 1.0 - NOT_SURE:
-                continue
-            earlier = _bound_at(bounds.goal, self._known[load])
-            if earlier is Bound.LOWER and load >= (upper or math.inf):
-                return True
-            if earlier is Bound.UPPER and load <= (lower or 0.0):
-                return True
-        return False
+        exceed = bounds.goal.exceed_ratio
+        shares = _shares(bounds.goal, self._known)
+        first_failed = min((load for load in shares if shares[load] > exceed), default=math.inf)
+        last_passed = max((load for load in shares if shares[load] <= exceed), default=0.0)
+        passed = [load for load in shares if load < first_failed and shares[load] <= NOT_SURE]
+        failed = [load for load in shares if load > last_passed and shares[load] >= 1.0 - NOT_SURE]
+        is_lost = max(passed, default=0.0) >= (upper or math.inf)
+        return is_lost or min(failed, default=math.inf) <= (lower or 0.0)
 
 
 def _shares(
@@ -220,15 +223,6 @@ def _shares(
         load: sum(trial.loss_ratio > goal.loss_ratio for trial in trials) / len(trials)
         for load, trials in known.items()
     }
-
-
-def _bound_at(goal: SearchGoal, trials: Iterable[TrialResult]) -> Bound:
-    """What trials prove about their loads, which may differ by less than a step of the grid."""
-    criterion = Criterion.of(goal)
-    tally = Tally()
-    for trial in trials:
-        tally.add(criterion, trial)
-    return tally.classify(criterion)
 
 
 def _checks(goal: SearchGoal, known: Mapping[float, Sequence[TrialResult]]) -> Iterator[Check]:

@@ -9,6 +9,8 @@ import numpy as np
 import pytest
 
 from lossratio.mlrsearch import NDR, PDR, Answer, IrregularReason, LoadGrid, MLRsearch, Question
+from lossratio.mlrsearch.evidence import RelevantBounds
+from lossratio.mlrsearch.stages import GoalBounds
 from lossratio.trials import TrialInput, TrialOutput, TrialResult
 
 GOALS = (NDR, PDR)
@@ -273,3 +275,21 @@ def test_only_the_bounds_of_the_search_show_a_change(unlucky, answer):
 def test_without_a_load_that_is_lossy_there_is_no_load_to_ask_at():
     passed = [TrialResult(TrialInput(1.0, load), TrialOutput(0.0)) for load in (MAX, MAX / 2) * 10]
     assert Question(GOALS, LoadGrid(MIN, MAX, NDR.width), passed).answer is Answer.UNSURE
+
+
+@pytest.mark.parametrize(
+    ("between", "answer"),
+    [
+        ((300e3, 310e3), Answer.UNSURE),
+        ((400e3, 410e3), Answer.UNSURE),
+        ((250e3, 260e3), Answer.CHANGED),
+        ((450e3, 460e3), Answer.CHANGED),
+    ],
+)
+def test_bounds_that_earlier_searches_had_are_no_change(between, answer):
+    bands = {300e3: 0.0, 310e3: 0.1, 400e3: 0.0, 410e3: 0.1}
+    earlier = [TrialResult(TrialInput(1.0, load), TrialOutput(loss)) for load, loss in bands.items()]
+    asks = Question([NDR], LoadGrid(MIN, MAX, NDR.width), earlier * 5)
+    asks.answer = Answer.UNSURE
+    bounds = RelevantBounds(*between)
+    assert asks.answer_after([GoalBounds(NDR, bounds, bounds)]) is answer
