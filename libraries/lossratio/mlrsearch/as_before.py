@@ -199,20 +199,13 @@ class Question:
         return self.answer
 
     def _is_excluded(self, bounds: GoalBounds) -> bool:
-        """Whether a load that clearly passed is no longer below the proved upper bound, or the reverse.
-
-        A load counts only if no lower load failed in most of the earlier trials (or no higher one passed): otherwise,
-        the bounds were there before, too.
-        """
+        """Whether a load that clearly passed, as all below it, is no longer below the upper bound, or the reverse."""
         lower, upper = bounds.proved
-        exceed = bounds.goal.exceed_ratio
         shares = _shares(bounds.goal, self._known)
-        first_failed = min((load for load in shares if shares[load] > exceed), default=math.inf)
-        last_passed = max((load for load in shares if shares[load] <= exceed), default=0.0)
-        passed = [load for load in shares if load < first_failed and shares[load] <= NOT_SURE]
-        failed = [load for load in shares if load > last_passed and shares[load] >= 1.0 - NOT_SURE]
-        is_lost = max(passed, default=0.0) >= (upper or math.inf)
-        return is_lost or min(failed, default=math.inf) <= (lower or 0.0)
+        first = min((load for load in shares if shares[load] > NOT_SURE), default=math.inf)
+        last = max((load for load in shares if shares[load] < 1.0 - NOT_SURE), default=0.0)
+        is_lost = any((upper or math.inf) <= load < first for load in shares)
+        return is_lost or any(last < load <= (lower or 0.0) for load in shares)
 
 
 def _shares(
