@@ -114,20 +114,26 @@ def between(
     from lossratio.testbed import Host, find_host_path
     from lossratio.traffic import load_profile
 
-    if latency and soak is not None:
-        raise click.UsageError("--latency is measured after a search: leave --soak out.")
-    if per_direction and (one_way or soak is not None):
-        raise click.UsageError(
-            "--per-direction needs a search in both directions: leave --one-way and --soak out."
-        )
-    if goals is not None and soak is not None:
-        raise click.UsageError("--soak has no goals: leave --goals out.")
-    if resume is not None and (output or save) is not None:
-        raise click.UsageError("--resume names the directory: leave --output and --save out.")
-    if max_load <= _MIN_LOAD:
-        raise click.UsageError(
-            f"--max-load must be above {_MIN_LOAD:g} fps, the smallest load of the search."
-        )
+    # Table: what does not go together, and the way out.
+    conflicts = (
+        (latency and soak, "--latency is measured after a search: leave --soak out."),
+        (
+            per_direction and (one_way or soak),
+            "--per-direction needs a search in both directions: leave --one-way and --soak out.",
+        ),
+        (goals and soak, "--soak has no goals: leave --goals out."),
+        (
+            resume and (output or save),
+            "--resume names the directory: leave --output and --save out.",
+        ),
+        (
+            max_load <= _MIN_LOAD,
+            f"--max-load must be above {_MIN_LOAD:g} fps, the smallest load of the search.",
+        ),
+    )
+    for is_conflict, way_out in conflicts:
+        if is_conflict:
+            raise click.UsageError(way_out)
     asked: dict[str, Any] = {"min_load": _MIN_LOAD}
     asked |= {"goals": goals or _QUICK} if soak is None else {"timeout": soak}
     # Mistakes are found before anybody logs in.

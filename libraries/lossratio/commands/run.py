@@ -148,7 +148,6 @@ def run(
     Exit status: 0 all tests passed, 1 a test failed, 2 bad input, 3 a value has regressed, 5 every test was skipped, 69
     the infrastructure failed, 75 the testbed is not available, 130 the user stopped it. After 69 and 75, try again.
     """
-    _check_variables(tests.variable)
     for_robot = click.get_current_context().obj or ()
     named = (_option_of_robot(word.partition("=")[0]) for word in for_robot)
     if tests.output is not None and "--outputdir" in named:
@@ -210,25 +209,6 @@ def _performed(
 
 VERBOSE = ("--variable", "LOSSRATIO_VERBOSE:yes")
 """The measuring keywords read this variable."""
-
-
-def _check_variables(variables: Sequence[str]) -> None:
-    """Checks the variables of the command line.
-
-    Raises:
-        click.UsageError: If one has no value, or a value that no suite takes.
-    """
-    from lossratio.keywords import problem_with_variable
-
-    for variable in variables:
-        name, colon, value = variable.partition(":")
-        if not colon:
-            raise click.UsageError(
-                f"--variable {variable} gives no value. Write NAME:VALUE, e.g. --variable FRAME_SIZE:64B."
-            )
-        problem = problem_with_variable(name, value)
-        if problem is not None:
-            raise click.UsageError(f"--variable {variable}: {problem}")
 
 
 def _show_skipped(verdicts: Sequence[TestVerdict]) -> None:

@@ -27,7 +27,6 @@ from lossratio.testbed.reservation import TOKEN_VARIABLE, Claim, Lease, clear, h
 from lossratio.topology import Topology, TrafficPath, load_topology
 from lossratio.traffic import (
     PROFILE_READERS,
-    check_frame_size,
     check_sends_streams,
     convert_profile,
     load_generator,
@@ -81,13 +80,6 @@ def check(
     """
     if probe and not connect:
         raise click.UsageError("--probe also needs --connect. Give both.")
-    for size in frame_size:
-        try:
-            check_frame_size(size)
-        except ValueError as error:
-            raise click.UsageError(f"--frame-size: {error}") from error
-
-    # The size may be the name of a mix, which the profile must have.
     for size in frame_size:
         load_profile(profile, frame_size=size)
 

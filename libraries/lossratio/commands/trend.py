@@ -1,6 +1,5 @@
 """The commands that read a history: ``lossratio trend`` and ``lossratio archive ack``."""
 
-import getpass
 import os
 import sys
 from collections.abc import Sequence
@@ -22,15 +21,9 @@ from lossratio.commands.parameters import (
     say,
 )
 from lossratio.files import shell_word
-from lossratio.report import (
-    PAGE,
-    Verdict,
-    history as histories,
-    junit_xml,
-    report_format,
-    write_report,
-)
-from lossratio.report.history import LOOK_AT, TrendRequest
+from lossratio.nodes import own_name
+from lossratio.report import PAGE, history as histories, junit_xml, report_format, write_report
+from lossratio.report.history import LOOK_AT, TrendRequest, TrendVerdict
 from lossratio.values import ExitStatus
 
 _USUAL = TrendRequest()
@@ -179,7 +172,11 @@ def ack(
 
     Exit status: 0 if alarms are explained, 2 if no alarm is open.
     """
-    author = by or _own_name()
+    author = by or own_name()
+    if author is None:
+        raise click.UsageError(
+            "Your user has no name on this machine. Name the author of the reason: --by NAME"
+        )
     alerts = None if alert is None else histories.Alerts.load(alert)
     folder = histories.open_history(history)
     chosen = rules.request(testbed=testbed, test=test, quantity=quantity, device=device)
@@ -194,12 +191,3 @@ def ack(
         say(f"{'noted' if keep_open else 'explained'}: {histories.describe_trend(alarm)}")
     for line in () if alerts is None else alerts.send(explained):
         say(line, err=True)
-
-
-def _own_name() -> str:
-    try:
-        return getpass.getuser()
-    except (KeyError, OSError, ImportError):
-        raise click.UsageError(
-            "Your user has no name on this machine. Name the author of the reason: --by NAME"
-        ) from None

@@ -7,6 +7,7 @@ import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import timedelta
 from enum import Enum
+from numbers import Real
 from pathlib import Path
 from types import NoneType, UnionType
 from typing import TYPE_CHECKING, Any, TypeVar, Union, get_args, get_origin, get_type_hints
@@ -101,16 +102,6 @@ def to_frame_rate(value: str | int | float) -> FrameRate:
 def to_duration(value: str | int | float | timedelta) -> timedelta:
     """A time as Robot Framework writes it: ``2 min``, ``500 ms``, ``1 h 30 min``, or a number of seconds."""
     return timedelta(seconds=read_seconds(value))
-
-
-def to_whole_number(value: str | int | float) -> int:
-    """A whole number: ``3``, ``10_000`` or ``1e6``."""
-    return parse_whole_number(value)
-
-
-def to_number(value: str | int | float) -> float:
-    """A finite number: ``0.5``, ``20`` or ``1e-3``."""
-    return parse_number(value)
 
 
 def to_path(value: str | Path) -> Path:
@@ -219,19 +210,6 @@ def _entries(value: Any) -> Sequence[Any]:
     return list(entries) if isinstance(entries, list | tuple) else [entries]
 
 
-def to_goal_set(value: str) -> GoalSet:
-    """Search goals of one search: the name of a set, names of presets, or a file of your own.
-
-    | =Value=               | =What it is= |
-    | ``csit``              | ``NDR`` and ``PDR``, comparable with FD.io CSIT's numbers |
-    | ``quick``             | ``QUICK_NDR`` and ``QUICK_PDR``, with a tenth of the evidence, for development |
-    | ``coarse``            | ``COARSE_NDR`` and ``COARSE_PDR``, with bounds 2 % apart, for busy machines |
-    | ``NDR, TST009``       | presets, see the type ``SearchGoal`` |
-    | ``goals/strict.yaml`` | all goals of a file: docs/reference/goals.md |
-    """
-    return goal_set_from(value)
-
-
 def typed_keyword(name: str | None = None) -> Callable[[FunctionT], FunctionT]:
     """Marks a method as a keyword whose arguments have the types of its annotations, without None.
 
@@ -291,17 +269,20 @@ def credentials(password: Secret | None, passphrase: Secret | None) -> "Credenti
     )
 
 
-def _explained(what: str, convert: Callable[[Any], Any]) -> Callable[[Any], Any]:
+def _explained(
+    what: str, convert: Callable[[Any], Any], doc: str | None = None
+) -> Callable[[Any], Any]:
     """A converter that takes any value. With types, Robot Framework would refuse others without a reason.
 
     Args:
         what: A description of the values, with an example.
         convert: The converter. Its annotation has the types that it takes.
+        doc: Its documentation for users, if its docstring is not for them.
     """
     (hint,) = (hint for name, hint in get_type_hints(convert).items() if name != "return")
-    # Any takes everything, as object does.
+    # Any takes everything, as object does; what takes a float takes an int and NumPy's numbers, too.
     parts = [get_origin(part) or part for part in get_args(hint) or (hint,)]
-    taken = tuple({Any: object}.get(part, part) for part in parts)
+    taken = tuple({Any: object, float: Real}.get(part, part) for part in parts)
 
     def explained(value):  # type: ignore[no-untyped-def]
         # In Python, True is 1.
@@ -313,17 +294,26 @@ def _explained(what: str, convert: Callable[[Any], Any]) -> Callable[[Any], Any]
         except SearchError as error:
             raise ValueError(str(error)) from error
 
-    explained.__doc__ = convert.__doc__
+    explained.__doc__ = doc or convert.__doc__
     return explained
 
 
+_ABOUT_GOALS = """Search goals of one search: the name of a set, names of presets, or a file of your own.
+
+| =Value=               | =What it is= |
+| ``csit``              | ``NDR`` and ``PDR``, comparable with FD.io CSIT's numbers |
+| ``quick``             | ``QUICK_NDR`` and ``QUICK_PDR``, with a tenth of the evidence, for development |
+| ``coarse``            | ``COARSE_NDR`` and ``COARSE_PDR``, with bounds 2 % apart, for busy machines |
+| ``NDR, TST009``       | presets, see the type ``SearchGoal`` |
+| ``goals/strict.yaml`` | all goals of a file: docs/reference/goals.md |
+"""
 # Table: types of arguments, each with a description of its values, and its converter.
 CONVERTERS: Mapping[type, Any] = {
     FormatName: _explained("the name of a format, such as 'html'", to_format_name),
     FrameRate: _explained("a frame rate, such as '10 kfps'", to_frame_rate),
     FrameSize: _explained("a frame size, such as '64B'", to_frame_size),
     FrameSizes: _explained("a list of frame sizes, such as '64B,1518B'", to_frame_sizes),
-    GoalSet: _explained("a set of goals, such as 'csit'", to_goal_set),
+    GoalSet: _explained("a set of goals, such as 'csit'", goal_set_from, _ABOUT_GOALS),
     SearchGoal: _explained("a goal, such as 'NDR'", to_search_goal),
     Share: _explained("a share, such as '0.5 %'", to_share),
     Shares: _explained("a list of shares, such as '1, 0.5'", to_shares),
@@ -332,8 +322,14 @@ CONVERTERS: Mapping[type, Any] = {
     timedelta: _explained("a duration, such as '2 min'", to_duration),
     # Robot Framework takes the first converter whose type is the argument's or a base of it: bool is an int.
     bool: _explained("a truth value, such as True", to_truth_value),
-    int: _explained("a whole number, such as 3", to_whole_number),
-    float: _explained("a number, such as 0.5", to_number),
+    int: _explained(
+        "a whole number, such as 3",
+        parse_whole_number,
+        "A whole number: ``3``, ``10_000`` or ``1e6``.",
+    ),
+    float: _explained(
+        "a number, such as 0.5", parse_number, "A finite number: ``0.5``, ``20`` or ``1e-3``."
+    ),
 }
 """The converters of Robot Framework for arguments of our own types, and for simple types."""
 

@@ -5,11 +5,11 @@ from types import MappingProxyType
 from typing import Any
 
 from lossratio.errors import LossRatioError
-from lossratio.keywords.arguments import to_member_of, to_path, to_truth_value, to_whole_number
+from lossratio.keywords.arguments import to_member_of, to_path, to_truth_value
 from lossratio.keywords.session import Doubts
 from lossratio.measurements.throughput import Nightly, goal_set_from
 from lossratio.traffic import check_frame_size
-from lossratio.values import none_of, parse_frame_rate, shown_value
+from lossratio.values import none_of, parse_frame_rate, parse_whole_number, shown_value
 
 
 def _nightly(name: str) -> Nightly:
@@ -27,7 +27,7 @@ def _frame_sizes(sizes: str) -> None:
 
 def _cores(numbers: str) -> None:
     for number in numbers.split(","):
-        if to_whole_number(number) < 1:
+        if parse_whole_number(number) < 1:
             raise ValueError(f"{shown_value(number)} is not above 0; write it like 1.")
 
 
@@ -42,7 +42,7 @@ _READ: Mapping[str, Callable[[str], Any]] = MappingProxyType(
         "MIN_LOAD": parse_frame_rate,
         "NIGHTLY": _nightly,
         "RESUME": to_path,
-        "SEARCH_EVERY": to_whole_number,
+        "SEARCH_EVERY": parse_whole_number,
         "TELEMETRY": to_truth_value,
     }
 )

@@ -6,9 +6,9 @@ from itertools import islice
 from pathlib import Path
 from typing import Annotated, Literal
 
-from pydantic import Field
+from pydantic import AfterValidator, Field
 
-from lossratio.errors import JobError, LossRatioError
+from lossratio.errors import JobError
 from lossratio.files import (
     SUITES,
     TOPOLOGIES,
@@ -28,6 +28,11 @@ _LONGEST_PATH = 300
 _MOST_PROBLEMS = 20
 
 
+def _frame_size(size: str) -> str:
+    check_frame_size(size)
+    return size
+
+
 class JobTests(FileModel):
     """Some of the tests of a job."""
 
@@ -37,7 +42,7 @@ class JobTests(FileModel):
     """Only tests with one of these tags, or Robot Framework's patterns of tags (``ndrpdrAND64b``)."""
     exclude: tuple[str, ...] = ()
     """No tests with one of these tags, or patterns of tags."""
-    frame_sizes: tuple[str, ...] = ()
+    frame_sizes: tuple[Annotated[str, AfterValidator(_frame_size)], ...] = ()
     """Frame sizes that replace the suites' own, e.g. ``64B`` and ``IMIX``."""
     cores: tuple[Annotated[int, Field(ge=1)], ...] = ()
     """Numbers of cores that replace the suites' own."""
@@ -167,24 +172,12 @@ def _problems(path: Path, file: JobFile) -> Iterator[Problem]:
         for index, suite in enumerate(tests.suites):
             named.append((("tests", number, "suites", index), SUITES, suite))
 
-    yield from _problems_of_values(file)
+    for name, value in file.variables.items():
+        problem = problem_with_variable(name, value)
+        if problem is not None:
+            yield ("variables", name), problem
     for where, kind, given in named:
         if not kind.is_there(found := kind.path(given, path.parent)):
             hint = kind.hint(given)
             shown = shortened(shown_name(found), _LONGEST_PATH)
             yield where, f"there is no file {shown}{f'.{hint}' if hint else ''}"
-
-
-def _problems_of_values(file: JobFile) -> Iterator[Problem]:
-    """Finds frame sizes that no traffic has, and values of variables that no suite can read."""
-    for number, tests in enumerate(file.tests):
-        for index, size in enumerate(tests.frame_sizes):
-            try:
-                check_frame_size(size)
-            except (ValueError, LossRatioError) as error:
-                yield ("tests", number, "frame_sizes", index), str(error)
-
-    for name, value in file.variables.items():
-        problem = problem_with_variable(name, value)
-        if problem is not None:
-            yield ("variables", name), problem

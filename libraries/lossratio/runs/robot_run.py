@@ -40,6 +40,7 @@ _NAME_THE_OUTPUT = ("output", "timestampoutputs")
 _NOTHING_TO_RUN = "Expected at least 1 argument"
 """The beginning of Robot Framework's message if no suite is left."""
 _MOST_NAMES = 12
+_NO_VALUE = "it has no value; write NAME:VALUE, e.g. FRAME_SIZE:64B"
 _SETS_UP = normalize("Set Up Testbed")
 
 
@@ -94,20 +95,17 @@ class RunRequest:
         """The value of a variable among the options, argument files included; None: it is not there.
 
         Raises:
-            RobotOptionsError: As `robot_command`; or if no suite can read the value.
+            RobotOptionsError: As `robot_command`.
         """
         options, _ = self.robot_command([Path()])
-        value = value_of(name, options.get("variable", ()))
-        problem = value and problem_with_variable(name, value)
-        if problem:
-            raise RobotOptionsError(f"--variable {name}:{value}: {problem}")
-        return value
+        return value_of(name, options.get("variable", ()))
 
     def robot_command(self, suites: Sequence[Path]) -> tuple[dict[str, Any], list[str]]:
         """Options by long name without dashes, as `robot.run` takes them, argument files included; and the suites.
 
         Raises:
-            RobotOptionsError: If Robot Framework does not accept the options, or they run nothing or name the output.
+            RobotOptionsError: If Robot Framework does not accept the options, they run nothing or name the output, or
+                no suite can read the value of a variable.
         """
         included = [argument for pattern in self.include for argument in ("--include", pattern)]
         try:
@@ -134,6 +132,11 @@ class RunRequest:
                     f"Robot Framework's option --{name} cannot be used here, because reports and --resume read "
                     "output.xml. Leave it out, also in argument files and in the environment variable ROBOT_OPTIONS."
                 )
+        for variable in given.get("variable", ()):
+            name, colon, value = variable.partition(":")
+            problem = problem_with_variable(name, value) if colon else _NO_VALUE
+            if problem:
+                raise RobotOptionsError(f"--variable {variable}: {problem}")
         return given, list(map(str, sources))
 
 

@@ -257,6 +257,10 @@ def _told_apart(*ends: Host) -> Iterator[Host]:
         yield replace(end, name=f"{name}-{end.distinction}")
 
 
+class _NoWayError(Exception):
+    """An end does not reach an address."""
+
+
 def _paths(
     client: tuple[Host, NodeSession],
     server: tuple[Host, NodeSession],
@@ -265,31 +269,31 @@ def _paths(
 ) -> Iterator[tuple[HostPort, HostPort]]:
     """The paths to addresses of the server, in their order. For all other addresses, a reason is added to `reasons`."""
     for target in targets:
-        west = _port(*client, target, None)
-        if isinstance(west, str):
-            reasons.append(west)
-            continue
-        east = _port(*server, west.address.split("/")[0], target)
-        if isinstance(east, str):
-            reasons.append(east)
-            continue
-        yield west, east
+        try:
+            west = _port(*client, target, None)
+            yield west, _port(*server, west.address.split("/")[0], target)
+        except _NoWayError as error:
+            reasons.append(str(error))
 
 
-def _port(host: Host, session: NodeSession, target: str, own: str | None) -> HostPort | str:
-    """Finds the port through which the end reaches an address. If there is none, returns the reason."""
+def _port(host: Host, session: NodeSession, target: str, own: str | None) -> HostPort:
+    """Finds the port through which the end reaches an address.
+
+    Raises:
+        _NoWayError: If there is none.
+    """
     version = ip_address(target).version
     source = () if own is None else ("from", own)
     ask = ("ip", f"-{version}", "-j", "route", "get")
     done = session.run(*ask, target, *source, check=False)
     if done.exit_status != 0:
-        return f"{host.name} has no route to {target}"
+        raise _NoWayError(f"{host.name} has no route to {target}")
     route = _only(host.name, done.stdout)
     interface = str(route.get("dev", ""))
     if route.get("type") == "local" or interface == "lo":
-        return f"{target} is an address of {host.name} itself"
+        raise _NoWayError(f"{target} is an address of {host.name} itself")
     if "via" in route:
-        return f"the next hop of {host.name} to {target} has another version of IP"
+        raise _NoWayError(f"the next hop of {host.name} to {target} has another version of IP")
 
     source_address = own or str(route.get("prefsrc", ""))
     at = dict(_addresses_by_interface(session, version))
@@ -298,7 +302,9 @@ def _port(host: Host, session: NodeSession, target: str, own: str | None) -> Hos
     )
     if address is None:
         missing = source_address or "an address"
-        return f"{host.name} sends to {target} through {interface}, which does not have {missing}"
+        raise _NoWayError(
+            f"{host.name} sends to {target} through {interface}, which does not have {missing}"
+        )
     matched = session.run(*ask, "fibmatch", target, check=False).stdout
     network = str(_only(host.name, matched).get("dst", "")) if matched.strip() else ""
     return HostPort(host, interface, address, route.get("gateway"), network)

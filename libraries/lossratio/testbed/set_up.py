@@ -277,11 +277,6 @@ class LiveSetUp:
     """Whole configuration of each DUT that was set up, by its label."""
 
     @property
-    def tg_name(self) -> str:
-        """The TG; the first one of two."""
-        return self.links[0].path.tg_name
-
-    @property
     def tg_names(self) -> tuple[str, ...]:
         """The TG, or its two nodes."""
         return self.links[0].path.tg_names

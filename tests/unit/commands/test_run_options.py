@@ -50,7 +50,14 @@ def test_tests_are_chosen_and_results_go_where_the_user_says(lossratio, suite, t
 def test_a_variable_without_a_value_is_refused_before_the_run(lossratio, suite, given):
     refused = lossratio("run", "--topology", "simulated", suite, "--variable", given)
     assert refused.status == 2
-    assert f"--variable {given} gives no value. Write NAME:VALUE" in refused.err
+    assert f"--variable {given}: it has no value; write NAME:VALUE" in refused.err
+
+
+def test_a_wrong_value_is_refused_wherever_the_variable_is_given(lossratio, suite):
+    refused = lossratio("run", "--topology", "simulated", suite, "--", "--variable", "GOALS:quik")
+    assert refused.status == 2
+    assert "--variable GOALS:quik: There is no set of search goals 'quik'." in refused.err
+    assert "Did you mean 'quick'?" in refused.err
 
 
 @pytest.mark.whole

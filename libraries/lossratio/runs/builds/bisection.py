@@ -20,7 +20,6 @@ from numpy.typing import NDArray
 from lossratio.errors import BuildError, SearchError
 from lossratio.results import agreed_change, share_in_words
 from lossratio.runs.builds.measuring import Measure
-from lossratio.runs.builds.outcome import check_terms, check_throughput
 from lossratio.runs.builds.record import BuildRecord
 from lossratio.values import ExitStatus, counted, format_change
 
@@ -80,16 +79,7 @@ class Bisection:
             least_change: The smallest change that matters, as a share of the throughput.
             certainty: The probability of an answer at which the search ends.
             limit: Number of measurements at which the search ends anyway.
-
-        Raises:
-            SearchError: If a value is out of range.
         """
-        if len(revisions) < 2 or len(set(revisions)) < len(revisions):
-            raise SearchError(
-                "A bisection needs at least two revisions, and each of them only once."
-            )
-        check_terms(least_change, certainty)
-
         self._revisions = tuple(revisions)
         self._indices = {revision: index for index, revision in enumerate(self._revisions)}
         self._least_change = least_change
@@ -131,20 +121,16 @@ class Bisection:
         Args:
             revision: The revision that was measured.
             value: Its throughput: a number in any unit, the same for all revisions.
-
-        Raises:
-            SearchError: If there is no such revision, or the value is not a throughput.
         """
-        check_throughput(value)
-        self._measured.append((self._index(revision), value))
+        self._measured.append((self._indices[revision], value))
 
     def skip(self, revision: str) -> None:
         """Leaves out a revision that cannot be measured.
 
         Raises:
-            SearchError: If it is unknown, the first or the last.
+            SearchError: If it is the first or the last.
         """
-        index = self._index(revision)
+        index = self._indices[revision]
         if index in (0, len(self._revisions) - 1):
             raise SearchError(
                 f"Revision {revision} cannot be left out: the search begins or ends with it. Begin "
@@ -182,11 +168,6 @@ class Bisection:
         change: float | None,
     ) -> BisectionResult:
         return BisectionResult(verdict, candidates, probability, change, len(self._measured))
-
-    def _index(self, revision: str) -> int:
-        if revision not in self._indices:
-            raise SearchError(f"Revision {revision} is not one of the revisions to search.")
-        return self._indices[revision]
 
     def _posterior(self) -> tuple[list[int], NDArray[np.float64], float]:
         """Probabilities that each measurable index is the first with the change, and that there is no change.
