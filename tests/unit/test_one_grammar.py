@@ -72,3 +72,10 @@ def test_a_wrong_quantity_has_the_same_answer_everywhere(kind, written, answer):
     for read in READERS[kind]:
         with pytest.raises((ValueError, ValidationError, click.BadParameter), match=answer):
             read(written)
+
+
+@pytest.mark.parametrize(
+    ("kind", "given", "number"), [(int, np.int64(3), 3), (float, np.float32(0.5), 0.5), (float, 3, 3.0)]
+)
+def test_a_number_of_a_keyword_may_be_of_numpy(kind, given, number):
+    assert arguments.CONVERTERS[kind](given) == number
