@@ -10,9 +10,10 @@ import statistics
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from pydantic import Field, JsonValue
+from pydantic import Field
 
 from lossratio import measurements
 from lossratio.errors import SearchError
@@ -26,7 +27,6 @@ from lossratio.mlrsearch import Forecast
 from lossratio.results import (
     ROUNDING,
     USUAL,
-    Finding,
     MaxLoad,
     View,
     caveat,
@@ -422,6 +422,12 @@ class BackToBackView(View[BackToBackResult]):
     """How back-to-back frames are shown."""
 
     quantity = "back-to-back"
+    goal_fields = MappingProxyType(
+        {
+            "burst_rate_per_interface_fps": "max_load.rate.per_interface_fps",
+            "step_frames": "settings.step_frames",
+        }
+    )
     has_value = True
     measured_in = FRAMES
     rules = (_found, _numbers, _caveat, *USUAL)
@@ -436,13 +442,3 @@ class BackToBackView(View[BackToBackResult]):
         if len(values.searches) == 1:
             return {"value": values.average_frames}
         return {"value": values.average_frames, "deviation": values.stdev_frames}
-
-    def aspects(self, result: BackToBackResult, finding: Finding) -> Mapping[str, JsonValue]:
-        """The rate of the bursts, and the step."""
-        rate = result.max_load.rate.per_interface_fps
-        return {
-            "goal": {
-                "burst_rate_per_interface_fps": rate,
-                "step_frames": result.settings.step_frames,
-            }
-        }

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Annotated, Literal
 
-from pydantic import Field, JsonValue
+from pydantic import Field
 
 from lossratio.errors import DutError, SearchError, TesterError
 from lossratio.measurements import FoundResult, PlannedKind, PlannedTrials, SettingsOf, TestPlace
@@ -18,17 +18,7 @@ from lossratio.measurements.connections import (
     percentiles,
     tables_of,
 )
-from lossratio.results import (
-    USUAL,
-    Finding,
-    MaxLoad,
-    NoteKind,
-    View,
-    doubt,
-    headline,
-    numbers,
-    value_line,
-)
+from lossratio.results import USUAL, MaxLoad, NoteKind, View, doubt, headline, numbers, value_line
 from lossratio.trials import Measurer, TrialInput, TrialOutput, TrialResult, missing_frames
 from lossratio.values import (
     Record,
@@ -240,12 +230,7 @@ class ConnectionTeardownView(View[ConnectionTeardownResult]):
     quantity = "tear-down"
     has_value = True
     value_fields = MappingProxyType({"value": "median_per_second"})
+    goal_fields = MappingProxyType({"connections": "settings.connections"})
     measured_in = CONNECTIONS_PER_SECOND
     method = "RFC 9693"
     rules = (_found, _numbers, _unsteady, *USUAL)
-
-    def aspects(
-        self, result: ConnectionTeardownResult, finding: Finding
-    ) -> Mapping[str, JsonValue]:
-        """The number of connections."""
-        return {"goal": {"connections": result.settings.connections}}

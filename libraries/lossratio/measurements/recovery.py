@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from pydantic import Field, JsonValue
+from pydantic import Field
 
 from lossratio.measurements import (
     AfterThroughput,
@@ -30,7 +31,6 @@ from lossratio.results import (
     LEAST_UNSENT,
     ROUNDING,
     USUAL,
-    Finding,
     MaxLoad,
     head,
     headline,
@@ -315,13 +315,7 @@ class RecoveryView(TimesView[RecoveryResult]):
     """How a recovery time is shown."""
 
     quantity = "system recovery"
+    goal_fields = MappingProxyType(
+        {"overload_ratio": "settings.overload_ratio", "overload_s": "settings.duration_s"}
+    )
     rules = (_found, _numbers, *USUAL)
-
-    def aspects(self, result: RecoveryResult, finding: Finding) -> Mapping[str, JsonValue]:
-        """The overload, and its time."""
-        return {
-            "goal": {
-                "overload_ratio": result.settings.overload_ratio,
-                "overload_s": result.settings.duration_s,
-            }
-        }

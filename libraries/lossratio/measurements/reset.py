@@ -9,9 +9,10 @@ import subprocess
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from pydantic import Field, JsonValue
+from pydantic import Field
 
 from lossratio import measurements
 from lossratio.dut import BLACK_BOX
@@ -19,17 +20,7 @@ from lossratio.errors import DutError, SearchError, TrafficError
 from lossratio.files import said_by
 from lossratio.measurements.reset_times import ResetTime, reset_time
 from lossratio.mlrsearch import Forecast
-from lossratio.results import (
-    USUAL,
-    Finding,
-    MaxLoad,
-    NoteKind,
-    doubt,
-    head,
-    headline,
-    numbers,
-    value_line,
-)
+from lossratio.results import USUAL, MaxLoad, NoteKind, doubt, head, headline, numbers, value_line
 from lossratio.trials import (
     Measurer,
     StepCounters,
@@ -450,10 +441,7 @@ class ResetView(measurements.TimesView[ResetResult]):
     """How a reset time is shown."""
 
     rules = (_found, _numbers, _lost_beside, *USUAL)
-
-    def aspects(self, result: ResetResult, finding: Finding) -> Mapping[str, JsonValue]:
-        """The reset."""
-        return {"goal": {"reset": result.settings.reset_name}}
+    goal_fields = MappingProxyType({"reset": "settings.reset_name"})
 
 
 def _in_words(time: ResetTime) -> str:

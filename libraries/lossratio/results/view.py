@@ -5,6 +5,7 @@ A view is imported only when results are shown, and does not depend on testbeds.
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from operator import attrgetter
 from typing import Any, ClassVar, Generic, TypeVar, cast
 
 from pydantic import JsonValue
@@ -95,6 +96,8 @@ class View(Generic[ResultT]):
     """The document that defines the method; None: the head of the page does not name it."""
     value_name: ClassVar[str | None] = None
     """The name of the value in the heading of a table; None: it has no name of its own."""
+    goal_fields: ClassVar[Mapping[str, str]] = {}
+    """What was asked for, by which values are told apart: the fields of a result, by their names in reports."""
     if_unsent: ClassVar[str] = FOR_SMALLER_LOADS
     """What it means for the result if the generator did not offer a load on which a value is based."""
 
@@ -178,7 +181,8 @@ class View(Generic[ResultT]):
 
         Their names are those of reports: ``goal``, and ``trial duration`` if the value depends on it.
         """
-        return {}
+        goal = {name: attrgetter(field)(result) for name, field in self.goal_fields.items()}
+        return {"goal": goal} if goal else {}
 
     def offered(self, result: ResultT, finding: Finding) -> Sequence[Offered]:
         """The traffic on which a value is based. Unsent frames of this traffic cause a doubt, not a verdict."""

@@ -1,13 +1,13 @@
 """The view of a soak test: sentences about the critical load, and its picture."""
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from itertools import accumulate
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
-from pydantic import JsonValue
 
 from lossratio.drawing import (
     MARKS,
@@ -181,6 +181,7 @@ class SoakView(View[SoakResult]):
     csit_type = "soak"
     method = "search by counts for the critical load"
     value_name = CRITICAL_LOAD
+    goal_fields = MappingProxyType({"target_loss_ratio": "target_loss_ratio"})
 
     def pictures(self, result: SoakResult) -> Iterator[Picture]:
         """Loss over load, everywhere and around the critical load, and the loads over time."""
@@ -209,10 +210,6 @@ class SoakView(View[SoakResult]):
                 found.contradicted,
                 is_at_limit=found.limit is LimitReached.AT_LEAST,
             )
-
-    def aspects(self, result: SoakResult, finding: Finding) -> Mapping[str, JsonValue]:
-        """The target loss ratio."""
-        return {"goal": {"target_loss_ratio": result.target_loss_ratio}}
 
     def csit(self, result: SoakResult) -> dict[str, Any]:
         """What CSIT reports if loads were chosen as in CSIT; otherwise the verified and the contradicted load.
