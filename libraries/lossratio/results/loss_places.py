@@ -11,7 +11,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from lossratio.results.loss_events import (
     AT_ONE_LOAD,
@@ -23,7 +22,7 @@ from lossratio.results.loss_events import (
     pauses_of,
 )
 from lossratio.results.loss_tables import Seen, by_direction, seen_in, spread_of_loads, tables_of
-from lossratio.results.loss_tests import Answer, Effect, Numbers, Table, answer
+from lossratio.results.loss_tests import Answer, Effect, Table, answer
 from lossratio.results.loss_words import (
     WHOLE,
     class_in_words,
@@ -49,7 +48,6 @@ _DOUBTFUL = 0.05
 """Of a question whose probability of chance is below this, nobody says that nothing was found."""
 _USELESS = 0.25
 """A difference that nobody needs a test to see: a question that shows no smaller one was not answered."""
-_NEARLY_WHOLE = 0.03
 _ALIKE = 0.4
 """How much values may differ, as a share, that count as the same."""
 _OF_LEVELS: tuple[PatternKind, ...] = ("flows", "sizes", "streams")
@@ -251,43 +249,20 @@ def _levels_in_words(
 def _may_be_regular(table: Table, effect: Effect, own: Sequence[Seen]) -> bool:
     """Whether a loss of every n-th frame, or of the end of each batch, could hit exactly these levels.
 
-    Such a loss hits one run of successive places, again and again, and each of them in every k-th turn: 1, or 1/2, or
-    1/3 of its frames, without any chance. Where sizes alternate, flows do not follow one another: any set may be hit.
+    Where sizes alternate, such a loss may hit any set of them without any chance: parts of a trial differ less than if
+    each frame were lost by chance, with the probability of these levels.
     """
-    places = effect.members[table.labels]
     known = [one.losses for one in own if one.losses.lost_frames > FEW_DISTANCES]
     if known and all(one.every_frames for one in known):
         # A counter hardly ever loses every frame of several flows, and no other frame.
         return effect.least < WHOLE or all(one.every_lost == 1 for one in known)
-    if own[0].losses.sizes_bytes:
-        return _is_without_chance(table.lost[:, places].sum(axis=1), table.trial, effect.share)
-
-    count = len(places)
-    period = next(
-        length
-        for length in range(1, count + 1)
-        if count % length == 0 and (np.roll(places, length) == places).all()
-    )
-    run = places[:period]
-    if np.count_nonzero(run & ~np.roll(run, 1)) != 1:
+    if not own[0].losses.sizes_bytes:
         return False
-    if run.sum() == 1:
-        # Of a sample, the distances are not known.
-        return any(one.losses.run_frames != one.losses.known_frames for one in own)
-    turns = 1.0 / effect.share
-    if abs(turns - round(turns)) > _NEARLY_WHOLE * turns:
-        return False
-    trials = np.unique(table.trial)
-    lost = np.array([table.lost[table.trial == one][:, places].sum(axis=0) for one in trials])
-    return _is_without_chance(lost.reshape(-1), np.repeat(trials, lost.shape[1]), effect.share)
-
-
-def _is_without_chance(lost: Numbers, trials: NDArray[np.int_], share: float) -> bool:
-    """Whether parts of a trial differ less than if each frame were lost by chance, with this probability."""
-    parts = [lost[trials == trial] for trial in np.unique(trials)]
+    lost = table.lost[:, effect.members[table.labels]].sum(axis=1)
+    parts = [lost[table.trial == trial] for trial in np.unique(table.trial)]
     squares = sum(float(((part - part.mean()) ** 2).sum()) for part in parts)
     # Formula: the squares by chance.
-    by_chance = sum((len(part) - 1) * float(part.mean()) * (1.0 - share) for part in parts)
+    by_chance = sum((len(part) - 1) * float(part.mean()) * (1.0 - effect.share) for part in parts)
     return squares < by_chance / 2.0
 
 
