@@ -121,17 +121,14 @@ class ConnectionCapacityResult(FoundResult):
 
 def capacity_values(searches: Sequence[SizeFound]) -> CapacityValues:
     """Median, 1st and 99th percentile of the capacities (RFC 9693)."""
-    low, middle, high = percentiles([search.lossless for search in searches])
     found = [
         CapacityFound(established=lossless, lossy=lossy, trials=trials)
         for lossless, lossy, trials in searches
     ]
     return CapacityValues(
         searches=tuple(found),
-        median_connections=middle,
-        percentile_1_connections=low,
-        percentile_99_connections=high,
         is_at_limit=any(search.lossy is None for search in searches),
+        **percentiles((search.lossless for search in searches), "connections"),
     )
 
 

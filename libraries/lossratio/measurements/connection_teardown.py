@@ -178,11 +178,8 @@ class ConnectionTeardown(PlannedKind[TeardownRequest, ConnectionTeardownResult])
                 f"{trials_counted(len(trials))}, but the time in which the device deleted the "
                 f"connections is known for only {len(times)} of them. Measure it again."
             )
-        low, middle, high = percentiles(
-            [result.settings.connections / seconds for seconds in times]
-        )
-        ends = {"percentile_1_per_second": low, "percentile_99_per_second": high}
-        return TeardownValues(times=times, median_per_second=middle, **ends)
+        rates = (result.settings.connections / seconds for seconds in times)
+        return TeardownValues(times=times, **percentiles(rates, "per_second"))
 
 
 @headline

@@ -300,12 +300,17 @@ def lines_of_losses(result: TestResult) -> Iterator[str]:
         yield value_line("connections ended", "; ".join(ends))
 
 
-def percentiles(values: Iterable[float]) -> tuple[float, float, float]:
-    """1st percentile, median and 99th percentile, interpolated between neighbouring values."""
+def percentiles(values: Iterable[float], unit: str) -> dict[str, Any]:
+    """The fields of the 1st percentile, median and 99th percentile, interpolated between neighbouring values.
+
+    Args:
+        values: The values.
+        unit: The end of the names of these fields.
+    """
     import numpy as np
 
-    low, middle, high = (float(value) for value in np.percentile([*values], (1.0, 50.0, 99.0)))
-    return low, middle, high
+    names = (f"percentile_1_{unit}", f"median_{unit}", f"percentile_99_{unit}")
+    return dict(zip(names, np.percentile([*values], (1.0, 50.0, 99.0)).tolist(), strict=True))
 
 
 def tables_of(testbed: Testbed) -> dict[str, ConnectionTable]:
