@@ -12,7 +12,7 @@ Resource          lossratio/resources/performance.resource
 Suite Setup       Set Up Testbed    ${TOPOLOGY}    duts=${DUTS}    nic=${NIC}
 ...                   dut=vpp    cores=${CORES}    forwarding=ip4
 ...                   det44_hosts=${{'${SCALE}'[1:].partition('-')[0]}}
-...                   det44_addresses=${{int('${SCALE}'[1:].partition('-')[0]) // 1024}}
+...                   det44_addresses=${{math.ceil(int('${SCALE}'[1:].partition('-')[0]) / 1024)}}
 Suite Teardown    Tear Down Testbed
 Test Template     Find NDR And PDR
 

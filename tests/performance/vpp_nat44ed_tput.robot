@@ -11,7 +11,7 @@ Resource          lossratio/resources/performance.resource
 Suite Setup       Set Up Testbed    ${TOPOLOGY}    duts=${DUTS}    nic=${NIC}
 ...                   dut=vpp    cores=${CORES}    forwarding=ip4    nat=nat44-ed
 ...                   nat_sessions=${SCALE.rpartition('s')[2]}
-...                   nat_addresses=${{int('${SCALE}'.rpartition('s')[2]) // 64512}}
+...                   nat_addresses=${{math.ceil(int('${SCALE}'.rpartition('s')[2]) / 64512)}}
 Suite Teardown    Tear Down Testbed
 Test Template     Find Connection Rate
 

@@ -182,7 +182,9 @@ class View(Generic[ResultT]):
         Their names are those of reports: ``goal``, and ``trial duration`` if the value depends on it.
         """
         goal = {name: attrgetter(field)(result) for name, field in self.goal_fields.items()}
-        return {"goal": goal} if goal else {}
+        if not goal:
+            return {}
+        return {"goal": goal}
 
     def offered(self, result: ResultT, finding: Finding) -> Sequence[Offered]:
         """The traffic on which a value is based. Unsent frames of this traffic cause a doubt, not a verdict."""

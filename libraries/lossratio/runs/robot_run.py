@@ -134,7 +134,9 @@ class RunRequest:
                 )
         for variable in given.get("variable", ()):
             name, colon, value = variable.partition(":")
-            problem = problem_with_variable(name, value) if colon else _NO_VALUE
+            problem = _NO_VALUE
+            if colon:
+                problem = problem_with_variable(name, value)
             if problem:
                 raise RobotOptionsError(f"--variable {variable}: {problem}")
         return given, list(map(str, sources))

@@ -369,13 +369,12 @@ def _open_regression(
 
 def _shares(trend: Trend, fresh: int) -> tuple[float, float]:
     """Largest shares of missing frames that the SUT did not lose: before the newest change, and in fresh values."""
-    known = [share or 0.0 for share in trend.series["unsent_share"]]
+    known = np.array([share or 0.0 for share in trend.series["unsent_share"]])
+    # A value that is only a lower bound has no share.
+    known[known >= 1.0] = 0.0
     began = 0 if trend.change is None else trend.series.times.index(trend.change.began)
     before = known[max(0, began - fresh) : began]
-    newest = known[-fresh:]
-    # A value that is only a lower bound has no share.
-    before, newest = ([share for share in shares if share < 1.0] for shares in (before, newest))
-    return max(before, default=0.0), max(newest, default=0.0)
+    return before.max(initial=0.0), known[-fresh:].max(initial=0.0)
 
 
 def missing_in_a_row(series: Series) -> int:

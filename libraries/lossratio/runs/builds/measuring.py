@@ -214,7 +214,8 @@ class TrialBench(Bench):
     """Measures builds by trials on a testbed that stays open. Close it at the end."""
 
     def __init__(self, request: InPlace, warn: Callable[[str], None]) -> None:
-        self._request, self._warn = request, warn
+        self._request = request
+        self._warn = warn
         self._profile = load_profile(request.profile, frame_size=request.frame_size)
         self._present: str | None = None
         self._is_warned = False
