@@ -134,7 +134,7 @@ class RunRequest:
                 )
         for variable in given.get("variable", ()):
             name, colon, value = variable.partition(":")
-            problem = _NO_VALUE
+            problem: str | None = _NO_VALUE
             if colon:
                 problem = problem_with_variable(name, value)
             if problem:
