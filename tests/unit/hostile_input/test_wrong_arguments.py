@@ -219,7 +219,10 @@ def test_wrong_variables_of_a_job_are_named_with_their_lines(tmp_path):
 @pytest.mark.parametrize(
     ("words", "answer"),
     [
-        (["run", "--variable", "LATENCY:maybe", "linux_bridge"], "--variable LATENCY:maybe: 'maybe' is neither"),
+        (
+            ["run", "--topology", "local", "--variable", "LATENCY:maybe", "linux_bridge"],
+            "--variable LATENCY:maybe: 'maybe' is neither",
+        ),
         (["run", "--topology", "simulated", ""], "it is empty. Give a value, or leave it out"),
         (["check", "simulated", "--nic", ""], "Invalid value for '--nic': it is empty"),
         (["archive", "ack", "history", ""], "Invalid value for 'WHY': it is empty. Give a value.\n"),
@@ -241,7 +244,7 @@ def test_wrong_variables_of_a_job_are_named_with_their_lines(tmp_path):
             ["lab", "import", "containerlab", "a", "--output", "labs/a.yaml"],
             "'--output': There is no directory labs. Create",
         ),
-        (["check", "simulated", "--frame-size", "1,5"], "--frame-size: '1,5' are several frame sizes"),
+        (["check", "simulated", "--frame-size", "1,5"], "frame size: '1,5' are several frame sizes"),
     ],
 )
 def test_a_wrong_value_at_the_command_line(lossratio, words, answer):

@@ -307,7 +307,7 @@ def test_more_connections_than_trex_can_keep_are_refused():
     server = Astf(udp)
     kind, message = refused(server, 1_000_000)
     assert kind == "unsupported"
-    assert "996,147 connections of 16 source addresses" in message
+    assert "From 16 source addresses, TRex can keep 996,147 connections" in message
     assert "'most_connections'" in message
     assert server.profile is None
     connect(generator(server, most_connections=2_000_000), 1e6, 1_000_000, Exchange())
