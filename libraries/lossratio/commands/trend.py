@@ -22,8 +22,15 @@ from lossratio.commands.parameters import (
 )
 from lossratio.files import shell_word
 from lossratio.nodes import own_name
-from lossratio.report import PAGE, history as histories, junit_xml, report_format, write_report
-from lossratio.report.history import LOOK_AT, TrendRequest, TrendVerdict
+from lossratio.report import (
+    PAGE,
+    Verdict,
+    history as histories,
+    junit_xml,
+    report_format,
+    write_report,
+)
+from lossratio.report.history import LOOK_AT, TrendRequest
 from lossratio.values import ExitStatus
 
 _USUAL = TrendRequest()
